@@ -1,0 +1,2 @@
+//! The command `pinfold`.
+fn main() {}

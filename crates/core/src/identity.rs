@@ -1,0 +1,96 @@
+//! Names a process so that no other process, in this boot or another, can be taken for it.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use std::fmt;
+use std::str::FromStr;
+
+/// The kernel's random id of one boot (`/proc/sys/kernel/random/boot_id`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootId(pub u128);
+
+/// A text that is not a boot id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a boot id is 32 hexadecimal digits, with or without dashes")]
+pub struct NotABootId;
+
+impl FromStr for BootId {
+    type Err = NotABootId;
+
+    fn from_str(text: &str) -> Result<Self, NotABootId> {
+        let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
+        // `from_str_radix` also takes a sign, which no boot id has.
+        if digits.len() != 32 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(NotABootId);
+        }
+        u128::from_str_radix(&digits, 16).map(BootId).map_err(|_| NotABootId)
+    }
+}
+
+impl fmt::Display for BootId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+impl Serialize for BootId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for BootId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
+/// Which process: boot, pid namespace, pid and start time, and the pidfs inode where the kernel has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The boot it was started in.
+    #[serde(rename = "boot_id")]
+    pub boot: BootId,
+    /// The inode of its pid namespace.
+    #[serde(rename = "pid_ns")]
+    pub pid_namespace: u64,
+    /// Its pid in that namespace.
+    pub pid: u32,
+    /// Field 22 of `/proc/PID/stat`.
+    pub start_ticks: u64,
+    /// The inode of its pidfd, unique in a boot on kernels with pidfs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pidfs: Option<u64>,
+}
+
+/// Where an observer stands: what it sees of a pid means something only from there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Vantage {
+    /// The boot the observer runs in.
+    #[serde(rename = "boot_id")]
+    pub boot: BootId,
+    /// The inode of the observer's pid namespace.
+    #[serde(rename = "pid_ns")]
+    pub pid_namespace: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_boot_id_reads_back_what_it_prints() {
+        let text = "0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0";
+        let boot: BootId = text.parse().unwrap();
+        assert_eq!(boot.to_string(), text);
+        assert_eq!(format!("{text}\n").parse(), Ok(boot));
+        assert_eq!(text.replace('-', "").parse(), Ok(boot));
+    }
+
+    #[test]
+    fn anything_but_32_hexadecimal_digits_is_no_boot_id() {
+        for text in ["", "0f1e", "+f1e2d3c4b5a69788796a5b4c3d2e1f0", "zz1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0"] {
+            assert_eq!(text.parse::<BootId>(), Err(NotABootId), "{text:?}");
+        }
+    }
+}
