@@ -1,7 +1,38 @@
 //! The decisions of pinfold, and nothing else: no clock, no I/O, no async, no randomness.
 //!
-//! Everything that happens is an event; everything that follows from it is data.
+//! Everything that happens to a session is an [`Event`]; what follows is a [`Decision`]: changes to make
+//! durable, actions to perform, the rule that decided. The daemon and the foreground `run` are two shells
+//! around the same [`Session`], and the simulation in `tests/` is a third.
+//!
+//! - [`session`] is the one way in; [`machine`] says what each event means in each state;
+//! - [`rules`] are the restart, memory and verdict rules, one per file;
+//! - [`holder`] and [`grant`] judge locks from evidence.
 
+pub mod budgets;
+pub mod decision;
+pub mod event;
+pub mod exit;
+mod explain;
 pub mod grant;
 pub mod holder;
 pub mod identity;
+pub mod ids;
+pub mod inbox;
+pub mod life;
+pub mod machine;
+pub mod policy;
+pub mod rules;
+pub mod session;
+pub mod time;
+pub mod why;
+pub mod words;
+
+pub use decision::{Action, Answer, Change, Decision, Record, Refusal};
+pub use event::{Ask, Event, MessageEvent, RunEvent, World};
+pub use exit::{Ended, Exit, Verdict};
+pub use ids::{ConsumerId, MessageId, RunNumber};
+pub use life::{Life, State};
+pub use policy::{Mode, Policy, Spec};
+pub use session::Session;
+pub use time::{Boot, Jitter, Now, Wall};
+pub use why::Why;

@@ -1,0 +1,81 @@
+//! What a session remembers of its ends: the only memory that the restart rules have.
+
+use crate::time::Boot;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// The counters of one session; a person's `start` or `restart` begins with fresh ones.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budgets {
+    /// Crashes in the current streak.
+    pub crashes: u32,
+    /// The soft limit was warned of in this streak.
+    pub crash_warned: bool,
+    /// Clean exits, the newest last.
+    pub clean: Window,
+    /// Waits given in the current episode of too many clean exits; 0 outside one.
+    pub clean_waits: u32,
+    /// Drains, the newest last.
+    pub drains: Window,
+    /// The drain loop was warned of in this episode.
+    pub drain_warned: bool,
+    /// Contended exits in a row.
+    pub contended: u32,
+}
+
+impl Budgets {
+    /// Forgets what was measured by the clock of another boot; the streak stays.
+    pub fn forget_clock(&mut self) {
+        self.clean = Window::default();
+        self.drains = Window::default();
+    }
+}
+
+/// The moments of the latest exits of one kind.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Window(Vec<Boot>);
+
+impl Window {
+    /// Notes one more at `now`, drops what is older than `span`, and counts what is left.
+    ///
+    /// Never keeps more than `limit + 1` entries: more are not needed to see that it is exceeded.
+    pub fn note(&mut self, now: Boot, span: Duration, limit: u32) -> usize {
+        self.0.retain(|at| now.since(*at) <= span);
+        let room = usize::try_from(limit).unwrap_or(usize::MAX - 1);
+        if self.0.len() > room {
+            self.0.remove(0);
+        }
+        self.0.push(now);
+        self.0.len()
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SPAN: Duration = Duration::from_millis(60);
+
+    #[test]
+    fn a_window_slides_and_its_edge_still_counts() {
+        let mut window = Window::default();
+        assert_eq!(window.note(Boot(0), SPAN, 10), 1);
+        assert_eq!(window.note(Boot(60), SPAN, 10), 2);
+        assert_eq!(window.note(Boot(61), SPAN, 10), 2);
+        assert_eq!(window.note(Boot(200), SPAN, 10), 1);
+    }
+
+    #[test]
+    fn a_window_keeps_one_more_than_its_limit_and_no_more() {
+        let mut window = Window::default();
+        let counts: Vec<usize> = (0..6).map(|at| window.note(Boot(at), SPAN, 2)).collect();
+        assert_eq!(counts, [1, 2, 3, 3, 3, 3]);
+        window.clear();
+        assert_eq!(window.note(Boot(7), SPAN, 2), 1);
+    }
+}

@@ -1,0 +1,277 @@
+//! What follows from an event, as data: what to remember, what to do, and why.
+
+use crate::event::{ConsumerKind, Shim};
+use crate::exit::{Exit, Verdict};
+use crate::ids::{ConsumerId, MessageId, RunNumber};
+use crate::inbox::{MessageChange, MessageFailure};
+use crate::life::{Life, Purpose};
+use crate::policy::Spec;
+use crate::rules::memory::MemoryWatch;
+use crate::rules::{WaitReason, Warning};
+use crate::session::{Runs, Takeover};
+use crate::time::{Boot, Wall};
+use crate::why::Why;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// What follows from one event.
+///
+/// Commit `changes` first, then perform `actions` in their order; results come back as events. Every change
+/// has already been applied to the session that decided, so a failed commit means: drop it and load again.
+#[must_use]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// What is different from now on, in order.
+    pub changes: Vec<Change>,
+    /// What to do once the changes are durable.
+    pub actions: Vec<Action>,
+    /// Which rule decided, with its facts.
+    pub why: Why,
+    /// What to tell whoever asked, if somebody did.
+    pub answer: Option<Answer>,
+}
+
+/// One difference. Applying all changes of all decisions in order gives the session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Change {
+    /// Its state.
+    Life(Life),
+    /// The numbers of its runs.
+    Runs(Runs),
+    /// Its counters.
+    Budgets(Box<crate::budgets::Budgets>),
+    /// What keeps its locks while nothing runs.
+    Shim(Shim),
+    /// A message took a step.
+    Message(MessageChange),
+    /// A consumer connected.
+    Joined(ConsumerId, ConsumerKind),
+    /// A consumer left.
+    Left(ConsumerId),
+    /// When a consumer was last connected.
+    LastConsumer(Wall),
+    /// Until when a person's `start` counts as a need.
+    KeepUntil(Option<Boot>),
+    /// Since when nobody has needed the run.
+    Unneeded(Option<Boot>),
+    /// A takeover under way.
+    Takeover(Option<Takeover>),
+    /// What is known of its memory.
+    Memory(MemoryWatch),
+    /// The last sign of life of a run with a watchdog.
+    SignOfLife(Option<Boot>),
+    /// A person interrupted the turn under way; its end is asked for.
+    Interrupted(bool),
+    /// Its definition, now or with the next run.
+    Spec(Box<Spec>, InForce),
+    /// The daemon is going down: nothing starts any more.
+    Closing(bool),
+    /// A line in its audit log.
+    Record(Record),
+}
+
+/// When a changed definition counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InForce {
+    /// From now on.
+    Now,
+    /// From the next run on.
+    NextRun,
+}
+
+/// Something for the shell to do. Repeating one is harmless.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Take the locks of a run; answers `Reserved`, `LockBusy` or `StartFailed`.
+    Reserve {
+        /// Which.
+        run: RunNumber,
+        /// What for.
+        purpose: Purpose,
+    },
+    /// Start the agent of a run, under the shim that stands or under a new one that is given the locks;
+    /// answers `Started` or `StartFailed`.
+    Spawn {
+        /// Which.
+        run: RunNumber,
+        /// What for.
+        purpose: Purpose,
+    },
+    /// End the whole tree of a run: stop signal, grace, SIGKILL. Asked again, the shorter grace counts.
+    Stop {
+        /// Which.
+        run: RunNumber,
+        /// Time before SIGKILL.
+        grace: Duration,
+    },
+    /// Give back the locks of a session that has no run: reservation dropped, shim dismissed.
+    Release,
+    /// Wait for the lock that was refused or the holder that was named; answers `HolderGone`.
+    AwaitHolder,
+    /// Stop waiting for it.
+    ForgetHolder,
+    /// Look at the world again once the session's lock is free or its shim answers; answers `DaemonStarted`.
+    LookAgain,
+    /// Hand a message to the agent; handing the same try over twice delivers it once.
+    Deliver {
+        /// To which run.
+        run: RunNumber,
+        /// Which message.
+        message: MessageId,
+        /// 1 for its first delivery.
+        attempt: u32,
+    },
+    /// End the turn under way, keep the run.
+    Interrupt {
+        /// Of which run.
+        run: RunNumber,
+    },
+    /// Read the memory of a run exactly; answers `MemoryRead` from `Shares`.
+    ConfirmMemory {
+        /// Of which run.
+        run: RunNumber,
+    },
+}
+
+/// The answer to what somebody asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// It is under way; the state will tell.
+    UnderWay,
+    /// It is done.
+    Done,
+    /// It was so already.
+    Already,
+    /// It joins what is already under way or running.
+    Joined,
+    /// The message is queued.
+    Queued {
+        /// Under this id: that of the first one with the same key.
+        message: MessageId,
+        /// Whether it will be delivered without somebody doing something.
+        wakes: Wakes,
+    },
+    /// It cannot be.
+    Refused(Refusal),
+}
+
+/// Whether a queued message wakes its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wakes {
+    /// It does, or the session is awake.
+    Yes,
+    /// It waits until the session is started: a person stopped it.
+    NotWhileStopped,
+    /// It waits until somebody lets go of the session's lock.
+    NotWhileBlocked,
+    /// It waits until the daemon is back.
+    NotWhileClosing,
+}
+
+/// Why something cannot be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refusal {
+    /// It is archived.
+    Archived,
+    /// It is on its way to the archive.
+    BeingArchived,
+    /// It is being stopped by a person.
+    BeingStopped,
+    /// It is not archived.
+    NotArchived,
+    /// Somebody else holds its lock.
+    Busy,
+    /// The daemon is going down.
+    GoingDown,
+    /// Its agent has no terminal program of its own.
+    NoTerminal,
+    /// It runs once only.
+    RunsOnce,
+    /// There is no turn to interrupt.
+    NoTurn,
+    /// There is no such message that waits.
+    NoSuchMessage,
+    /// Purge: somebody is connected.
+    Connected,
+    /// Purge: a turn is under way.
+    TurnUnderWay,
+    /// Purge: a message is queued.
+    MessageQueued,
+    /// Purge: it is the asker itself.
+    Own,
+}
+
+/// One line of the audit log; the shell adds session, number and time, output and texts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "the kinds are the words of the contract")]
+pub enum Record {
+    SessionCreated,
+    RunStarted { run: RunNumber, pid: u32, fence: u64, purpose: Purpose },
+    RunExited(Box<RunExited>),
+    Backoff { wait: Duration, reason: WaitReason },
+    HealthWarn { reason: Warning },
+    LockBusy { run: RunNumber },
+    LockAcquired { run: RunNumber },
+    LockReleased,
+    TakeoverRequested { consumer: ConsumerId, urgent: bool },
+    TakeoverDone { how: TakeoverEnd },
+    MessageQueued { message: MessageId },
+    MessageDelivered { message: MessageId, attempt: u32 },
+    MessageDone { message: MessageId },
+    MessageFailed { message: MessageId, why: MessageFailure },
+    ConsumerJoined { consumer: ConsumerId },
+    ConsumerLeft { consumer: ConsumerId },
+    Parked,
+    Woken,
+    MemoryWarn { bytes: u64, limit: u64 },
+    Drained { bytes: u64, limit: u64 },
+    Stopped,
+    Failed,
+    Archived,
+    Restored,
+    Purged,
+    Adopted { run: RunNumber, pid: u32 },
+}
+
+/// The record of the end of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RunExited {
+    /// Which.
+    pub run: RunNumber,
+    /// What the kernel says.
+    pub exit: Exit,
+    /// The one verdict.
+    pub verdict: Verdict,
+    /// How long it lived.
+    #[serde(with = "crate::time::millis")]
+    pub lived: Duration,
+    /// The crash streak after it.
+    pub crashes: u32,
+    /// SIGKILL was needed.
+    pub forced: bool,
+}
+
+/// How a takeover ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TakeoverEnd {
+    /// The interactive run runs.
+    Held,
+    /// The turn under way did not end in time.
+    DeadlinePassed,
+    /// Whoever asked has gone.
+    CallerGone,
+    /// The interactive run could not be started.
+    CannotStart,
+    /// Somebody else holds a lock of it.
+    Busy,
+    /// A person stopped or archived the session, or the daemon went down.
+    Overruled,
+}

@@ -1,0 +1,254 @@
+//! Everything that can happen to a session. Past tense: it has happened, and only the answer is open.
+
+use crate::exit::Ended;
+use crate::ids::{ConsumerId, MessageId, RunNumber};
+use crate::life::{CannotStart, HolderSeen, Process};
+use crate::policy::Spec;
+use crate::rules::memory::{Reading, Source};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// One thing that happened to one session. Stale and repeated ones are harmless.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// It was created.
+    Created,
+    /// The daemon started, and this is what it found.
+    DaemonStarted(World),
+    /// The daemon was asked to go down and to stop its runs.
+    DownAsked,
+    /// A deadline may have passed. Early, late and repeated ones are harmless.
+    Ticked,
+
+    /// A person asked for something.
+    Asked(Ask),
+    /// Its definition changed; takes effect with the next run.
+    SpecChanged(Box<Spec>),
+
+    /// A consumer connected.
+    ConsumerJoined {
+        /// Which connection.
+        consumer: ConsumerId,
+        /// What kind.
+        kind: ConsumerKind,
+    },
+    /// A consumer's connection ended.
+    ConsumerLeft {
+        /// Which connection.
+        consumer: ConsumerId,
+    },
+
+    /// Something happened to a message or its turn.
+    Message(MessageEvent),
+    /// Something happened to a run.
+    Run {
+        /// Which.
+        run: RunNumber,
+        /// What.
+        event: RunEvent,
+    },
+    /// A lock that was refused is free again, or the holder that was watched has gone.
+    HolderGone,
+    /// The shim that kept the locks over a gap has left.
+    ShimLeft,
+}
+
+/// What a person can ask of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ask {
+    /// A run.
+    Start,
+    /// No run.
+    Stop {
+        /// Instead of the policy's grace.
+        grace: Option<Duration>,
+    },
+    /// A new run.
+    Restart,
+    /// The end of the turn under way.
+    Interrupt,
+    /// The archive.
+    Archive,
+    /// Back from the archive, parked.
+    Restore,
+    /// The archive, unless it is active.
+    Purge {
+        /// Active ones too.
+        include_active: bool,
+        /// The asker is this session itself.
+        own: bool,
+    },
+    /// The vendor's own terminal program in place of the headless run.
+    Takeover {
+        /// Whose connection asks; when it ends, so does the request.
+        consumer: ConsumerId,
+        /// Interrupt the turn under way.
+        urgent: bool,
+    },
+}
+
+/// What kind of connection a consumer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ConsumerKind {
+    /// An attach: wakes the session and keeps it running.
+    Attach,
+    /// Somebody who watches: only delays parking.
+    Watch,
+}
+
+/// What can happen to a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageEvent {
+    /// Somebody sent it.
+    Sent {
+        /// Its id, if it is new.
+        message: MessageId,
+        /// The sender's dedupe key.
+        key: Option<String>,
+    },
+    /// The agent of this run took it.
+    Taken {
+        /// Which run.
+        run: RunNumber,
+        /// Which message.
+        message: MessageId,
+    },
+    /// Its turn ended.
+    TurnEnded {
+        /// Which run.
+        run: RunNumber,
+        /// Which message.
+        message: MessageId,
+        /// How.
+        how: TurnEnd,
+    },
+    /// A person does not want it delivered.
+    Cancelled {
+        /// Which message.
+        message: MessageId,
+    },
+    /// A person wants a failed one delivered again. The shell has checked that it has failed.
+    Retried {
+        /// Which message.
+        message: MessageId,
+    },
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TurnEnd {
+    /// With an answer, which is being stored with this decision.
+    Answered,
+    /// With an error of the agent's.
+    Failed,
+    /// By an interrupt.
+    Interrupted,
+}
+
+/// What can happen to a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEvent {
+    /// Its locks were taken.
+    Reserved,
+    /// One of its locks is held by somebody else.
+    LockBusy {
+        /// By whom.
+        holder: Option<Box<HolderSeen>>,
+    },
+    /// Its agent runs: exec succeeded.
+    Started(Process),
+    /// It could not be started.
+    StartFailed(StartFailure),
+    /// Its vendor session was learned, and is held by somebody else.
+    VendorBusy {
+        /// By whom.
+        holder: Option<Box<HolderSeen>>,
+    },
+    /// It ended, and its whole tree with it.
+    Exited {
+        /// How.
+        ended: Ended,
+        /// Whether its shim still keeps the locks.
+        shim: Shim,
+        /// Who holds what it could not get, where the adapter knows.
+        holder: Option<Box<HolderSeen>>,
+    },
+    /// Its watchdog was fed, or it said that it is ready.
+    SignOfLife,
+    /// Its memory was read.
+    MemoryRead {
+        /// How much.
+        reading: Reading,
+        /// From where.
+        source: Source,
+    },
+}
+
+/// Why a start came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StartFailure {
+    /// Trying again is pointless.
+    Hopeless(CannotStart),
+    /// The system refused for now (out of processes, descriptors, memory or disk).
+    Refused,
+    /// The shim that kept the locks had left already; nothing was tried.
+    ShimGone,
+}
+
+/// Whether a shim keeps the session's locks while no agent runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Shim {
+    /// No: the locks are free, or an agent runs under its own shim.
+    #[default]
+    Absent,
+    /// Yes, for at most [`crate::rules::LONGEST_GAP`].
+    Standing,
+}
+
+/// What a daemon finds when it starts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct World {
+    /// Whether the machine has restarted since the last change was stored.
+    pub machine: Machine,
+    /// What keeps the session's locks.
+    pub shim: ShimSeen,
+    /// Exit records of runs, oldest first; those already settled do no harm.
+    pub exits: Vec<(RunNumber, Ended)>,
+}
+
+/// Whether stored boot-clock times still mean anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Machine {
+    /// Same boot.
+    Same,
+    /// The machine has restarted.
+    Restarted,
+}
+
+/// What was found of a session's shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShimSeen {
+    /// None: the session's own lock could be taken.
+    Nobody,
+    /// One that keeps the locks, with no agent.
+    Standing,
+    /// One with a living agent.
+    Keeping {
+        /// Which run.
+        run: RunNumber,
+        /// Its agent.
+        process: Process,
+    },
+    /// The lock is held, but nobody answers.
+    Mute,
+}

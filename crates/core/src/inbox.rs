@@ -1,0 +1,209 @@
+//! The queue of one session: order, one turn at a time, a bound on deliveries. Texts stay in the store.
+
+use crate::ids::MessageId;
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, VecDeque};
+
+/// Messages that are not yet settled, and how many are.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Inbox {
+    queue: VecDeque<Queued>,
+    in_flight: Option<InFlight>,
+    /// Which message each dedupe key stands for; keys outlive their messages.
+    keys: BTreeMap<String, MessageId>,
+    done: u64,
+    failed: u64,
+}
+
+/// A message that waits for its turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queued {
+    /// Which.
+    pub message: MessageId,
+    /// Turns that it has begun so far and that counted.
+    pub tries: u32,
+}
+
+/// The message whose turn it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InFlight {
+    /// Which.
+    pub message: MessageId,
+    /// Turns that it has begun, this one included once the agent took it.
+    pub tries: u32,
+    /// Whether the agent took it: only a turn that began costs a try.
+    pub taken: bool,
+}
+
+/// One step of a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageChange {
+    /// It joined the end of the queue.
+    Queued {
+        /// Which.
+        message: MessageId,
+        /// Its dedupe key.
+        key: Option<String>,
+    },
+    /// Its turn has come.
+    Delivering {
+        /// Which.
+        message: MessageId,
+    },
+    /// The agent took it.
+    Taken {
+        /// Which.
+        message: MessageId,
+    },
+    /// It went back to the front of the queue.
+    Requeued {
+        /// Which.
+        message: MessageId,
+        /// Whether the turn counted.
+        cost: Cost,
+    },
+    /// Its answer is stored.
+    Done {
+        /// Which.
+        message: MessageId,
+    },
+    /// It will not be delivered again by itself.
+    Failed {
+        /// Which.
+        message: MessageId,
+        /// Why.
+        why: MessageFailure,
+    },
+    /// A failed message was put back by a person, with fresh tries.
+    Retried {
+        /// Which.
+        message: MessageId,
+    },
+}
+
+/// Whether a turn that was cut short counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cost {
+    /// It counts.
+    OneTry,
+    /// It was cut short by us, or never began.
+    Nothing,
+}
+
+/// Why a message has failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MessageFailure {
+    /// Its turn was cut short too often.
+    TriesUsedUp,
+    /// The agent said that the turn failed.
+    TurnFailed,
+    /// A person interrupted its turn.
+    Interrupted,
+    /// A person cancelled it.
+    Cancelled,
+}
+
+impl Inbox {
+    /// The message whose turn it is.
+    #[must_use]
+    pub fn in_flight(&self) -> Option<InFlight> {
+        self.in_flight
+    }
+
+    /// The message that is next, if none has its turn.
+    #[must_use]
+    pub fn deliverable(&self) -> Option<Queued> {
+        if self.in_flight.is_some() { None } else { self.queue.front().copied() }
+    }
+
+    /// How many wait.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// How many are done and how many have failed.
+    #[must_use]
+    pub fn settled(&self) -> (u64, u64) {
+        (self.done, self.failed)
+    }
+
+    /// The message that a dedupe key stands for.
+    #[must_use]
+    pub fn by_key(&self, key: &str) -> Option<MessageId> {
+        self.keys.get(key).copied()
+    }
+
+    /// Whether this message waits in the queue.
+    #[must_use]
+    pub fn waits(&self, message: MessageId) -> bool {
+        self.queue.iter().any(|queued| queued.message == message)
+    }
+
+    /// The messages that wait, in the order of their turns.
+    pub fn waiting(&self) -> impl Iterator<Item = Queued> + '_ {
+        self.queue.iter().copied()
+    }
+
+    /// Takes one step; steps of other messages than the one concerned change nothing.
+    pub(crate) fn apply(&mut self, change: &MessageChange) {
+        match change {
+            MessageChange::Queued { message, key } => self.push(*message, key.as_ref()),
+            MessageChange::Delivering { message } => self.deliver(*message),
+            MessageChange::Taken { message } => self.take(*message),
+            MessageChange::Requeued { message, cost } => self.requeue(*message, *cost),
+            MessageChange::Done { message } => self.settle(*message, Settled::Done),
+            MessageChange::Failed { message, .. } => self.settle(*message, Settled::Failed),
+            MessageChange::Retried { message } => self.retry(*message),
+        }
+    }
+
+    fn push(&mut self, message: MessageId, key: Option<&String>) {
+        self.queue.push_back(Queued { message, tries: 0 });
+        if let Some(key) = key {
+            self.keys.insert(key.clone(), message);
+        }
+    }
+
+    fn deliver(&mut self, message: MessageId) {
+        let Some(next) = self.queue.front().filter(|next| next.message == message) else { return };
+        self.in_flight = Some(InFlight { message, tries: next.tries, taken: false });
+        self.queue.pop_front();
+    }
+
+    fn take(&mut self, message: MessageId) {
+        if let Some(turn) = self.in_flight.as_mut().filter(|turn| turn.message == message && !turn.taken) {
+            turn.taken = true;
+            turn.tries += 1;
+        }
+    }
+
+    fn requeue(&mut self, message: MessageId, cost: Cost) {
+        let Some(turn) = self.in_flight.take_if(|turn| turn.message == message) else { return };
+        let free = u32::from(turn.taken && cost == Cost::Nothing);
+        self.queue.push_front(Queued { message, tries: turn.tries - free });
+    }
+
+    fn settle(&mut self, message: MessageId, how: Settled) {
+        self.in_flight.take_if(|turn| turn.message == message);
+        self.queue.retain(|queued| queued.message != message);
+        match how {
+            Settled::Done => self.done += 1,
+            Settled::Failed => self.failed += 1,
+        }
+    }
+
+    fn retry(&mut self, message: MessageId) {
+        self.failed = self.failed.saturating_sub(1);
+        self.queue.push_back(Queued { message, tries: 0 });
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Settled {
+    Done,
+    Failed,
+}

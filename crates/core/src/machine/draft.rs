@@ -1,0 +1,207 @@
+//! A decision in the making: collects changes and actions, and applies each change as it is made.
+
+use crate::decision::{Action, Answer, Change, Decision, InForce, Record};
+use crate::event::Shim;
+use crate::life::{Goal, IdleSince, Life, Purpose, Stage};
+use crate::policy::Mode;
+use crate::rules::memory::MemoryWatch;
+use crate::session::{Runs, Session};
+use crate::time::Now;
+use crate::why::Why;
+use std::time::Duration;
+
+pub(crate) struct Draft<'a> {
+    pub(super) session: &'a mut Session,
+    pub(super) now: Now,
+    changes: Vec<Change>,
+    actions: Vec<Action>,
+    answer: Option<Answer>,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(session: &'a mut Session, now: Now) -> Draft<'a> {
+        Draft { session, now, changes: Vec::new(), actions: Vec::new(), answer: None }
+    }
+
+    pub(super) fn finish(self, why: Why) -> Decision {
+        Decision { changes: self.changes, actions: self.actions, why, answer: self.answer }
+    }
+
+    /// The one way in which a session changes.
+    pub(super) fn change(&mut self, change: Change) {
+        self.session.apply(&change);
+        self.changes.push(change);
+    }
+
+    pub(super) fn record(&mut self, record: Record) {
+        self.changes.push(Change::Record(record));
+    }
+
+    pub(super) fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    pub(super) fn answer(&mut self, answer: Answer) {
+        self.answer = Some(answer);
+    }
+
+    pub(super) fn refuse(&mut self, refusal: crate::decision::Refusal) -> Why {
+        self.answer(Answer::Refused(refusal));
+        Why::Refused
+    }
+
+    pub(super) fn set_life(&mut self, life: Life) {
+        self.change(Change::Life(life));
+    }
+
+    /// Decides a new run: under the shim that stands, or from the locks on.
+    pub(super) fn begin(&mut self, purpose: Purpose) {
+        self.forget_holder();
+        if let Some(spec) = self.session.next_spec.clone() {
+            self.change(Change::Spec(spec, InForce::Now));
+        }
+        let run = self.session.runs.last.next();
+        self.change(Change::Runs(Runs { last: run, ..self.session.runs }));
+        let (stage, action) = match self.session.shim {
+            Shim::Standing => (Stage::Spawning, Action::Spawn { run, purpose }),
+            Shim::Absent => (Stage::Reserving, Action::Reserve { run, purpose }),
+        };
+        self.set_life(Life::Starting { run, stage, purpose });
+        self.act(action);
+    }
+
+    /// Leaves a wait behind: nobody listens for its holder any more.
+    pub(super) fn forget_holder(&mut self) {
+        match self.session.life {
+            Life::Blocked { .. } | Life::Backoff { reason: crate::rules::WaitReason::Contended, .. } => {
+                self.act(Action::ForgetHolder);
+            }
+            Life::Backoff { .. }
+            | Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => {}
+        }
+    }
+
+    /// Goes to a state without a run: what was waited for is forgotten and the locks are given back.
+    pub(super) fn rest(&mut self, life: Life) {
+        self.forget_holder();
+        self.release();
+        self.set_life(life);
+    }
+
+    /// Dismisses a shim that keeps the locks over a gap.
+    pub(super) fn release(&mut self) {
+        if self.session.shim == Shim::Standing {
+            self.change(Change::Shim(Shim::Absent));
+            self.act(Action::Release);
+            self.record(Record::LockReleased);
+        }
+    }
+
+    /// Asks a run to end. `goal` says what comes after it.
+    pub(super) fn end_run(&mut self, goal: Goal, grace: Option<Duration>) {
+        let Some(run) = self.session.live_run() else { return };
+        let purpose = self.session.purpose();
+        let since = self.now.moment();
+        self.set_life(Life::Stopping { run, since, purpose, asked: goal.asked(), goal });
+        self.act(Action::Stop { run, grace: grace.unwrap_or(self.session.spec.policy.stop_grace) });
+    }
+
+    /// Plans something else for after the run that is ending.
+    pub(super) fn aim(&mut self, wanted: Goal) {
+        if let Life::Stopping { run, since, purpose, asked, goal } = self.session.life
+            && goal != wanted
+        {
+            self.set_life(Life::Stopping { run, since, purpose, asked, goal: wanted });
+        }
+    }
+
+    /// What every event may lead to: a wake-up, a rest, a delivery, the start of the idle time.
+    pub(super) fn follow_up(&mut self) -> Option<Why> {
+        let why = if self.session.live.closing { None } else { self.wake_or_rest() };
+        self.deliver_next();
+        self.note_idleness();
+        why
+    }
+
+    fn wake_or_rest(&mut self) -> Option<Why> {
+        let need = self.session.need(self.now.boot);
+        match (&self.session.life, need) {
+            (Life::Idle { since }, Some(need)) => {
+                if *since != IdleSince::Created {
+                    self.record(Record::Woken);
+                }
+                self.begin(Purpose::Headless);
+                Some(Why::Needed { need })
+            }
+            (Life::Backoff { .. } | Life::Blocked { .. }, None) => {
+                self.rest(Life::Idle { since: IdleSince::NotNeeded });
+                Some(Why::NotNeeded)
+            }
+            (
+                Life::Idle { .. }
+                | Life::Backoff { .. }
+                | Life::Blocked { .. }
+                | Life::Starting { .. }
+                | Life::Running { .. }
+                | Life::Held { .. }
+                | Life::Stopping { .. }
+                | Life::Stopped
+                | Life::Failed { .. }
+                | Life::Archived { .. },
+                _,
+            ) => None,
+        }
+    }
+
+    /// The idle time of an on-demand run starts when the last reason ends; anybody connected delays it.
+    fn note_idleness(&mut self) {
+        let running = matches!(self.session.life, Life::Running { .. });
+        let on_demand = self.session.spec.mode == Mode::OnDemand;
+        let wanted = self.session.occupied().is_some() || !self.session.live.consumers.is_empty();
+        let unneeded = match self.session.live.unneeded {
+            _ if !running || !on_demand || wanted => None,
+            Some(since) => Some(since),
+            None => Some(self.now.boot),
+        };
+        if unneeded != self.session.live.unneeded {
+            self.change(Change::Unneeded(unneeded));
+        }
+    }
+
+    /// Forgets what was only true for the run before.
+    pub(super) fn forget_run(&mut self) {
+        if self.session.live.memory != MemoryWatch::default() {
+            self.change(Change::Memory(MemoryWatch::default()));
+        }
+        if self.session.live.sign_of_life.is_some() {
+            self.change(Change::SignOfLife(None));
+        }
+        if self.session.interrupted {
+            self.change(Change::Interrupted(false));
+        }
+    }
+}
+
+impl Session {
+    /// What the present run, or the one being started or stopped, is for.
+    pub(super) fn purpose(&self) -> Purpose {
+        match self.life {
+            Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => purpose,
+            Life::Held { then, .. } => Purpose::Interactive(then),
+            Life::Idle { .. }
+            | Life::Running { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => Purpose::Headless,
+        }
+    }
+}

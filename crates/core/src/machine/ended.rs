@@ -1,0 +1,270 @@
+//! The end of a run: one verdict, one record, the counters, the message in flight, and what comes next.
+
+use super::draft::Draft;
+use crate::decision::{Action, Change, Record, RunExited, TakeoverEnd};
+use crate::event::Shim;
+use crate::exit::{Ended, Exit, Verdict};
+use crate::ids::RunNumber;
+use crate::inbox::Cost;
+use crate::life::{BlockedOn, FailCause, Goal, HandBack, HolderSeen, IdleSince, Life, Purpose};
+use crate::policy::Mode;
+use crate::rules::verdict::{self, Asked};
+use crate::rules::{self, LONGEST_GAP, Next, WaitReason};
+use crate::session::Runs;
+use crate::why::{TakeoverStep, Why};
+use std::time::Duration;
+
+/// What was known of a run when its end came.
+#[derive(Clone, Copy)]
+struct Ending {
+    purpose: Purpose,
+    asked: Asked,
+    /// What comes next, if it was asked to end.
+    goal: Option<Goal>,
+}
+
+impl Draft<'_> {
+    pub(super) fn exited(
+        &mut self,
+        run: RunNumber,
+        ended: &Ended,
+        shim: Shim,
+        holder: Option<&HolderSeen>,
+    ) -> Why {
+        let Some(ending) = self.ending_of(run) else { return Why::Stale };
+        let verdict = verdict::judge(ending.asked, ended);
+        self.keep_or_lose_locks(shim, ended.exit);
+        self.turn_cut_short(cost(ending.asked, verdict));
+        let next = self.charge(ending, verdict, ended);
+        self.settle_run(run, ended.exit);
+        self.record_exit(run, ended, verdict);
+        self.forget_run();
+        self.what_comes_next(ending, verdict, next, ended, holder)
+    }
+
+    /// The run whose end is due; anything else is stale.
+    fn ending_of(&self, run: RunNumber) -> Option<Ending> {
+        self.session.live_run().filter(|live| *live == run)?;
+        // Whoever dies of our interrupt was asked to.
+        let own = if self.session.interrupted { Asked::ToEnd } else { Asked::Nothing };
+        let (asked, goal) = match self.session.life {
+            Life::Stopping { asked, goal, .. } => (asked, Some(goal)),
+            Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => (own, None),
+            Life::Idle { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => return None,
+        };
+        Some(Ending { purpose: self.session.purpose(), asked, goal })
+    }
+
+    fn keep_or_lose_locks(&mut self, shim: Shim, exit: Exit) {
+        if self.session.shim != shim {
+            self.change(Change::Shim(shim));
+        }
+        if shim == Shim::Absent && exit != Exit::NeverStarted {
+            self.record(Record::LockReleased);
+        }
+    }
+
+    /// Charges the counters with an end that is the run's own; what we asked for costs nothing.
+    fn charge(&mut self, ending: Ending, verdict: Verdict, ended: &Ended) -> Next {
+        let own_end = match ending.goal {
+            None => ending.asked == Asked::Nothing,
+            Some(Goal::Drain | Goal::Watchdog) => true,
+            Some(
+                Goal::Yield
+                | Goal::Stop
+                | Goal::Restart
+                | Goal::Park
+                | Goal::Takeover
+                | Goal::Archive
+                | Goal::Down,
+            ) => false,
+        };
+        // Nobody restarts an interactive run, and a machine that restarts is no fault of the agent's.
+        if !own_end || ending.purpose != Purpose::Headless || ended.exit == Exit::MachineLost {
+            return Next::AtOnce;
+        }
+        let policy = &self.session.spec.policy;
+        let outcome = rules::after(verdict, ended, &self.session.budgets, policy, self.now);
+        if outcome.budgets != self.session.budgets {
+            self.change(Change::Budgets(Box::new(outcome.budgets)));
+        }
+        if let Some(reason) = outcome.warn {
+            self.record(Record::HealthWarn { reason });
+        }
+        outcome.next
+    }
+
+    fn settle_run(&mut self, run: RunNumber, exit: Exit) {
+        let Runs { seen, count, .. } = self.session.runs;
+        // A daemon that died between start and exit learns of both from the exit record.
+        let unseen = seen < run && exit != Exit::NeverStarted;
+        let (seen, count) = if unseen { (run, count + 1) } else { (seen, count) };
+        self.change(Change::Runs(Runs { settled: run, seen, count, ..self.session.runs }));
+    }
+
+    pub(super) fn record_exit(&mut self, run: RunNumber, ended: &Ended, verdict: Verdict) {
+        self.record(Record::RunExited(Box::new(RunExited {
+            run,
+            exit: ended.exit,
+            verdict,
+            lived: ended.lived,
+            crashes: self.session.budgets.crashes,
+            forced: ended.forced,
+        })));
+    }
+
+    fn what_comes_next(
+        &mut self,
+        ending: Ending,
+        verdict: Verdict,
+        next: Next,
+        ended: &Ended,
+        holder: Option<&HolderSeen>,
+    ) -> Why {
+        let exit = ended.exit;
+        match ending.goal {
+            Some(Goal::Stop) => self.stopped(),
+            Some(Goal::Archive) => self.archived(),
+            Some(Goal::Down) => self.down(),
+            Some(Goal::Park) => {
+                self.record(Record::Parked);
+                self.rest(Life::Idle { since: IdleSince::Parked });
+            }
+            Some(Goal::Restart) => self.begin(Purpose::Headless),
+            Some(Goal::Takeover) => self.take_over_or_back(ending.purpose),
+            Some(Goal::Yield) => self.block_on_our_lock(holder),
+            Some(Goal::Drain | Goal::Watchdog) | None => {
+                return match ending.purpose {
+                    Purpose::Interactive(then) => self.handed_back(then),
+                    Purpose::Headless => self.by_mode(verdict, next, exit, holder),
+                };
+            }
+        }
+        Why::EndedAsAsked { exit }
+    }
+
+    fn take_over_or_back(&mut self, purpose: Purpose) {
+        match (self.session.live.takeover, purpose) {
+            (Some(_), Purpose::Headless) => self.begin(Purpose::Interactive(HandBack::ByNeed)),
+            (_, Purpose::Interactive(then)) => self.hand_back(then),
+            (None, Purpose::Headless) => self.hand_back(HandBack::ByNeed),
+        }
+    }
+
+    fn handed_back(&mut self, then: HandBack) -> Why {
+        self.end_takeover(TakeoverEnd::CannotStart);
+        self.hand_back(then);
+        Why::Takeover(TakeoverStep::Ended)
+    }
+
+    /// After an interactive run, or one that did not come about.
+    pub(super) fn hand_back(&mut self, then: HandBack) {
+        let needed = self.session.need(self.now.boot).is_some() && !self.session.live.closing;
+        match then {
+            HandBack::ToStopped => self.stopped(),
+            HandBack::ByNeed if needed => self.begin(Purpose::Headless),
+            HandBack::ByNeed => self.rest(Life::Idle { since: IdleSince::NotNeeded }),
+        }
+    }
+
+    fn by_mode(&mut self, verdict: Verdict, next: Next, exit: Exit, holder: Option<&HolderSeen>) -> Why {
+        if self.session.spec.mode == Mode::Once {
+            return self.ran_once(verdict);
+        }
+        if self.session.live.takeover.is_some() {
+            self.begin(Purpose::Interactive(HandBack::ByNeed));
+            return Why::Takeover(TakeoverStep::Begins);
+        }
+        if let Next::Fail(_) = next {
+            return self.failed(verdict, exit);
+        }
+        if self.session.live.closing {
+            self.down();
+            return Why::GoingDown;
+        }
+        if self.session.need(self.now.boot).is_none() {
+            self.rest(Life::Idle { since: IdleSince::NotNeeded });
+            return Why::EndedUnneeded { verdict, exit };
+        }
+        match next {
+            Next::AtOnce => {
+                self.begin(Purpose::Headless);
+                Why::RestartAtOnce { verdict, exit }
+            }
+            Next::Wait { wait, reason } => self.wait(wait, reason, exit, holder),
+            Next::Block { retry } => self.block_on_vendor(retry, exit, holder),
+            Next::Fail(_) => self.failed(verdict, exit),
+        }
+    }
+
+    fn ran_once(&mut self, verdict: Verdict) -> Why {
+        match verdict {
+            Verdict::Clean => self.stopped(),
+            Verdict::Drained
+            | Verdict::Contended
+            | Verdict::Hopeless
+            | Verdict::Limited
+            | Verdict::OutOfMemory
+            | Verdict::Crash => self.fail(FailCause::Ended(verdict)),
+        }
+        Why::RanOnce { verdict }
+    }
+
+    fn failed(&mut self, verdict: Verdict, exit: Exit) -> Why {
+        let crashes = self.session.budgets.crashes;
+        self.fail(match verdict {
+            Verdict::Crash | Verdict::OutOfMemory => FailCause::CrashHardLimit { crashes },
+            Verdict::Clean | Verdict::Drained | Verdict::Contended | Verdict::Hopeless | Verdict::Limited => {
+                FailCause::Ended(verdict)
+            }
+        });
+        Why::Failed { verdict, exit }
+    }
+
+    pub(super) fn fail(&mut self, cause: FailCause) {
+        self.rest(Life::Failed { cause });
+        self.record(Record::Failed);
+    }
+
+    fn wait(&mut self, wait: Duration, reason: WaitReason, exit: Exit, holder: Option<&HolderSeen>) -> Why {
+        self.record(Record::Backoff { wait, reason });
+        if wait > LONGEST_GAP {
+            self.release();
+        }
+        self.set_life(Life::Backoff { until: self.now.after(wait), reason });
+        if reason == WaitReason::Contended && holder.is_some() {
+            self.act(Action::AwaitHolder);
+        }
+        Why::Waiting { reason, exit, crashes: self.session.budgets.crashes, wait }
+    }
+
+    fn block_on_vendor(&mut self, retry: Duration, exit: Exit, holder: Option<&HolderSeen>) -> Why {
+        self.release();
+        let on = BlockedOn::VendorLock { retry: self.now.after(retry) };
+        self.set_life(Life::Blocked { holder: holder.cloned().map(Box::new), on });
+        if holder.is_some() {
+            self.act(Action::AwaitHolder);
+        }
+        Why::Blocked { exit }
+    }
+}
+
+/// Whether a turn that ended with its run counts as a try: not if we cut it short, nor if somebody or
+/// something else kept the agent from it.
+fn cost(asked: Asked, verdict: Verdict) -> Cost {
+    match (asked, verdict) {
+        (Asked::ToEnd | Asked::ToDrain | Asked::ToYield, _) => Cost::Nothing,
+        (
+            Asked::Nothing | Asked::ToRevive,
+            Verdict::Drained | Verdict::Contended | Verdict::Limited | Verdict::Hopeless,
+        ) => Cost::Nothing,
+        (Asked::Nothing | Asked::ToRevive, Verdict::Clean | Verdict::OutOfMemory | Verdict::Crash) => {
+            Cost::OneTry
+        }
+    }
+}

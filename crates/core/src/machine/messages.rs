@@ -1,0 +1,185 @@
+//! Messages: queued in order, delivered one at a time, settled once.
+
+use super::draft::Draft;
+use crate::decision::{Action, Answer, Change, Record, Refusal, Wakes};
+use crate::event::{MessageEvent, TurnEnd};
+use crate::ids::{MessageId, RunNumber};
+use crate::inbox::{Cost, InFlight, MessageChange, MessageFailure};
+use crate::life::{Goal, Life, Purpose};
+use crate::why::{MessageStep, Why};
+
+impl Draft<'_> {
+    pub(super) fn message(&mut self, event: &MessageEvent) -> Why {
+        match event {
+            MessageEvent::Sent { message, key } => self.message_sent(*message, key.as_deref()),
+            MessageEvent::Taken { run, message } => self.message_taken(*run, *message),
+            MessageEvent::TurnEnded { run, message, how } => self.turn_ended(*run, *message, *how),
+            MessageEvent::Cancelled { message } => self.message_cancelled(*message),
+            MessageEvent::Retried { message } => self.message_retried(*message),
+        }
+    }
+
+    fn message_sent(&mut self, message: MessageId, key: Option<&str>) -> Why {
+        if let Some(known) = key.and_then(|key| self.session.inbox.by_key(key)) {
+            self.answer(Answer::Queued { message: known, wakes: Wakes::Yes });
+            return Why::Message(MessageStep::Known);
+        }
+        match self.session.life {
+            Life::Archived { .. } => return self.refuse(Refusal::Archived),
+            Life::Stopping { goal: Goal::Archive, .. } => return self.refuse(Refusal::BeingArchived),
+            Life::Stopping { .. }
+            | Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. } => {}
+        }
+        self.step(MessageChange::Queued { message, key: key.map(str::to_owned) });
+        self.record(Record::MessageQueued { message });
+        let (wakes, why) = self.message_arrives();
+        self.answer(Answer::Queued { message, wakes });
+        why
+    }
+
+    /// A message ends any wait at once and gives a failed session one try; it does not wake a stopped one.
+    fn message_arrives(&mut self) -> (Wakes, Why) {
+        let queued = Why::Message(MessageStep::Queued);
+        if self.session.live.closing {
+            return (Wakes::NotWhileClosing, queued);
+        }
+        match self.session.life {
+            Life::Stopped | Life::Stopping { goal: Goal::Stop, .. } => (Wakes::NotWhileStopped, queued),
+            Life::Blocked { .. } => {
+                self.begin(Purpose::Headless);
+                (Wakes::NotWhileBlocked, Why::Message(MessageStep::EndsTheWait))
+            }
+            Life::Backoff { .. } | Life::Failed { .. } => {
+                self.begin(Purpose::Headless);
+                (Wakes::Yes, Why::Message(MessageStep::EndsTheWait))
+            }
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Archived { .. } => (Wakes::Yes, queued),
+        }
+    }
+
+    fn message_taken(&mut self, run: RunNumber, message: MessageId) -> Why {
+        match self.turn_of(run, message) {
+            Some(turn) if !turn.taken => {
+                self.take(turn);
+                Why::Message(MessageStep::Taken)
+            }
+            Some(_) | None => Why::Stale,
+        }
+    }
+
+    fn take(&mut self, turn: InFlight) {
+        self.step(MessageChange::Taken { message: turn.message });
+        self.record(Record::MessageDelivered { message: turn.message, attempt: turn.tries + 1 });
+    }
+
+    fn turn_ended(&mut self, run: RunNumber, message: MessageId, how: TurnEnd) -> Why {
+        let Some(turn) = self.turn_of(run, message) else { return Why::Stale };
+        if !turn.taken {
+            self.take(turn);
+        }
+        if self.session.interrupted {
+            self.change(Change::Interrupted(false));
+        }
+        let why = match how {
+            TurnEnd::Answered => {
+                self.step(MessageChange::Done { message });
+                self.record(Record::MessageDone { message });
+                MessageStep::Done
+            }
+            TurnEnd::Interrupted if self.taking_over() => {
+                self.step(MessageChange::Requeued { message, cost: Cost::Nothing });
+                MessageStep::Requeued
+            }
+            TurnEnd::Interrupted => self.fail_message(message, MessageFailure::Interrupted),
+            TurnEnd::Failed => self.fail_message(message, MessageFailure::TurnFailed),
+        };
+        self.turn_is_over();
+        Why::Message(why)
+    }
+
+    fn message_cancelled(&mut self, message: MessageId) -> Why {
+        if !self.session.inbox.waits(message) {
+            return self.refuse(Refusal::NoSuchMessage);
+        }
+        self.fail_message(message, MessageFailure::Cancelled);
+        self.answer(Answer::Done);
+        Why::Message(MessageStep::Cancelled)
+    }
+
+    fn message_retried(&mut self, message: MessageId) -> Why {
+        let current = self.session.inbox.in_flight().is_some_and(|turn| turn.message == message);
+        if current || self.session.inbox.waits(message) {
+            self.answer(Answer::Already);
+            return Why::Stale;
+        }
+        if matches!(self.session.life, Life::Archived { .. }) {
+            return self.refuse(Refusal::Archived);
+        }
+        self.step(MessageChange::Retried { message });
+        let (wakes, _) = self.message_arrives();
+        self.answer(Answer::Queued { message, wakes });
+        Why::Message(MessageStep::Retried)
+    }
+
+    fn fail_message(&mut self, message: MessageId, why: MessageFailure) -> MessageStep {
+        self.step(MessageChange::Failed { message, why });
+        self.record(Record::MessageFailed { message, why });
+        MessageStep::Failed
+    }
+
+    /// The turn of this message, if the live run has it.
+    fn turn_of(&self, run: RunNumber, message: MessageId) -> Option<InFlight> {
+        self.session.live_run().filter(|live| *live == run)?;
+        self.session.inbox.in_flight().filter(|turn| turn.message == message)
+    }
+
+    /// The run ended under a turn: the message is tried again, or has used up its tries.
+    pub(super) fn turn_cut_short(&mut self, cost: Cost) {
+        let Some(turn) = self.session.inbox.in_flight() else { return };
+        let message = turn.message;
+        if self.session.interrupted {
+            self.fail_message(message, MessageFailure::Interrupted);
+            return;
+        }
+        let bound = self.session.spec.policy.message_tries.max(1);
+        if turn.taken && cost == Cost::OneTry && turn.tries >= bound {
+            self.fail_message(message, MessageFailure::TriesUsedUp);
+        } else {
+            self.step(MessageChange::Requeued { message, cost });
+        }
+    }
+
+    /// Hands over the next message if an agent is there to take it.
+    pub(super) fn deliver_next(&mut self) {
+        let Life::Running { run, .. } = self.session.life else { return };
+        if self.session.live.takeover.is_some() {
+            return;
+        }
+        let Some(next) = self.session.inbox.deliverable() else { return };
+        self.step(MessageChange::Delivering { message: next.message });
+        self.act(Action::Deliver { run, message: next.message, attempt: next.tries + 1 });
+    }
+
+    /// Hands the message whose turn it is over again: the daemon may have died in the middle of it.
+    pub(super) fn deliver_again(&mut self, run: RunNumber) {
+        let Some(turn) = self.session.inbox.in_flight() else { return };
+        let attempt = turn.tries + u32::from(!turn.taken);
+        self.act(Action::Deliver { run, message: turn.message, attempt });
+    }
+
+    fn step(&mut self, step: MessageChange) {
+        self.change(Change::Message(step));
+    }
+}

@@ -1,0 +1,109 @@
+//! What each event means in each state. This file only dispatches; each kind of event has its own.
+
+mod consumers;
+mod draft;
+mod ended;
+mod messages;
+mod people;
+mod recovery;
+mod retire;
+mod runs;
+mod takeover;
+mod watching;
+
+use crate::decision::{Change, Decision, InForce};
+use crate::event::{Ask, Event, RunEvent};
+use crate::ids::RunNumber;
+use crate::life::Life;
+use crate::policy::Spec;
+use crate::session::Session;
+use crate::time::Now;
+use crate::why::Why;
+use draft::Draft;
+
+/// Decides what follows from an event for a session, and applies it.
+pub(crate) fn decide(session: &mut Session, event: &Event, now: Now) -> Decision {
+    let mut draft = Draft::new(session, now);
+    let why = dispatch(&mut draft, event);
+    let why = draft.follow_up().unwrap_or(why);
+    draft.finish(why)
+}
+
+fn dispatch(draft: &mut Draft<'_>, event: &Event) -> Why {
+    match event {
+        Event::Created => draft.created(),
+        Event::DaemonStarted(world) => draft.recover(world),
+        Event::DownAsked => draft.going_down(),
+        Event::Ticked => draft.ticked(),
+        Event::Asked(ask) => asked(draft, *ask),
+        Event::SpecChanged(spec) => draft.redefine(spec),
+        Event::ConsumerJoined { consumer, kind } => draft.consumer_joined(*consumer, *kind),
+        Event::ConsumerLeft { consumer } => draft.consumer_left(*consumer),
+        Event::Message(event) => draft.message(event),
+        Event::Run { run, event } => on_run(draft, *run, event),
+        Event::HolderGone => draft.holder_gone(),
+        Event::ShimLeft => draft.shim_left(),
+    }
+}
+
+fn asked(draft: &mut Draft<'_>, ask: Ask) -> Why {
+    match ask {
+        Ask::Start => draft.start_asked(),
+        Ask::Stop { grace } => draft.stop_asked(grace),
+        Ask::Restart => draft.restart_asked(),
+        Ask::Interrupt => draft.interrupt_asked(),
+        Ask::Archive => draft.archive_asked(),
+        Ask::Restore => draft.restore_asked(),
+        Ask::Purge { include_active, own } => draft.purge_asked(include_active, own),
+        Ask::Takeover { consumer, urgent } => draft.takeover_asked(consumer, urgent),
+    }
+}
+
+fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
+    match event {
+        RunEvent::Reserved => draft.reserved(run),
+        RunEvent::LockBusy { holder } => draft.lock_busy(run, holder.as_deref()),
+        RunEvent::Started(process) => draft.started(run, *process),
+        RunEvent::StartFailed(failure) => draft.start_failed(run, failure),
+        RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
+        RunEvent::Exited { ended, shim, holder } => draft.exited(run, ended, *shim, holder.as_deref()),
+        RunEvent::SignOfLife => draft.sign_of_life(run),
+        RunEvent::MemoryRead { reading, source } => draft.memory_read(run, *reading, *source),
+    }
+}
+
+impl Draft<'_> {
+    fn created(&mut self) -> Why {
+        self.record(crate::decision::Record::SessionCreated);
+        Why::Noted
+    }
+
+    /// A new definition counts from the next run on; without a run, that is now.
+    fn redefine(&mut self, spec: &Spec) -> Why {
+        let in_force = if self.session.live_run().is_some() { InForce::NextRun } else { InForce::Now };
+        self.change(Change::Spec(Box::new(spec.clone()), in_force));
+        Why::Noted
+    }
+
+    fn holder_gone(&mut self) -> Why {
+        let contended = crate::rules::WaitReason::Contended;
+        match &self.session.life {
+            Life::Blocked { .. } => {}
+            Life::Backoff { reason, .. } if *reason == contended => {}
+            Life::Backoff { .. }
+            | Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => return Why::Stale,
+        }
+        if self.session.live.closing {
+            return Why::GoingDown;
+        }
+        self.begin(crate::life::Purpose::Headless);
+        Why::HolderGone
+    }
+}

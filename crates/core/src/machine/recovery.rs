@@ -1,0 +1,186 @@
+//! Recovery: brings a session from wherever a crash left it to where it must be, from what is there now.
+//! There is no other recovery path: a first start finds nothing and changes nothing.
+
+use super::draft::Draft;
+use crate::budgets::Budgets;
+use crate::decision::{Action, Change, Record};
+use crate::event::{Machine, Shim, ShimSeen, World};
+use crate::exit::{Ended, Exit};
+use crate::ids::RunNumber;
+use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
+use crate::policy::Mode;
+use crate::why::{RecoveryStep, Why};
+
+impl Draft<'_> {
+    pub(super) fn recover(&mut self, world: &World) -> Why {
+        if self.session.live.closing {
+            self.change(Change::Closing(false));
+        }
+        if world.machine == Machine::Restarted {
+            self.forget_clock();
+        }
+        match world.shim {
+            ShimSeen::Mute => {
+                self.act(Action::LookAgain);
+                Why::Recovery(RecoveryStep::ShimMute)
+            }
+            ShimSeen::Keeping { run, process } => self.adopt(run, process),
+            ShimSeen::Standing => self.recover_without_agent(world, Shim::Standing),
+            ShimSeen::Nobody => self.recover_without_agent(world, Shim::Absent),
+        }
+    }
+
+    /// Boot-clock times of another boot mean nothing; the crash streak is no matter of the clock.
+    fn forget_clock(&mut self) {
+        let mut budgets: Budgets = self.session.budgets.clone();
+        budgets.forget_clock();
+        if budgets != self.session.budgets {
+            self.change(Change::Budgets(Box::new(budgets)));
+        }
+        if self.session.keep_until.is_some() {
+            self.change(Change::KeepUntil(None));
+        }
+    }
+
+    fn adopt(&mut self, run: RunNumber, process: Process) -> Why {
+        if self.session.live_run() != Some(run) {
+            return self.end_unexpected(run);
+        }
+        self.record(Record::Adopted { run, pid: process.pid });
+        match self.session.life {
+            Life::Starting { stage: Stage::Spawning, .. } => _ = self.started(run, process),
+            Life::Starting { stage: Stage::Reserving, .. } => return self.end_unexpected(run),
+            Life::Stopping { run, .. } => {
+                let grace = self.session.spec.policy.stop_grace;
+                self.act(Action::Stop { run, grace });
+            }
+            Life::Running { .. } => self.deliver_again(run),
+            Life::Held { .. }
+            | Life::Idle { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => {}
+        }
+        Why::Recovery(RecoveryStep::Adopted)
+    }
+
+    /// A living agent that the record does not know of is ended; the session keeps to its record.
+    fn end_unexpected(&mut self, run: RunNumber) -> Why {
+        let goal = match self.session.life {
+            Life::Archived { .. } => Goal::Archive,
+            Life::Stopped | Life::Failed { .. } => Goal::Stop,
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. } => Goal::Park,
+        };
+        let since = self.now.moment();
+        self.forget_holder();
+        self.set_life(Life::Stopping { run, since, purpose: Purpose::Headless, asked: goal.asked(), goal });
+        self.act(Action::Stop { run, grace: self.session.spec.policy.stop_grace });
+        Why::Recovery(RecoveryStep::Unexpected)
+    }
+
+    fn recover_without_agent(&mut self, world: &World, shim: Shim) -> Why {
+        if self.session.shim != shim {
+            self.change(Change::Shim(shim));
+        }
+        match self.session.life.clone() {
+            Life::Starting { run, stage: Stage::Reserving, purpose } => self.reserve_again(run, purpose),
+            Life::Starting { run, stage: Stage::Spawning, purpose } => match exit_of(world, run) {
+                Some(ended) => self.exited(run, ended, shim, None),
+                None => self.spawn_again(run, purpose),
+            },
+            Life::Running { run, since, .. }
+            | Life::Held { run, since, .. }
+            | Life::Stopping { run, since, .. } => {
+                let lost = Ended::new(lost(world.machine), self.now.boot.since(since.boot));
+                self.exited(run, exit_of(world, run).unwrap_or(&lost), shim, None)
+            }
+            Life::Backoff { .. } => self.wait_on(world.machine),
+            Life::Blocked { on, .. } => self.try_blocked_again(on, world.machine),
+            // A restored session of mode `always` runs from the next daemon start on.
+            Life::Idle { since: IdleSince::Restored } if self.session.spec.mode == Mode::Always => {
+                self.rest(Life::Idle { since: IdleSince::DaemonDown });
+                Why::Recovery(RecoveryStep::AsItWas)
+            }
+            Life::Idle { .. } | Life::Stopped | Life::Failed { .. } | Life::Archived { .. } => {
+                self.release();
+                Why::Recovery(RecoveryStep::AsItWas)
+            }
+        }
+    }
+
+    /// The locks died with the daemon that was taking them: at rest first, woken if it is still needed.
+    fn reserve_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
+        match purpose {
+            Purpose::Headless => {
+                self.settle_number(run);
+                self.rest(Life::Idle { since: IdleSince::DaemonDown });
+            }
+            // Whoever asked for the terminal was connected to the daemon that died.
+            Purpose::Interactive(then) => {
+                self.settle_number(run);
+                self.hand_back(then);
+            }
+        }
+        Why::Recovery(RecoveryStep::StartsAgain)
+    }
+
+    /// The locks were taken; whether a process came of it is told by the shim, or by its absence.
+    fn spawn_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
+        match (purpose, self.session.shim) {
+            (Purpose::Headless, Shim::Standing) => self.act(Action::Spawn { run, purpose }),
+            // It may have run: a second run is not what `once` means.
+            (Purpose::Headless, Shim::Absent) if self.session.spec.mode == Mode::Once => {
+                self.settle_number(run);
+                self.fail(FailCause::Interrupted);
+            }
+            (Purpose::Headless, Shim::Absent) => {
+                self.settle_number(run);
+                self.rest(Life::Idle { since: IdleSince::DaemonDown });
+            }
+            (Purpose::Interactive(then), Shim::Standing | Shim::Absent) => {
+                self.settle_number(run);
+                self.hand_back(then);
+            }
+        }
+        Why::Recovery(RecoveryStep::StartsAgain)
+    }
+
+    fn wait_on(&mut self, machine: Machine) -> Why {
+        match machine {
+            Machine::Same => Why::Recovery(RecoveryStep::AsItWas),
+            Machine::Restarted => {
+                self.rest(Life::Idle { since: IdleSince::DaemonDown });
+                Why::Recovery(RecoveryStep::MachineRestarted)
+            }
+        }
+    }
+
+    fn try_blocked_again(&mut self, on: BlockedOn, machine: Machine) -> Why {
+        match (on, machine) {
+            (BlockedOn::VendorLock { .. }, Machine::Same) => Why::Recovery(RecoveryStep::AsItWas),
+            (BlockedOn::OurLock, _) | (_, Machine::Restarted) => {
+                self.rest(Life::Idle { since: IdleSince::DaemonDown });
+                Why::Recovery(RecoveryStep::StartsAgain)
+            }
+        }
+    }
+}
+
+fn exit_of(world: &World, run: RunNumber) -> Option<&Ended> {
+    world.exits.iter().find(|(ended, _)| *ended == run).map(|(_, ended)| ended)
+}
+
+fn lost(machine: Machine) -> Exit {
+    match machine {
+        Machine::Same => Exit::ShimLost,
+        Machine::Restarted => Exit::MachineLost,
+    }
+}

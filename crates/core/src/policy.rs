@@ -1,0 +1,130 @@
+//! The numbers that the rules go by, and what a session is allowed to want.
+
+use crate::time::millis;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// When a session runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// While somebody needs it.
+    OnDemand,
+    /// From `new` to `stop`.
+    Always,
+    /// One run, never restarted.
+    Once,
+}
+
+/// All policy numbers; the defaults are those of the documentation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// Crashes in a streak at which to warn; 0 is never.
+    pub crash_soft_limit: u32,
+    /// Crashes in a streak at which the session has failed; 0 is never.
+    pub crash_hard_limit: u32,
+    /// A crash after a strictly longer run starts a new streak.
+    #[serde(with = "millis")]
+    pub stable_after: Duration,
+    /// The first wait after a crash.
+    #[serde(with = "millis")]
+    pub backoff_initial: Duration,
+    /// The longest wait after a crash.
+    #[serde(with = "millis")]
+    pub backoff_max: Duration,
+    /// Up to this part of a wait is taken off.
+    pub backoff_jitter: f64,
+    /// Clean restarts in `clean_window` that are at once.
+    pub clean_limit: u32,
+    /// The window for clean restarts; a run that lives longer ends the episode.
+    #[serde(with = "millis")]
+    pub clean_window: Duration,
+    /// Drains in `drain_window` that are restarted at once.
+    pub drain_limit: u32,
+    /// The window for drains.
+    #[serde(with = "millis")]
+    pub drain_window: Duration,
+    /// The wait after each drain beyond the limit.
+    #[serde(with = "millis")]
+    pub drain_backoff: Duration,
+    /// The wait after the n-th contended exit in a row is n times this ...
+    #[serde(with = "millis")]
+    pub contention_step: Duration,
+    /// ... and at most this.
+    #[serde(with = "millis")]
+    pub contention_max: Duration,
+    /// The contended exit in a row at which the session is blocked; 0 is never.
+    pub contention_limit: u32,
+    /// How long a run without need is kept.
+    #[serde(with = "millis")]
+    pub idle_after: Duration,
+    /// Time between the stop signal and SIGKILL.
+    #[serde(with = "millis")]
+    pub stop_grace: Duration,
+    /// How long a takeover waits for the turn under way.
+    #[serde(with = "millis")]
+    pub takeover_deadline: Duration,
+    /// Deliveries after which a message has failed; 0 counts as 1.
+    pub message_tries: u32,
+    /// The part of the memory limit at which to warn.
+    pub memory_warn: f64,
+    /// Silence after which a run that was told of a watchdog is ended; zero is off.
+    #[serde(with = "millis")]
+    pub watchdog: Duration,
+    /// Whether a session starts again by itself when its usage limit resets.
+    pub limit_resume: bool,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        const MINUTE: u64 = 60;
+        Policy {
+            crash_soft_limit: 10,
+            crash_hard_limit: 100,
+            stable_after: Duration::from_secs(5 * MINUTE),
+            backoff_initial: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(MINUTE),
+            backoff_jitter: 0.1,
+            clean_limit: 10,
+            clean_window: Duration::from_secs(MINUTE),
+            drain_limit: 3,
+            drain_window: Duration::from_secs(10 * MINUTE),
+            drain_backoff: Duration::from_secs(30),
+            contention_step: Duration::from_secs(10),
+            contention_max: Duration::from_secs(MINUTE),
+            contention_limit: 6,
+            idle_after: Duration::from_secs(5 * MINUTE),
+            stop_grace: Duration::from_secs(10),
+            takeover_deadline: Duration::from_secs(30),
+            message_tries: 3,
+            memory_warn: 0.8,
+            watchdog: Duration::ZERO,
+            limit_resume: false,
+        }
+    }
+}
+
+/// What the core must know of a session's definition; argv, directory and environment stay in the shell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Spec {
+    /// When it runs.
+    pub mode: Mode,
+    /// Its numbers.
+    #[serde(default)]
+    pub policy: Policy,
+    /// Bytes at which a run is drained.
+    #[serde(default)]
+    pub memory_limit: Option<u64>,
+    /// Whether the agent has a terminal program of its own that can take the session over.
+    #[serde(default)]
+    pub interactive: bool,
+}
+
+impl Spec {
+    /// A session in this mode with the default policy.
+    #[must_use]
+    pub fn new(mode: Mode) -> Spec {
+        Spec { mode, policy: Policy::default(), memory_limit: None, interactive: false }
+    }
+}

@@ -1,0 +1,400 @@
+//! One session as the core knows it: what it remembers, and the one way in.
+//!
+//! The session only dispatches; what to do about an event is decided in [`crate::machine`] and
+//! [`crate::rules`]. It changes in no other way than by [`Change`]s, so replaying them gives it back.
+
+use crate::budgets::Budgets;
+use crate::decision::{Change, Decision, InForce};
+use crate::event::{ConsumerKind, Event, Shim};
+use crate::ids::{ConsumerId, RunNumber};
+use crate::inbox::Inbox;
+use crate::life::{BlockedOn, IdleSince, Life, State};
+use crate::machine;
+use crate::policy::{Mode, Spec};
+use crate::rules::memory::MemoryWatch;
+use crate::time::{Boot, Moment, Now, Wall};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// One session: give it events, get decisions.
+///
+/// ```
+/// use pinfold_core::{Action, Event, Mode, Now, Session, Spec};
+/// let mut session = Session::new(Spec::new(Mode::Always));
+/// let decision = session.handle(&Event::Created, Now::default());
+/// assert!(matches!(decision.actions[..], [Action::Reserve { .. }]));
+/// assert_eq!(decision.why.to_string(), "mode `always` wants it to run");
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Session {
+    pub(crate) spec: Spec,
+    pub(crate) next_spec: Option<Box<Spec>>,
+    pub(crate) life: Life,
+    pub(crate) runs: Runs,
+    pub(crate) shim: Shim,
+    pub(crate) budgets: Budgets,
+    pub(crate) inbox: Inbox,
+    pub(crate) last_consumer: Option<Wall>,
+    pub(crate) keep_until: Option<Boot>,
+    pub(crate) interrupted: bool,
+    #[serde(skip)]
+    pub(crate) live: Live,
+}
+
+/// What is true only while this daemon lives; a restart begins without it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Live {
+    pub(crate) consumers: BTreeMap<ConsumerId, ConsumerKind>,
+    pub(crate) unneeded: Option<Boot>,
+    pub(crate) takeover: Option<Takeover>,
+    pub(crate) memory: MemoryWatch,
+    pub(crate) sign_of_life: Option<Boot>,
+    pub(crate) closing: bool,
+}
+
+/// The numbers of a session's runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Runs {
+    /// The latest that was decided.
+    pub last: RunNumber,
+    /// The latest that was seen to run.
+    pub seen: RunNumber,
+    /// The latest whose end is settled.
+    pub settled: RunNumber,
+    /// How many were seen to run.
+    pub count: u64,
+}
+
+/// A takeover that waits for the headless run to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Takeover {
+    /// Who asked.
+    pub consumer: ConsumerId,
+    /// Whether the turn under way is interrupted.
+    pub urgent: bool,
+    /// Until when the turn under way may go on.
+    pub until: Moment,
+}
+
+/// Why a session must run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Need {
+    /// Its mode says so.
+    Always,
+    /// Its one run has not ended.
+    Once,
+    /// A turn is under way.
+    Turn,
+    /// A message is queued.
+    Message,
+    /// Somebody is attached.
+    Attach,
+    /// A person started it.
+    Person,
+}
+
+/// The next thing that happens by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deadline {
+    /// When.
+    pub at: Boot,
+    /// What.
+    pub what: Upcoming,
+}
+
+/// What a deadline is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Upcoming {
+    /// The next run after a wait.
+    Restart,
+    /// A try to get past somebody else's lock.
+    Retry,
+    /// Parking.
+    Park,
+    /// The end of a takeover's patience.
+    TakeoverDeadline,
+    /// The end of the watchdog's patience.
+    Watchdog,
+    /// The end of what a person's `start` keeps alive.
+    NotNeeded,
+}
+
+impl Upcoming {
+    /// The word of the contract for `next.what`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Upcoming::Restart => "restart",
+            Upcoming::Retry => "retry",
+            Upcoming::Park => "park",
+            Upcoming::TakeoverDeadline => "takeover_deadline",
+            Upcoming::Watchdog => "watchdog",
+            Upcoming::NotNeeded => "idle",
+        }
+    }
+}
+
+impl Session {
+    /// A session that nothing has happened to yet; send it [`Event::Created`].
+    #[must_use]
+    pub fn new(spec: Spec) -> Session {
+        Session {
+            spec,
+            next_spec: None,
+            life: Life::Idle { since: IdleSince::Created },
+            runs: Runs::default(),
+            shim: Shim::Absent,
+            budgets: Budgets::default(),
+            inbox: Inbox::default(),
+            last_consumer: None,
+            keep_until: None,
+            interrupted: false,
+            live: Live::default(),
+        }
+    }
+
+    /// Decides what follows from an event, and remembers it.
+    pub fn handle(&mut self, event: &Event, now: Now) -> Decision {
+        machine::decide(self, event, now)
+    }
+
+    /// Applies one change of an earlier decision: replaying all of them gives the session back.
+    pub fn apply(&mut self, change: &Change) {
+        match change {
+            Change::Life(life) => self.life = life.clone(),
+            Change::Runs(runs) => self.runs = *runs,
+            Change::Budgets(budgets) => self.budgets = (**budgets).clone(),
+            Change::Shim(shim) => self.shim = *shim,
+            Change::Message(step) => self.inbox.apply(step),
+            Change::Joined(consumer, kind) => _ = self.live.consumers.insert(*consumer, *kind),
+            Change::Left(consumer) => _ = self.live.consumers.remove(consumer),
+            Change::LastConsumer(at) => self.last_consumer = Some(*at),
+            Change::KeepUntil(until) => self.keep_until = *until,
+            Change::Unneeded(since) => self.live.unneeded = *since,
+            Change::Takeover(takeover) => self.live.takeover = *takeover,
+            Change::Memory(watch) => self.live.memory = *watch,
+            Change::SignOfLife(at) => self.live.sign_of_life = *at,
+            Change::Interrupted(interrupted) => self.interrupted = *interrupted,
+            Change::Spec(spec, in_force) => self.define(spec, *in_force),
+            Change::Closing(closing) => self.live.closing = *closing,
+            Change::Record(_) => {}
+        }
+    }
+
+    fn define(&mut self, spec: &Spec, in_force: InForce) {
+        match in_force {
+            InForce::Now => (self.spec, self.next_spec) = (spec.clone(), None),
+            InForce::NextRun => self.next_spec = Some(Box::new(spec.clone())),
+        }
+    }
+
+    /// The state in the contract's words.
+    #[must_use]
+    pub fn state(&self) -> State {
+        match self.life {
+            Life::Idle { .. } => State::Idle,
+            Life::Starting { .. } => State::Starting,
+            Life::Running { .. } => State::Running,
+            Life::Held { .. } => State::Held,
+            Life::Stopping { .. } => State::Stopping,
+            Life::Backoff { .. } => State::Backoff,
+            Life::Blocked { .. } => State::Blocked,
+            Life::Stopped => State::Stopped,
+            Life::Failed { .. } => State::Failed,
+            Life::Archived { .. } => State::Archived,
+        }
+    }
+
+    /// The state with what belongs to it.
+    #[must_use]
+    pub fn life(&self) -> &Life {
+        &self.life
+    }
+
+    /// The definition in force.
+    #[must_use]
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The definition that the next run will have, if it is another one.
+    #[must_use]
+    pub fn next_spec(&self) -> Option<&Spec> {
+        self.next_spec.as_deref()
+    }
+
+    /// The numbers of its runs.
+    #[must_use]
+    pub fn runs(&self) -> Runs {
+        self.runs
+    }
+
+    /// The counters of the restart rules.
+    #[must_use]
+    pub fn budgets(&self) -> &Budgets {
+        &self.budgets
+    }
+
+    /// Its messages.
+    #[must_use]
+    pub fn inbox(&self) -> &Inbox {
+        &self.inbox
+    }
+
+    /// How many consumers are connected.
+    #[must_use]
+    pub fn consumers(&self) -> usize {
+        self.live.consumers.len()
+    }
+
+    /// When a consumer was last connected.
+    #[must_use]
+    pub fn last_consumer(&self) -> Option<Wall> {
+        self.last_consumer
+    }
+
+    /// The latest memory reading of the run.
+    #[must_use]
+    pub fn memory_bytes(&self) -> Option<u64> {
+        self.live.memory.bytes
+    }
+
+    /// Whether a shim keeps the locks while nothing runs.
+    #[must_use]
+    pub fn shim(&self) -> Shim {
+        self.shim
+    }
+
+    /// The takeover under way.
+    #[must_use]
+    pub fn takeover(&self) -> Option<Takeover> {
+        self.live.takeover
+    }
+
+    /// The run that may have processes now.
+    #[must_use]
+    pub fn live_run(&self) -> Option<RunNumber> {
+        match self.life {
+            Life::Starting { run, .. }
+            | Life::Running { run, .. }
+            | Life::Held { run, .. }
+            | Life::Stopping { run, .. } => Some(run),
+            Life::Idle { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => None,
+        }
+    }
+
+    /// Why it must run now, if it must.
+    #[must_use]
+    pub fn need(&self, now: Boot) -> Option<Need> {
+        let idle = matches!(self.life, Life::Idle { .. });
+        let restored = matches!(self.life, Life::Idle { since: IdleSince::Restored });
+        match self.spec.mode {
+            Mode::Always if !restored => return Some(Need::Always),
+            Mode::Once if !restored && (!idle || self.runs.count == 0) => return Some(Need::Once),
+            Mode::Always | Mode::Once | Mode::OnDemand => {}
+        }
+        self.occupied().or_else(|| self.keep_until.filter(|until| now < *until).map(|_| Need::Person))
+    }
+
+    /// The reasons that are not a matter of time.
+    pub(crate) fn occupied(&self) -> Option<Need> {
+        if self.inbox.in_flight().is_some() {
+            return Some(Need::Turn);
+        }
+        if self.inbox.queued() > 0 {
+            return Some(Need::Message);
+        }
+        let attached = self.live.consumers.values().any(|kind| *kind == ConsumerKind::Attach);
+        attached.then_some(Need::Attach)
+    }
+
+    /// When something is due by itself next. Send [`Event::Ticked`] then; early or late does no harm.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Deadline> {
+        let deadline = |at, what| Some(Deadline { at, what });
+        match &self.life {
+            Life::Backoff { until, .. } => {
+                earlier(deadline(until.boot, Upcoming::Restart), self.need_runs_out())
+            }
+            Life::Blocked { on: BlockedOn::VendorLock { retry }, .. } => {
+                earlier(deadline(retry.boot, Upcoming::Retry), self.need_runs_out())
+            }
+            Life::Blocked { on: BlockedOn::OurLock, .. } => self.need_runs_out(),
+            Life::Running { since, .. } => {
+                let takeover = self
+                    .live
+                    .takeover
+                    .and_then(|takeover| deadline(takeover.until.boot, Upcoming::TakeoverDeadline));
+                earlier(takeover, earlier(self.watchdog_due(since.boot), self.park_due()))
+            }
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => None,
+        }
+    }
+
+    pub(crate) fn park_due(&self) -> Option<Deadline> {
+        let at = self.live.unneeded? + self.spec.policy.idle_after;
+        Some(Deadline { at, what: Upcoming::Park })
+    }
+
+    pub(crate) fn watchdog_due(&self, since: Boot) -> Option<Deadline> {
+        if self.spec.policy.watchdog == Duration::ZERO {
+            return None;
+        }
+        let at = self.live.sign_of_life.unwrap_or(since) + self.spec.policy.watchdog;
+        Some(Deadline { at, what: Upcoming::Watchdog })
+    }
+
+    /// A wait that only a person's `start` keeps up ends with that.
+    fn need_runs_out(&self) -> Option<Deadline> {
+        let only_person = self.spec.mode == Mode::OnDemand && self.occupied().is_none();
+        let at = self.keep_until.filter(|_| only_person)?;
+        Some(Deadline { at, what: Upcoming::NotNeeded })
+    }
+}
+
+impl Change {
+    /// Whether it must be stored: the rest is true only while this daemon lives.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        match self {
+            Change::Life(_)
+            | Change::Runs(_)
+            | Change::Budgets(_)
+            | Change::Shim(_)
+            | Change::Message(_)
+            | Change::LastConsumer(_)
+            | Change::KeepUntil(_)
+            | Change::Interrupted(_)
+            | Change::Spec(..)
+            | Change::Record(_) => true,
+            Change::Joined(..)
+            | Change::Left(_)
+            | Change::Unneeded(_)
+            | Change::Takeover(_)
+            | Change::Memory(_)
+            | Change::SignOfLife(_)
+            | Change::Closing(_) => false,
+        }
+    }
+}
+
+fn earlier(one: Option<Deadline>, other: Option<Deadline>) -> Option<Deadline> {
+    match (one, other) {
+        (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
+        (a, b) => a.or(b),
+    }
+}

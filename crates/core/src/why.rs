@@ -1,0 +1,354 @@
+//! Why a decision was made: the rule by name, its facts, and a sentence for people.
+
+use crate::exit::{Exit, Verdict};
+use crate::life::CannotStart;
+use crate::rules::WaitReason;
+use crate::session::Need;
+use crate::words;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// The rule that decided. Each variant is one rule; its snake-case name is the rule's name in logs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "rule", rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum Why {
+    /// The event is about something that is over.
+    Stale,
+    NothingDue,
+    Noted,
+    Needed {
+        need: Need,
+    },
+    NotNeeded,
+    Parking,
+    WaitOver,
+    HolderGone,
+
+    LocksTaken,
+    LockBusy,
+    Started,
+    ShimGone,
+    CannotStart {
+        cause: CannotStart,
+    },
+    StartRefused,
+
+    EndedAsAsked {
+        exit: Exit,
+    },
+    RestartAtOnce {
+        verdict: Verdict,
+        exit: Exit,
+    },
+    Waiting {
+        reason: WaitReason,
+        exit: Exit,
+        crashes: u32,
+        #[serde(with = "crate::time::millis")]
+        wait: Duration,
+    },
+    Blocked {
+        exit: Exit,
+    },
+    Failed {
+        verdict: Verdict,
+        exit: Exit,
+    },
+    RanOnce {
+        verdict: Verdict,
+    },
+    EndedUnneeded {
+        verdict: Verdict,
+        exit: Exit,
+    },
+
+    OverMemoryLimit {
+        bytes: u64,
+        limit: u64,
+    },
+    WatchdogSilent,
+    VendorSessionBusy,
+    Refused,
+    GoingDown,
+
+    Person(PersonAsked),
+    Memory(MemorySeen),
+    Takeover(TakeoverStep),
+    Message(MessageStep),
+    Recovery(RecoveryStep),
+}
+
+/// A person's word that was followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum PersonAsked {
+    Started,
+    Stopped,
+    Restarted,
+    Archived,
+    Restored,
+    Purged,
+    PurgedOthers,
+    Interrupted,
+}
+
+/// A memory reading that calls for something short of an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum MemorySeen {
+    High,
+    ToConfirm,
+    Unreadable,
+}
+
+/// A step of a takeover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum TakeoverStep {
+    Begins,
+    Waits,
+    Joins,
+    TimedOut,
+    CallerGone,
+    Failed,
+    Ended,
+}
+
+/// A step of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum MessageStep {
+    Queued,
+    Known,
+    Taken,
+    Done,
+    Failed,
+    Requeued,
+    EndsTheWait,
+    Cancelled,
+    Retried,
+}
+
+/// What a daemon that starts makes of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum RecoveryStep {
+    Adopted,
+    ShimMute,
+    Unexpected,
+    AsItWas,
+    StartsAgain,
+    MachineRestarted,
+}
+
+impl Why {
+    /// The rule's name, as it stands in logs.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        // The Debug name is the variant's, `Group(Step)` for those in a group; its facts follow behind it.
+        let debug = format!("{self:?}");
+        let name = debug.split([' ', '{']).next().unwrap_or(&debug);
+        let mut rule = String::with_capacity(name.len() + 4);
+        for (at, letter) in name.char_indices() {
+            match letter {
+                '(' | ')' => {}
+                'A'..='Z' if at > 0 => rule.extend(['_', letter.to_ascii_lowercase()]),
+                other => rule.push(other.to_ascii_lowercase()),
+            }
+        }
+        rule
+    }
+}
+
+impl fmt::Display for Need {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Need::Always => "mode `always` wants it to run",
+            Need::Once => "its one run is due",
+            Need::Turn => "a turn is under way",
+            Need::Message => "a message is queued",
+            Need::Attach => "somebody is attached",
+            Need::Person => "a person started it",
+        })
+    }
+}
+
+impl fmt::Display for CannotStart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CannotStart::ProgramMissing { program } => write!(f, "program `{program}` was not found"),
+            CannotStart::NotExecutable { program } => write!(f, "`{program}` may not be executed"),
+            CannotStart::DirectoryMissing { directory } => {
+                write!(f, "directory `{directory}` does not exist")
+            }
+            CannotStart::LocksUnusable { problem } => write!(f, "its locks cannot be used: {problem}"),
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Needed { need } => need.fmt(f),
+            Why::CannotStart { cause } => write!(f, "it cannot be started: {cause}"),
+            Why::EndedAsAsked { exit } => write!(f, "it {exit}, as it was asked to end"),
+            Why::RestartAtOnce { verdict, exit } => {
+                write!(f, "it {exit} ({}); the next run starts at once", verdict.word())
+            }
+            Why::Waiting { reason, exit, crashes, wait } => waiting(f, *reason, *exit, *crashes, *wait),
+            Why::Blocked { exit } => {
+                write!(f, "it {exit}: somebody else holds what it needs, again and again")
+            }
+            Why::Failed { verdict, exit } => {
+                write!(f, "it {exit} ({}); trying again would not help", verdict.word())
+            }
+            Why::RanOnce { verdict } => write!(f, "its one run has ended ({})", verdict.word()),
+            Why::EndedUnneeded { verdict, exit } => {
+                write!(f, "it {exit} ({}); nobody needs another run", verdict.word())
+            }
+            Why::OverMemoryLimit { bytes, limit } => {
+                write!(f, "it uses {} of its limit of {}", words::size(*bytes), words::size(*limit))
+            }
+            Why::Person(asked) => f.write_str(asked.sentence()),
+            Why::Memory(seen) => f.write_str(seen.sentence()),
+            Why::Takeover(step) => f.write_str(step.sentence()),
+            Why::Message(step) => f.write_str(step.sentence()),
+            Why::Recovery(step) => f.write_str(step.sentence()),
+            Why::Stale => f.write_str("this is about something that is over"),
+            Why::NothingDue => f.write_str("nothing is due yet"),
+            Why::Noted => f.write_str("noted"),
+            Why::NotNeeded => f.write_str("nobody needs it any more"),
+            Why::Parking => f.write_str("nobody has needed it for its idle time"),
+            Why::WaitOver => f.write_str("its wait is over"),
+            Why::HolderGone => f.write_str("whoever held what it needs has gone"),
+            Why::LocksTaken => f.write_str("its locks are taken"),
+            Why::LockBusy => f.write_str("somebody else holds its lock"),
+            Why::Started => f.write_str("it runs"),
+            Why::ShimGone => f.write_str("its shim had left; the locks are taken again"),
+            Why::StartRefused => f.write_str("the system could not start it for now"),
+            Why::WatchdogSilent => f.write_str("its watchdog was silent for too long"),
+            Why::VendorSessionBusy => f.write_str("its vendor session is held by somebody else"),
+            Why::Refused => f.write_str("that cannot be done in its state"),
+            Why::GoingDown => f.write_str("the daemon is going down"),
+        }
+    }
+}
+
+fn waiting(
+    f: &mut fmt::Formatter<'_>,
+    reason: WaitReason,
+    exit: Exit,
+    crashes: u32,
+    wait: Duration,
+) -> fmt::Result {
+    let wait = words::duration(wait);
+    match reason {
+        WaitReason::Crash | WaitReason::OutOfMemory => {
+            write!(f, "it {exit} ({}, {crashes} in this streak); next run in {wait}", reason.word())
+        }
+        WaitReason::CleanRestartBudgetExceeded => {
+            write!(f, "it ended cleanly too often in a short time; next run in {wait}")
+        }
+        WaitReason::MemoryDrainLoop => write!(f, "it met its memory limit too often; next run in {wait}"),
+        WaitReason::Contended => write!(f, "somebody else holds what it needs; next try in {wait}"),
+        WaitReason::UsageLimit => write!(f, "it met a usage limit; next run in {wait}"),
+    }
+}
+
+impl PersonAsked {
+    fn sentence(self) -> &'static str {
+        match self {
+            PersonAsked::Started => "a person started it",
+            PersonAsked::Stopped => "a person stopped it",
+            PersonAsked::Restarted => "a person restarted it",
+            PersonAsked::Archived => "a person archived it",
+            PersonAsked::Restored => "a person restored it",
+            PersonAsked::Purged => "it was purged",
+            PersonAsked::PurgedOthers => "it is in use, so purge leaves it alone",
+            PersonAsked::Interrupted => "a person interrupted its turn",
+        }
+    }
+}
+
+impl MemorySeen {
+    fn sentence(self) -> &'static str {
+        match self {
+            MemorySeen::High => "its memory comes close to its limit",
+            MemorySeen::ToConfirm => "its memory looks over the limit and is being read exactly",
+            MemorySeen::Unreadable => "its memory cannot be read",
+        }
+    }
+}
+
+impl TakeoverStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            TakeoverStep::Begins => "a terminal takes the session over",
+            TakeoverStep::Waits => "a terminal waits for the turn under way",
+            TakeoverStep::Joins => "a terminal joins what is there",
+            TakeoverStep::TimedOut => "the turn under way did not end in time for the takeover",
+            TakeoverStep::CallerGone => "whoever asked for the takeover has gone",
+            TakeoverStep::Failed => "the interactive run could not be started",
+            TakeoverStep::Ended => "the interactive run has ended and hands back",
+        }
+    }
+}
+
+impl MessageStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            MessageStep::Queued => "a message is queued",
+            MessageStep::Known => "a message with this key is known already",
+            MessageStep::Taken => "the agent took the message",
+            MessageStep::Done => "the answer is stored",
+            MessageStep::Failed => "the message has failed",
+            MessageStep::Requeued => "the message waits for its next try",
+            MessageStep::EndsTheWait => "a message ends the wait",
+            MessageStep::Cancelled => "a person cancelled the message",
+            MessageStep::Retried => "a person wants the message tried again",
+        }
+    }
+}
+
+impl RecoveryStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            RecoveryStep::Adopted => "it was found running",
+            RecoveryStep::ShimMute => "its lock is held, but its shim does not answer",
+            RecoveryStep::Unexpected => "a run was found that should not be there",
+            RecoveryStep::AsItWas => "the daemon is back, and all is as it was",
+            RecoveryStep::StartsAgain => "a start was cut short before anything ran",
+            RecoveryStep::MachineRestarted => "the machine has restarted",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rule_is_named_after_its_variant_and_its_group() {
+        assert_eq!(Why::NothingDue.rule(), "nothing_due");
+        assert_eq!(Why::OverMemoryLimit { bytes: 1, limit: 2 }.rule(), "over_memory_limit");
+        assert_eq!(Why::Takeover(TakeoverStep::CallerGone).rule(), "takeover_caller_gone");
+        assert_eq!(Why::Needed { need: Need::Always }.rule(), "needed");
+    }
+
+    #[test]
+    fn a_wait_is_explained_by_its_reason() {
+        let why = |reason| {
+            let exit = Exit::Code(1);
+            Why::Waiting { reason, exit, crashes: 3, wait: Duration::from_secs(2) }.to_string()
+        };
+        assert_eq!(why(WaitReason::Crash), "it exited with 1 (crash, 3 in this streak); next run in 2 s");
+        assert_eq!(why(WaitReason::Contended), "somebody else holds what it needs; next try in 2 s");
+    }
+}
