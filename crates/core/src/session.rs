@@ -184,6 +184,12 @@ impl Session {
         }
     }
 
+    /// What a daemon that starts would load: everything but what dies with this one.
+    #[must_use]
+    pub fn as_stored(&self) -> Session {
+        Session { live: Live::default(), ..self.clone() }
+    }
+
     fn define(&mut self, spec: &Spec, in_force: InForce) {
         match in_force {
             InForce::Now => (self.spec, self.next_spec) = (spec.clone(), None),

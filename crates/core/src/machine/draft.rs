@@ -1,6 +1,6 @@
 //! A decision in the making: collects changes and actions, and applies each change as it is made.
 
-use crate::decision::{Action, Answer, Change, Decision, InForce, Record};
+use crate::decision::{Action, Answer, Change, Decision, InForce, Record, TakeoverEnd};
 use crate::event::Shim;
 use crate::life::{Goal, IdleSince, Life, Purpose, Stage};
 use crate::policy::Mode;
@@ -57,9 +57,6 @@ impl<'a> Draft<'a> {
     /// Decides a new run: under the shim that stands, or from the locks on.
     pub(super) fn begin(&mut self, purpose: Purpose) {
         self.forget_holder();
-        if let Some(spec) = self.session.next_spec.clone() {
-            self.change(Change::Spec(spec, InForce::Now));
-        }
         let run = self.session.runs.last.next();
         self.change(Change::Runs(Runs { last: run, ..self.session.runs }));
         let (stage, action) = match self.session.shim {
@@ -68,6 +65,14 @@ impl<'a> Draft<'a> {
         };
         self.set_life(Life::Starting { run, stage, purpose });
         self.act(action);
+    }
+
+    /// A run is over for good: its number is settled, and a changed definition comes into force.
+    pub(super) fn settle(&mut self, runs: Runs) {
+        self.change(Change::Runs(runs));
+        if let Some(spec) = self.session.next_spec.clone() {
+            self.change(Change::Spec(spec, InForce::Now));
+        }
     }
 
     /// Leaves a wait behind: nobody listens for its holder any more.
@@ -90,6 +95,7 @@ impl<'a> Draft<'a> {
 
     /// Goes to a state without a run: what was waited for is forgotten and the locks are given back.
     pub(super) fn rest(&mut self, life: Life) {
+        self.end_takeover(TakeoverEnd::Overruled);
         self.forget_holder();
         self.release();
         self.set_life(life);
@@ -141,7 +147,11 @@ impl<'a> Draft<'a> {
                 Some(Why::Needed { need })
             }
             (Life::Backoff { .. } | Life::Blocked { .. }, None) => {
-                self.rest(Life::Idle { since: IdleSince::NotNeeded });
+                self.not_needed();
+                Some(Why::NotNeeded)
+            }
+            (&Life::Starting { run, stage: Stage::Reserving, purpose: Purpose::Headless }, None) => {
+                self.call_off(run, Draft::not_needed);
                 Some(Why::NotNeeded)
             }
             (
@@ -158,6 +168,10 @@ impl<'a> Draft<'a> {
                 _,
             ) => None,
         }
+    }
+
+    pub(super) fn not_needed(&mut self) {
+        self.rest(Life::Idle { since: IdleSince::NotNeeded });
     }
 
     /// The idle time of an on-demand run starts when the last reason ends; anybody connected delays it.

@@ -104,7 +104,7 @@ impl Draft<'_> {
         // A daemon that died between start and exit learns of both from the exit record.
         let unseen = seen < run && exit != Exit::NeverStarted;
         let (seen, count) = if unseen { (run, count + 1) } else { (seen, count) };
-        self.change(Change::Runs(Runs { settled: run, seen, count, ..self.session.runs }));
+        self.settle(Runs { settled: run, seen, count, ..self.session.runs });
     }
 
     pub(super) fn record_exit(&mut self, run: RunNumber, ended: &Ended, verdict: Verdict) {
@@ -135,7 +135,11 @@ impl Draft<'_> {
                 self.record(Record::Parked);
                 self.rest(Life::Idle { since: IdleSince::Parked });
             }
-            Some(Goal::Restart) => self.begin(Purpose::Headless),
+            Some(Goal::Restart) => {
+                // The old run may have taken longer to end than what was asked for was to be kept.
+                self.keep_for_a_while();
+                self.begin(Purpose::Headless);
+            }
             Some(Goal::Takeover) => self.take_over_or_back(ending.purpose),
             Some(Goal::Yield) => self.block_on_our_lock(holder),
             Some(Goal::Drain | Goal::Watchdog) | None => {
@@ -168,7 +172,7 @@ impl Draft<'_> {
         match then {
             HandBack::ToStopped => self.stopped(),
             HandBack::ByNeed if needed => self.begin(Purpose::Headless),
-            HandBack::ByNeed => self.rest(Life::Idle { since: IdleSince::NotNeeded }),
+            HandBack::ByNeed => self.not_needed(),
         }
     }
 
@@ -188,7 +192,7 @@ impl Draft<'_> {
             return Why::GoingDown;
         }
         if self.session.need(self.now.boot).is_none() {
-            self.rest(Life::Idle { since: IdleSince::NotNeeded });
+            self.not_needed();
             return Why::EndedUnneeded { verdict, exit };
         }
         match next {

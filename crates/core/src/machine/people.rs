@@ -84,7 +84,7 @@ impl Draft<'_> {
     }
 
     /// A person's `start` is a need for one idle time.
-    fn keep_for_a_while(&mut self) {
+    pub(super) fn keep_for_a_while(&mut self) {
         let until = self.now.boot + self.session.spec.policy.idle_after;
         self.change(Change::KeepUntil(Some(until)));
     }

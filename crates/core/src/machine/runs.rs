@@ -15,6 +15,12 @@ use std::time::Duration;
 impl Draft<'_> {
     pub(super) fn reserved(&mut self, run: RunNumber) -> Why {
         match self.session.life {
+            // Whoever needed it has gone while the locks were taken: the follow-up calls the start off.
+            Life::Starting { run: wanted, stage: Stage::Reserving, purpose: Purpose::Headless }
+                if wanted == run && self.session.need(self.now.boot).is_none() =>
+            {
+                Why::NotNeeded
+            }
             Life::Starting { run: wanted, stage: Stage::Reserving, purpose } if wanted == run => {
                 self.record(Record::LockAcquired { run });
                 self.set_life(Life::Starting { run, stage: Stage::Spawning, purpose });
@@ -140,8 +146,12 @@ impl Draft<'_> {
         self.change(Change::Shim(Shim::Absent));
         match (failure, purpose) {
             (StartFailure::ShimGone, _) => {
-                self.set_life(Life::Starting { run, stage: Stage::Reserving, purpose });
-                self.act(Action::Reserve { run, purpose });
+                // Nothing runs yet: a terminal that waits for this run may as well have its place.
+                let waiting = self.session.live.takeover.is_some() && purpose == Purpose::Headless;
+                let purpose = if waiting { Purpose::Interactive(HandBack::ByNeed) } else { purpose };
+                // A new number, so that this report, coming twice, is not about the new start.
+                self.settle_number(run);
+                self.begin(purpose);
                 Why::ShimGone
             }
             (StartFailure::Hopeless(_) | StartFailure::Refused, Purpose::Interactive(then)) => {
@@ -178,12 +188,13 @@ impl Draft<'_> {
     }
 
     pub(super) fn settle_number(&mut self, run: RunNumber) {
-        self.change(Change::Runs(Runs { settled: run, ..self.session.runs }));
+        self.settle(Runs { settled: run, ..self.session.runs });
     }
 
     pub(super) fn vendor_busy(&mut self, run: RunNumber) -> Why {
         match self.session.life {
             Life::Running { run: live, .. } if live == run => {
+                self.end_takeover(TakeoverEnd::Busy);
                 self.end_run(Goal::Yield, None);
                 Why::VendorSessionBusy
             }

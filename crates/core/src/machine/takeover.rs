@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::decision::{Action, Answer, Change, Record, Refusal, TakeoverEnd};
 use crate::ids::ConsumerId;
-use crate::life::{BlockedOn, Goal, HandBack, Life, Purpose};
+use crate::life::{BlockedOn, Goal, HandBack, Life, Purpose, Stage};
 use crate::policy::Mode;
 use crate::session::Takeover;
 use crate::why::{TakeoverStep, Why};
@@ -23,6 +23,11 @@ impl Draft<'_> {
             Life::Running { .. } => {
                 self.request_takeover(consumer, urgent);
                 self.turn_is_over_or_interrupted()
+            }
+            // Nothing runs yet: the locks that are being taken serve the terminal as well.
+            Life::Starting { run, stage: Stage::Reserving, .. } => {
+                self.settle_number(run);
+                self.take_over_now(consumer, urgent, HandBack::ByNeed)
             }
             Life::Starting { .. } => {
                 self.request_takeover(consumer, urgent);
@@ -50,6 +55,7 @@ impl Draft<'_> {
             Life::Stopping { goal: Goal::Archive, .. } => return Some(Refusal::BeingArchived),
             Life::Stopping { goal: Goal::Stop, .. } => return Some(Refusal::BeingStopped),
             Life::Blocked { on: BlockedOn::OurLock, .. } => return Some(Refusal::Busy),
+            Life::Stopping { goal: Goal::Yield, .. } => return Some(Refusal::Busy),
             Life::Idle { .. }
             | Life::Starting { .. }
             | Life::Running { .. }

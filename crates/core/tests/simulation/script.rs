@@ -1,0 +1,237 @@
+//! What can happen in a simulated case, as data: it can be printed, stored, cut down and played again.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing that happens. Numbers are taken modulo what there is, so every step makes sense in every world.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Step {
+    /// The daemon performs its next action for this session.
+    Perform(u8),
+    /// The daemon takes the next event that waits for this session.
+    Take(u8),
+    /// An event that was taken earlier comes again.
+    Again(u8, u8),
+    /// Time passes (milliseconds).
+    Pass(u32),
+    /// A timer fires, due or not.
+    Tick(u8),
+    /// The wall clock jumps (minutes).
+    StepClock(i16),
+    /// The machine sleeps (minutes).
+    Suspend(u16),
+    /// The machine restarts.
+    Reboot,
+    /// kill -9 of the daemon.
+    KillDaemon,
+    /// The daemon starts.
+    StartDaemon,
+    /// The daemon is asked to go down.
+    Down,
+    /// The agent ends by itself.
+    AgentEnds(u8, Ending),
+    /// The agent takes the message it was given, or ends its turn.
+    AgentWorks(u8, Work),
+    /// kill -9 of the shim; its tree may leave a stray behind.
+    KillShim(u8, bool),
+    /// The next spawn of this session comes to nothing.
+    BreakSpawn(u8, Broken),
+    /// Somebody outside takes or frees a directory.
+    Foreign(u8, bool),
+    /// A person asks for something.
+    Ask(u8, Asking),
+    /// A message is sent, with a dedupe key if not 0.
+    Send(u8, u8),
+    /// A queued message is cancelled.
+    Cancel(u8),
+    /// A failed message is retried.
+    Retry(u8),
+    /// A consumer comes (attached or watching) or goes.
+    Consumer(u8, u8, Coming),
+    /// Memory is read (percent of the limit, or nothing).
+    Memory(u8, Option<u8>),
+    /// The agent's vendor session turns out to be held.
+    VendorBusy(u8),
+    /// The definition changes.
+    Redefine(u8, u8),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Ending {
+    Code(u8),
+    Signal(u8),
+    Drained,
+    Contended,
+    StaleId,
+    Limit,
+    OutOfMemory,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Work {
+    Takes,
+    Answers,
+    Fails,
+    Feeds,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Broken {
+    Refused,
+    ProgramMissing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Asking {
+    Start,
+    Stop,
+    Restart,
+    Interrupt,
+    Archive,
+    Restore,
+    Purge(bool),
+    Takeover(u8, bool),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Coming {
+    Attaches,
+    Watches,
+    Leaves,
+}
+
+/// Small, fast, and the same everywhere.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    pub(crate) fn roll(&mut self) -> u64 {
+        // splitmix64
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.below(256) as u8
+    }
+
+    fn coin(&mut self) -> bool {
+        self.below(2) == 0
+    }
+}
+
+/// The script that a seed stands for.
+pub(crate) fn generate(seed: u64, length: usize) -> Vec<Step> {
+    let mut dice = Dice::new(seed);
+    (0..length).map(|_| step(&mut dice)).collect()
+}
+
+/// Mostly the daemon at work; now and then a fault.
+fn step(dice: &mut Dice) -> Step {
+    let session = dice.byte();
+    match dice.below(100) {
+        0..=24 => Step::Perform(session),
+        25..=49 => Step::Take(session),
+        50..=51 => Step::Again(session, dice.byte()),
+        52..=59 => Step::Pass(pass(dice)),
+        60..=61 => Step::Tick(session),
+        62 => rare(dice),
+        63..=64 => Step::KillDaemon,
+        65..=68 => Step::StartDaemon,
+        69..=74 => Step::AgentEnds(session, ending(dice)),
+        75..=82 => Step::AgentWorks(session, work(dice)),
+        83 => Step::KillShim(session, dice.coin()),
+        84 => Step::BreakSpawn(session, if dice.coin() { Broken::Refused } else { Broken::ProgramMissing }),
+        85 => Step::Foreign(session, dice.coin()),
+        86..=90 => Step::Ask(session, asking(dice)),
+        91..=94 => Step::Send(session, dice.below(4) as u8),
+        95 => {
+            if dice.coin() {
+                Step::Cancel(session)
+            } else {
+                Step::Retry(session)
+            }
+        }
+        96..=97 => Step::Consumer(session, dice.below(3) as u8, coming(dice)),
+        98 => Step::Memory(session, dice.coin().then(|| dice.below(130) as u8)),
+        _ => {
+            if dice.coin() {
+                Step::VendorBusy(session)
+            } else {
+                Step::Redefine(session, dice.byte())
+            }
+        }
+    }
+}
+
+fn pass(dice: &mut Dice) -> u32 {
+    let longest = [50, 1_500, 70_000, 700_000][dice.below(4) as usize];
+    dice.below(longest) as u32
+}
+
+fn rare(dice: &mut Dice) -> Step {
+    match dice.below(4) {
+        0 => Step::StepClock(dice.below(121) as i16 - 60),
+        1 => Step::Suspend(dice.below(480) as u16),
+        2 => Step::Reboot,
+        _ => Step::Down,
+    }
+}
+
+fn ending(dice: &mut Dice) -> Ending {
+    match dice.below(12) {
+        0..=2 => Ending::Code(0),
+        3..=5 => Ending::Code(1),
+        6 => Ending::Code([75, 78, 127, 143][dice.below(4) as usize]),
+        7 => Ending::Signal([9, 11, 15][dice.below(3) as usize]),
+        8 => Ending::Drained,
+        9 => Ending::Contended,
+        10 => {
+            if dice.coin() {
+                Ending::StaleId
+            } else {
+                Ending::Limit
+            }
+        }
+        _ => Ending::OutOfMemory,
+    }
+}
+
+fn work(dice: &mut Dice) -> Work {
+    match dice.below(10) {
+        0..=3 => Work::Takes,
+        4..=7 => Work::Answers,
+        8 => Work::Fails,
+        _ => Work::Feeds,
+    }
+}
+
+fn asking(dice: &mut Dice) -> Asking {
+    match dice.below(16) {
+        0..=3 => Asking::Start,
+        4..=5 => Asking::Stop,
+        6..=7 => Asking::Restart,
+        8 => Asking::Interrupt,
+        9 => Asking::Archive,
+        10..=11 => Asking::Restore,
+        12 => Asking::Purge(dice.coin()),
+        _ => Asking::Takeover(dice.below(3) as u8, dice.coin()),
+    }
+}
+
+fn coming(dice: &mut Dice) -> Coming {
+    match dice.below(4) {
+        0 => Coming::Attaches,
+        1 => Coming::Watches,
+        _ => Coming::Leaves,
+    }
+}
