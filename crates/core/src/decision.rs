@@ -67,6 +67,8 @@ pub enum Change {
     Spec(Box<Spec>, InForce),
     /// The daemon is going down: nothing starts any more.
     Closing(bool),
+    /// Its shim does not answer: nothing is decided until it does, or its lock is free.
+    Mute(bool),
     /// A line in its audit log.
     Record(Record),
 }
@@ -189,6 +191,8 @@ pub enum Refusal {
     Busy,
     /// The daemon is going down.
     GoingDown,
+    /// Its shim does not answer.
+    ShimMute,
     /// Its agent has no terminal program of its own.
     NoTerminal,
     /// It runs once only.

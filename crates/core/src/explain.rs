@@ -12,6 +12,9 @@ impl Session {
     #[must_use]
     pub fn explain(&self, now: Now) -> String {
         let mut sentence = self.what_is(now);
+        if self.live.mute {
+            sentence.push_str("; its shim holds the lock and does not answer");
+        }
         for part in
             [self.who_is_there(), self.what_waits(), self.what_is_next(now.boot)].into_iter().flatten()
         {

@@ -51,6 +51,8 @@ pub(crate) struct Live {
     pub(crate) memory: MemoryWatch,
     pub(crate) sign_of_life: Option<Boot>,
     pub(crate) closing: bool,
+    /// Its lock is held and its shim does not answer: nothing is decided until the world was seen.
+    pub(crate) mute: bool,
 }
 
 /// The numbers of a session's runs.
@@ -180,6 +182,7 @@ impl Session {
             Change::Interrupted(interrupted) => self.interrupted = *interrupted,
             Change::Spec(spec, in_force) => self.define(spec, *in_force),
             Change::Closing(closing) => self.live.closing = *closing,
+            Change::Mute(mute) => self.live.mute = *mute,
             Change::Record(_) => {}
         }
     }
@@ -393,7 +396,8 @@ impl Change {
             | Change::Takeover(_)
             | Change::Memory(_)
             | Change::SignOfLife(_)
-            | Change::Closing(_) => false,
+            | Change::Closing(_)
+            | Change::Mute(_) => false,
         }
     }
 }

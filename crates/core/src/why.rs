@@ -33,7 +33,6 @@ pub enum Why {
     CannotStart {
         cause: CannotStart,
     },
-    StartRefused,
 
     EndedAsAsked {
         exit: Exit,
@@ -232,7 +231,6 @@ impl fmt::Display for Why {
             Why::LockBusy => f.write_str("somebody else holds its lock"),
             Why::Started => f.write_str("it runs"),
             Why::ShimGone => f.write_str("its shim had left; the locks are taken again"),
-            Why::StartRefused => f.write_str("the system could not start it for now"),
             Why::WatchdogSilent => f.write_str("its watchdog was silent for too long"),
             Why::VendorSessionBusy => f.write_str("its vendor session is held by somebody else"),
             Why::Refused => f.write_str("that cannot be done in its state"),

@@ -130,6 +130,9 @@ impl<'a> Draft<'a> {
 
     /// What every event may lead to: a wake-up, a rest, a delivery, the start of the idle time.
     pub(super) fn follow_up(&mut self) -> Option<Why> {
+        if self.session.live.mute {
+            return None;
+        }
         let why = if self.session.live.closing { None } else { self.wake_or_rest() };
         self.deliver_next();
         self.note_idleness();

@@ -50,6 +50,9 @@ impl Draft<'_> {
         if self.session.live.closing {
             return (Wakes::NotWhileClosing, queued);
         }
+        if self.session.live.mute {
+            return (Wakes::NotWhileBlocked, queued);
+        }
         match self.session.life {
             Life::Stopped | Life::Stopping { goal: Goal::Stop, .. } => (Wakes::NotWhileStopped, queued),
             Life::Blocked { .. } => {

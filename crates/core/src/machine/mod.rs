@@ -24,7 +24,8 @@ use draft::Draft;
 /// Decides what follows from an event for a session, and applies it.
 pub(crate) fn decide(session: &mut Session, event: &Event, now: Now) -> Decision {
     let mut draft = Draft::new(session, now);
-    let why = dispatch(&mut draft, event);
+    let mute = draft.session.live.mute;
+    let why = if mute { draft.while_mute(event) } else { dispatch(&mut draft, event) };
     let why = draft.follow_up().unwrap_or(why);
     draft.finish(why)
 }

@@ -3,8 +3,8 @@
 
 use super::draft::Draft;
 use crate::budgets::Budgets;
-use crate::decision::{Action, Change, Record};
-use crate::event::{Machine, Shim, ShimSeen, World};
+use crate::decision::{Action, Change, Record, Refusal};
+use crate::event::{Event, Machine, MessageEvent, Shim, ShimSeen, World};
 use crate::exit::{Ended, Exit};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
@@ -16,18 +16,49 @@ impl Draft<'_> {
         if self.session.live.closing {
             self.change(Change::Closing(false));
         }
+        if self.session.live.mute {
+            self.change(Change::Mute(false));
+        }
         if world.machine == Machine::Restarted {
             self.forget_clock();
         }
         match world.shim {
-            ShimSeen::Mute => {
-                self.act(Action::LookAgain);
-                Why::Recovery(RecoveryStep::ShimMute)
-            }
+            ShimSeen::Mute => self.wait_for_shim(),
             ShimSeen::Keeping { run, process } => self.adopt(run, process),
             ShimSeen::Standing => self.recover_without_agent(world, Shim::Standing),
             ShimSeen::Nobody => self.recover_without_agent(world, Shim::Absent),
         }
+    }
+
+    /// Nothing is decided about a session whose shim holds the lock and does not answer.
+    fn wait_for_shim(&mut self) -> Why {
+        self.change(Change::Mute(true));
+        self.act(Action::LookAgain);
+        Why::Recovery(RecoveryStep::ShimMute)
+    }
+
+    /// What may happen meanwhile: messages are queued, people come and go, nothing is started or stopped.
+    pub(super) fn while_mute(&mut self, event: &Event) -> Why {
+        match event {
+            Event::DaemonStarted(world) => return self.recover(world),
+            Event::Asked(_) => return self.refuse(Refusal::ShimMute),
+            Event::Message(
+                MessageEvent::Sent { .. } | MessageEvent::Cancelled { .. } | MessageEvent::Retried { .. },
+            ) => {
+                return super::dispatch(self, event);
+            }
+            Event::ConsumerJoined { .. } | Event::ConsumerLeft { .. } | Event::SpecChanged(_) => {
+                return super::dispatch(self, event);
+            }
+            Event::DownAsked => self.change(Change::Closing(true)),
+            Event::Created
+            | Event::Ticked
+            | Event::Message(MessageEvent::Taken { .. } | MessageEvent::TurnEnded { .. })
+            | Event::Run { .. }
+            | Event::HolderGone
+            | Event::ShimLeft => {}
+        }
+        Why::Recovery(RecoveryStep::ShimMute)
     }
 
     /// Boot-clock times of another boot mean nothing; the crash streak is no matter of the clock.

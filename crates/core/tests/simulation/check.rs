@@ -25,7 +25,9 @@ pub(crate) struct Checker {
     /// Crash-limit warnings since the streak last began.
     warned: [u32; SESSIONS],
     pub(crate) decisions: u64,
-    undurable: Option<Violation>,
+    /// How often each rule decided.
+    pub(crate) rules: BTreeMap<String, u64>,
+    complaint: Option<Violation>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +44,7 @@ fn ensure(holds: bool, violation: impl FnOnce() -> String) -> Result<(), Violati
 impl Checker {
     /// The machine room: at most one holder acts, and a lock is held as long as its run lives.
     pub(crate) fn world(&mut self, room: &Room) -> Result<(), Violation> {
-        if let Some(violation) = self.undurable.take() {
+        if let Some(violation) = self.complaint.take() {
             return Err(violation);
         }
         let alive = |session: usize| room.shims[session].as_ref().is_some_and(|shim| shim.agent.is_some());
@@ -72,8 +74,13 @@ impl Checker {
     /// Every spawn is preceded by a durable change.
     pub(crate) fn spawned_durably(&mut self, disk: &Session, session: usize, run: RunNumber) {
         if disk.runs().last < run {
-            self.undurable = Some(format!("session {session}: {run} is spawned and not on disk"));
+            self.complain(format!("session {session}: {run} is spawned and not on disk"));
         }
+    }
+
+    /// Something that was seen while an action was performed.
+    pub(crate) fn complain(&mut self, violation: Violation) {
+        self.complaint = Some(violation);
     }
 
     pub(crate) fn answered(&mut self, message: MessageId) {
@@ -95,6 +102,7 @@ impl Checker {
         now: Now,
     ) -> Result<(), Violation> {
         self.decisions += 1;
+        *self.rules.entry(decision.why.rule()).or_default() += 1;
         let told = |what: &str| {
             let life = before.life();
             format!("session {at}: {what}\nevent {event:?}\nbefore {life:?}\ndecision {decision:?}")

@@ -2,7 +2,7 @@
 
 use super::check::{Checker, Violation};
 use super::script::{Asking, Broken, Coming, Ending, Step, Work};
-use super::world::{Agent, DIRECTORIES, Holder, Pending, Room, SESSIONS, directory_of};
+use super::world::{Agent, DIRECTORIES, Holder, Pending, Room, SESSIONS, directory_of, pick};
 use pinfold_core::event::{
     Ask, ConsumerKind, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd, World,
 };
@@ -46,6 +46,7 @@ fn spec(session: usize, variant: u8) -> Spec {
     };
     let policy = Policy {
         crash_soft_limit: 3,
+        contention_limit: 3,
         crash_hard_limit: if variant % 3 == 2 { 0 } else { 6 },
         watchdog: Duration::from_secs(if variant % 5 == 4 { 90 } else { 0 }),
         limit_resume: variant % 2 == 1,
@@ -77,6 +78,11 @@ impl Case {
 
     pub(crate) fn play(&mut self, step: Step) -> Result<(), Violation> {
         self.happen(step)?;
+        self.go_on()
+    }
+
+    /// What follows by itself from whatever has just happened; the promises hold after it.
+    pub(crate) fn go_on(&mut self) -> Result<(), Violation> {
         self.things_that_happen_by_themselves();
         self.checker.world(&self.room)
     }
@@ -84,8 +90,8 @@ impl Case {
     fn happen(&mut self, step: Step) -> Result<(), Violation> {
         let at = |number: u8| usize::from(number) % SESSIONS;
         match step {
-            Step::Perform(s) => self.perform(at(s)),
-            Step::Take(s) => return self.take(at(s)),
+            Step::Perform(s) => self.perform_some(s),
+            Step::Take(s) => return self.take_some(s),
             Step::Again(s, which) => self.again(at(s), which),
             Step::Pass(millis) => self.room.pass(u64::from(millis)),
             Step::Tick(s) => self.enqueue(at(s), Event::Ticked),
@@ -95,8 +101,8 @@ impl Case {
             Step::KillDaemon => self.kill_daemon(),
             Step::StartDaemon => self.start_daemon(),
             Step::Down => self.down(),
-            Step::AgentEnds(s, ending) => self.agent_ends(at(s), ending),
-            Step::AgentWorks(s, work) => self.agent_works(at(s), work),
+            Step::AgentEnds(s, ending) => self.agent_ends(self.room.with_agent(s), ending),
+            Step::AgentWorks(s, work) => self.agent_works(self.room.with_agent(s), work),
             Step::KillShim(s, stray) => self.kill_shim(at(s), stray),
             Step::BreakSpawn(s, broken) => self.room.broken[at(s)] = Some(broken),
             Step::Foreign(directory, takes) => self.foreign(usize::from(directory) % DIRECTORIES, takes),
@@ -105,13 +111,32 @@ impl Case {
             Step::Cancel(s) => self.cancel(at(s)),
             Step::Retry(s) => self.retry(at(s)),
             Step::Consumer(s, who, coming) => self.consumer(at(s), who, coming),
-            Step::Memory(s, percent) => self.memory(at(s), percent),
-            Step::VendorBusy(s) => self.of_run(at(s), RunEvent::VendorBusy { holder: None }),
+            Step::Memory(s, percent) => self.memory(self.room.with_agent(s), percent),
+            Step::Mute(s) => self.room.mute[at(s)] = true,
+            Step::VendorBusy(s) => {
+                self.of_run(self.room.with_agent(s), RunEvent::VendorBusy { holder: None })
+            }
             Step::Redefine(s, variant) => {
                 self.enqueue(at(s), Event::SpecChanged(Box::new(spec(at(s), variant))))
             }
         }
         Ok(())
+    }
+
+    /// Lets the daemon take an event of some session that has one.
+    fn take_some(&mut self, number: u8) -> Result<(), Violation> {
+        let Some(daemon) = &self.daemon else { return Ok(()) };
+        match pick(number, |session| !daemon.pending[session].is_empty()) {
+            Some(session) => self.take(session),
+            None => Ok(()),
+        }
+    }
+
+    fn perform_some(&mut self, number: u8) {
+        let Some(daemon) = &self.daemon else { return };
+        if let Some(session) = pick(number, |session| !daemon.actions[session].is_empty()) {
+            self.perform(session);
+        }
     }
 
     pub(crate) fn enqueue(&mut self, session: usize, event: Event) {
@@ -203,7 +228,11 @@ impl Case {
         let (pid, since_awake) = (self.room.next_pid, self.room.awake);
         let shim = self.room.shims[session].as_mut().expect("checked above");
         match &shim.agent {
-            Some(agent) => assert_eq!(agent.run, run, "a shim with an agent was told to start another run"),
+            Some(agent) if agent.run != run => {
+                let other = agent.run;
+                return self.checker.complain(format!("a shim that keeps {other} was told to start {run}"));
+            }
+            Some(_) => {}
             None if run <= shim.last_run => return,
             None => {
                 self.room.next_pid += 1;
@@ -253,7 +282,9 @@ impl Case {
 
     /// What a daemon that starts finds for one session.
     fn observe(&mut self, session: usize) {
+        let mute = std::mem::take(&mut self.room.mute[session]);
         let shim = match &self.room.shims[session] {
+            Some(_) if mute => ShimSeen::Mute,
             None => ShimSeen::Nobody,
             Some(shim) => match &shim.agent {
                 None => ShimSeen::Standing,
@@ -341,7 +372,7 @@ impl Case {
         self.enqueue(session, Event::Run { run, event: RunEvent::Exited { ended, shim, holder: None } });
     }
 
-    fn agent_works(&mut self, session: usize, work: Work) {
+    pub(crate) fn agent_works(&mut self, session: usize, work: Work) {
         let Some(agent) = self.room.agent(session) else { return };
         let run = agent.run;
         if work == Work::Feeds {

@@ -51,6 +51,8 @@ pub(crate) enum Step {
     Memory(u8, Option<u8>),
     /// The agent's vendor session turns out to be held.
     VendorBusy(u8),
+    /// The next daemon that starts finds this session's lock held by a shim that does not answer.
+    Mute(u8),
     /// The definition changes.
     Redefine(u8, u8),
 }
@@ -132,40 +134,64 @@ impl Dice {
 /// The script that a seed stands for.
 pub(crate) fn generate(seed: u64, length: usize) -> Vec<Step> {
     let mut dice = Dice::new(seed);
-    (0..length).map(|_| step(&mut dice)).collect()
+    let mood = Mood::of(&mut dice);
+    (0..length).map(|_| step(&mut dice, mood)).collect()
+}
+
+/// What agents of one case tend to do: rules that count need the same end many times in a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mood {
+    Mixed,
+    Crashing,
+    Contended,
+    Draining,
+    Finishing,
+}
+
+impl Mood {
+    fn of(dice: &mut Dice) -> Mood {
+        match dice.below(8) {
+            0 => Mood::Crashing,
+            1 => Mood::Contended,
+            2 => Mood::Draining,
+            3 => Mood::Finishing,
+            _ => Mood::Mixed,
+        }
+    }
 }
 
 /// Mostly the daemon at work; now and then a fault.
-fn step(dice: &mut Dice) -> Step {
+fn step(dice: &mut Dice, mood: Mood) -> Step {
     let session = dice.byte();
-    match dice.below(100) {
-        0..=24 => Step::Perform(session),
-        25..=49 => Step::Take(session),
-        50..=51 => Step::Again(session, dice.byte()),
-        52..=59 => Step::Pass(pass(dice)),
-        60..=61 => Step::Tick(session),
-        62 => rare(dice),
-        63..=64 => Step::KillDaemon,
-        65..=68 => Step::StartDaemon,
-        69..=74 => Step::AgentEnds(session, ending(dice)),
-        75..=82 => Step::AgentWorks(session, work(dice)),
-        83 => Step::KillShim(session, dice.coin()),
-        84 => Step::BreakSpawn(session, if dice.coin() { Broken::Refused } else { Broken::ProgramMissing }),
-        85 => Step::Foreign(session, dice.coin()),
-        86..=90 => Step::Ask(session, asking(dice)),
-        91..=94 => Step::Send(session, dice.below(4) as u8),
-        95 => {
+    match dice.below(200) {
+        0..=49 => Step::Perform(session),
+        50..=99 => Step::Take(session),
+        100..=103 => Step::Again(session, dice.byte()),
+        104..=119 => Step::Pass(pass(dice)),
+        120..=124 => Step::Tick(session),
+        125 => rare(dice),
+        126..=127 => Step::KillDaemon,
+        128..=135 => Step::StartDaemon,
+        136..=149 => Step::AgentEnds(session, ending(dice, mood)),
+        150..=167 => Step::AgentWorks(session, work(dice)),
+        168 => Step::KillShim(session, dice.coin()),
+        169 => Step::BreakSpawn(session, if dice.coin() { Broken::Refused } else { Broken::ProgramMissing }),
+        170..=171 => Step::Foreign(session, dice.below(3) == 0),
+        172..=181 => Step::Ask(session, asking(dice)),
+        182..=188 => Step::Send(session, dice.below(30) as u8),
+        189 => {
             if dice.coin() {
                 Step::Cancel(session)
             } else {
                 Step::Retry(session)
             }
         }
-        96..=97 => Step::Consumer(session, dice.below(3) as u8, coming(dice)),
-        98 => Step::Memory(session, dice.coin().then(|| dice.below(130) as u8)),
+        190..=194 => Step::Consumer(session, dice.below(3) as u8, coming(dice)),
+        195..=197 => Step::Memory(session, (dice.below(4) > 0).then(|| dice.below(130) as u8)),
+        198 => Step::VendorBusy(session),
         _ => {
             if dice.coin() {
-                Step::VendorBusy(session)
+                Step::Mute(session)
             } else {
                 Step::Redefine(session, dice.byte())
             }
@@ -174,7 +200,7 @@ fn step(dice: &mut Dice) -> Step {
 }
 
 fn pass(dice: &mut Dice) -> u32 {
-    let longest = [50, 1_500, 70_000, 700_000][dice.below(4) as usize];
+    let longest = [50, 50, 1_500, 1_500, 15_000, 70_000, 700_000][dice.below(7) as usize];
     dice.below(longest) as u32
 }
 
@@ -187,7 +213,14 @@ fn rare(dice: &mut Dice) -> Step {
     }
 }
 
-fn ending(dice: &mut Dice) -> Ending {
+fn ending(dice: &mut Dice, mood: Mood) -> Ending {
+    match mood {
+        Mood::Crashing if dice.below(10) > 0 => return Ending::Code(1),
+        Mood::Contended if dice.below(10) > 0 => return Ending::Contended,
+        Mood::Draining if dice.below(10) > 0 => return Ending::Drained,
+        Mood::Finishing if dice.below(10) > 0 => return Ending::Code(0),
+        Mood::Mixed | Mood::Crashing | Mood::Contended | Mood::Draining | Mood::Finishing => {}
+    }
     match dice.below(12) {
         0..=2 => Ending::Code(0),
         3..=5 => Ending::Code(1),
@@ -216,14 +249,14 @@ fn work(dice: &mut Dice) -> Work {
 }
 
 fn asking(dice: &mut Dice) -> Asking {
-    match dice.below(16) {
-        0..=3 => Asking::Start,
-        4..=5 => Asking::Stop,
-        6..=7 => Asking::Restart,
-        8 => Asking::Interrupt,
-        9 => Asking::Archive,
-        10..=11 => Asking::Restore,
-        12 => Asking::Purge(dice.coin()),
+    match dice.below(32) {
+        0..=9 => Asking::Start,
+        10..=11 => Asking::Stop,
+        12..=14 => Asking::Restart,
+        15 => Asking::Interrupt,
+        16 => Asking::Archive,
+        17..=22 => Asking::Restore,
+        23 => Asking::Purge(dice.coin()),
         _ => Asking::Takeover(dice.below(3) as u8, dice.coin()),
     }
 }

@@ -38,6 +38,8 @@ pub(crate) struct Room {
     pub(crate) strays: [bool; SESSIONS],
     /// Exit records on disk.
     pub(crate) records: [Vec<(RunNumber, Ended)>; SESSIONS],
+    /// The shim does not answer the next daemon at once.
+    pub(crate) mute: [bool; SESSIONS],
     pub(crate) broken: [Option<super::script::Broken>; SESSIONS],
     pub(crate) next_pid: u32,
     pub(crate) dice: u64,
@@ -143,6 +145,12 @@ impl Room {
         self.free(Holder::Shim(session));
     }
 
+    /// Some session that has an agent, if one has.
+    pub(crate) fn with_agent(&self, number: u8) -> usize {
+        let has = |session: usize| self.shims[session].as_ref().is_some_and(|shim| shim.agent.is_some());
+        pick(number, has).unwrap_or(0)
+    }
+
     pub(crate) fn agent(&mut self, session: usize) -> Option<&mut Agent> {
         self.shims[session].as_mut()?.agent.as_mut()
     }
@@ -176,3 +184,9 @@ impl Room {
 
 /// Events on their way to the daemon, in order for each session.
 pub(crate) type Pending = [VecDeque<pinfold_core::Event>; SESSIONS];
+
+/// The number-th of the sessions that fit.
+pub(crate) fn pick(number: u8, fits: impl Fn(usize) -> bool) -> Option<usize> {
+    let fitting: Vec<usize> = (0..SESSIONS).filter(|session| fits(*session)).collect();
+    fitting.get(usize::from(number) % fitting.len().max(1)).copied()
+}
