@@ -135,6 +135,8 @@ impl Draft<'_> {
                 self.record(Record::Parked);
                 self.rest(Life::Idle { since: IdleSince::Parked });
             }
+            // A word from before the machine restarted no longer counts.
+            Some(Goal::Restart) if exit == Exit::MachineLost => self.hand_back(HandBack::ByNeed),
             Some(Goal::Restart) => {
                 // The old run may have taken longer to end than what was asked for was to be kept.
                 self.keep_for_a_while();

@@ -95,7 +95,7 @@ impl Case {
             Step::Again(s, which) => self.again(at(s), which),
             Step::Pass(millis) => self.room.pass(u64::from(millis)),
             Step::Tick(s) => self.enqueue(at(s), Event::Ticked),
-            Step::StepClock(minutes) => self.room.wall += i64::from(minutes) * 60_000,
+            Step::ClockJumps(minutes) => self.room.wall += i64::from(minutes) * 60_000,
             Step::Suspend(minutes) => self.room.suspend(u64::from(minutes) * 60_000),
             Step::Reboot => self.reboot(),
             Step::KillDaemon => self.kill_daemon(),
@@ -114,10 +114,10 @@ impl Case {
             Step::Memory(s, percent) => self.memory(self.room.with_agent(s), percent),
             Step::Mute(s) => self.room.mute[at(s)] = true,
             Step::VendorBusy(s) => {
-                self.of_run(self.room.with_agent(s), RunEvent::VendorBusy { holder: None })
+                self.of_run(self.room.with_agent(s), RunEvent::VendorBusy { holder: None });
             }
             Step::Redefine(s, variant) => {
-                self.enqueue(at(s), Event::SpecChanged(Box::new(spec(at(s), variant))))
+                self.enqueue(at(s), Event::SpecChanged(Box::new(spec(at(s), variant))));
             }
         }
         Ok(())
@@ -539,11 +539,14 @@ fn consumer_id(session: usize, who: u8) -> ConsumerId {
 /// What a real shell may see twice: reports of runs and turns, timers, wake-ups. A person's word counts each time,
 /// and a message id is new each time.
 fn repeats(event: &Event) -> bool {
-    match event {
-        Event::Run { .. } | Event::Ticked | Event::HolderGone | Event::ShimLeft => true,
-        Event::Message(MessageEvent::Taken { .. } | MessageEvent::TurnEnded { .. }) => true,
-        _ => false,
-    }
+    matches!(
+        event,
+        Event::Run { .. }
+            | Event::Ticked
+            | Event::HolderGone
+            | Event::ShimLeft
+            | Event::Message(MessageEvent::Taken { .. } | MessageEvent::TurnEnded { .. })
+    )
 }
 
 fn end(ending: Ending, lived: Duration) -> Ended {

@@ -3,6 +3,14 @@
 //! `PINFOLD_SIM_STEPS` sets how many steps are played (default 2,000,000), `PINFOLD_SIM_SEED` where to begin.
 //! A case that fails is cut down and printed as JSON; put it into `tests/incidents/` and it is played for ever.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the simulation is a shell: it reads files and the environment"
+)]
+#![expect(clippy::disallowed_macros, reason = "the figures are printed for people")]
+#![expect(clippy::panic, reason = "a test ends by panicking")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a checker looks only at what its promise is about")]
+
 mod check;
 mod daemon;
 mod script;

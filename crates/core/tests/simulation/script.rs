@@ -16,7 +16,7 @@ pub(crate) enum Step {
     /// A timer fires, due or not.
     Tick(u8),
     /// The wall clock jumps (minutes).
-    StepClock(i16),
+    ClockJumps(i16),
     /// The machine sleeps (minutes).
     Suspend(u16),
     /// The machine restarts.
@@ -206,7 +206,7 @@ fn pass(dice: &mut Dice) -> u32 {
 
 fn rare(dice: &mut Dice) -> Step {
     match dice.below(4) {
-        0 => Step::StepClock(dice.below(121) as i16 - 60),
+        0 => Step::ClockJumps(dice.below(121) as i16 - 60),
         1 => Step::Suspend(dice.below(480) as u16),
         2 => Step::Reboot,
         _ => Step::Down,

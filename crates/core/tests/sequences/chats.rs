@@ -1,0 +1,295 @@
+//! Messages, consumers, need, parking and waking.
+
+use crate::driver::{Driver, End, always, on_demand};
+use pinfold_core::decision::{Answer, Record, Refusal, Wakes};
+use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, TurnEnd};
+use pinfold_core::inbox::MessageFailure;
+use pinfold_core::session::Need;
+use pinfold_core::{Action, ConsumerId, Event, MessageId, Mode, Policy, Spec, State};
+use std::time::Duration;
+
+const WATCHER: ConsumerId = ConsumerId(1);
+
+fn joined(consumer: ConsumerId, kind: ConsumerKind) -> Event {
+    Event::ConsumerJoined { consumer, kind }
+}
+
+fn sent(message: u128, key: &str) -> Event {
+    Event::Message(MessageEvent::Sent { message: MessageId(message), key: Some(key.into()) })
+}
+
+#[test]
+fn an_on_demand_session_that_nobody_needs_never_runs() {
+    let mut driver = on_demand();
+    for _ in 0..100 {
+        driver.pass(60_000);
+        driver.send(Event::Ticked);
+    }
+    assert_eq!(
+        (driver.session.state(), driver.starts, driver.session.next_deadline()),
+        (State::Idle, 0, None)
+    );
+}
+
+#[test]
+fn a_watcher_wakes_nobody_and_an_attach_does() {
+    let mut driver = on_demand();
+    driver.send(joined(WATCHER, ConsumerKind::Watch));
+    assert_eq!((driver.session.state(), driver.session.consumers()), (State::Idle, 1));
+    driver.send(joined(ConsumerId(2), ConsumerKind::Attach));
+    assert_eq!(
+        (driver.session.state(), driver.session.need(driver.now.boot)),
+        (State::Running, Some(Need::Attach))
+    );
+}
+
+#[test]
+fn the_idle_time_starts_when_the_last_reason_ends_and_anybody_connected_delays_it() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.pass(600_000);
+    assert_eq!(driver.session.next_deadline(), None, "a turn is under way");
+    driver.send(joined(WATCHER, ConsumerKind::Watch));
+    driver.answers();
+    driver.pass(600_000);
+    assert_eq!(driver.session.next_deadline(), None, "somebody watches");
+    driver.send(Event::ConsumerLeft { consumer: WATCHER });
+    assert_eq!(driver.wait(), Duration::from_secs(300));
+    assert_eq!(driver.session.state(), State::Stopping);
+    let before = driver.session.budgets().clone();
+    driver.ends(End::Signal(15), 1_000);
+    assert_eq!(
+        (driver.session.state(), driver.session.budgets()),
+        (State::Idle, &before),
+        "parking is free of charge"
+    );
+    assert_eq!(driver.count(|record| *record == Record::Parked), 1);
+}
+
+#[test]
+fn a_message_that_comes_while_parking_gets_a_run() {
+    let mut driver = on_demand();
+    driver.message();
+    driver.answers();
+    driver.wait();
+    assert_eq!(driver.session.state(), State::Stopping);
+    driver.message();
+    assert_eq!(driver.session.state(), State::Stopping, "the old run ends first");
+    driver.ends(End::Signal(15), 1_000);
+    assert_eq!(driver.session.state(), State::Running);
+    assert!(driver.session.inbox().in_flight().is_some());
+}
+
+#[test]
+fn idle_message_running_a_thousand_times() {
+    let mut driver = on_demand();
+    for round in 1..=1_000 {
+        driver.message();
+        driver.answers();
+        driver.wait();
+        driver.ends(End::Signal(15), 1_000);
+        assert_eq!((driver.session.state(), driver.starts), (State::Idle, round));
+    }
+    assert_eq!((driver.session.inbox().settled(), driver.crashes()), ((1_000, 0), 0));
+}
+
+#[test]
+fn a_run_that_ends_under_a_watcher_goes_to_idle_whatever_it_ends_with() {
+    for code in [0, 1, 75] {
+        let mut driver = on_demand();
+        driver.message();
+        driver.answers();
+        driver.send(joined(WATCHER, ConsumerKind::Watch));
+        driver.exits(code);
+        assert_eq!(
+            (driver.session.state(), driver.session.next_deadline()),
+            (State::Idle, None),
+            "code {code}"
+        );
+    }
+}
+
+#[test]
+fn messages_are_delivered_in_order_one_turn_at_a_time() {
+    let mut driver = on_demand();
+    let sent: Vec<MessageId> = (0..5).map(|_| driver.message()).collect();
+    assert_eq!(driver.actions.iter().filter(|action| matches!(action, Action::Deliver { .. })).count(), 1);
+    let answered: Vec<MessageId> = (0..5).map(|_| driver.answers()).collect();
+    assert_eq!(sent, answered);
+}
+
+#[test]
+fn a_crash_in_mid_turn_redelivers_and_the_bound_holds() {
+    let mut driver = always(Policy::default());
+    let message = driver.message();
+    for attempt in 1..=3 {
+        assert_eq!(driver.takes(), message);
+        let delivered = Record::MessageDelivered { message, attempt };
+        assert_eq!(driver.count(|record| *record == delivered), 1);
+        driver.ends_and_waits(End::Code(1), 1_000);
+    }
+    assert_eq!(driver.session.inbox().settled(), (0, 1));
+    let failed = Record::MessageFailed { message, why: MessageFailure::TriesUsedUp };
+    assert_eq!(driver.count(|record| *record == failed), 1);
+    assert_eq!(driver.session.inbox().in_flight(), None);
+}
+
+#[test]
+fn a_clean_exit_in_mid_turn_costs_a_try_as_well() {
+    let mut driver = always(Policy { message_tries: 1, ..Policy::default() });
+    driver.message();
+    driver.takes();
+    driver.exits(0);
+    assert_eq!(driver.session.inbox().settled(), (0, 1));
+}
+
+#[test]
+fn a_turn_that_never_began_costs_no_try() {
+    let mut driver = always(Policy { message_tries: 1, ..Policy::default() });
+    driver.message();
+    for _ in 0..5 {
+        driver.ends_and_waits(End::Code(1), 1_000);
+    }
+    let turn = driver.session.inbox().in_flight().expect("still to be delivered");
+    assert_eq!((turn.tries, turn.taken), (0, false));
+}
+
+#[test]
+fn stop_park_drain_restart_and_contention_cost_no_try() {
+    let policy = Policy { message_tries: 1, ..Policy::default() };
+    let drain = RunEvent::MemoryRead {
+        reading: pinfold_core::rules::memory::Reading::Bytes(10),
+        source: pinfold_core::rules::memory::Source::Cgroup,
+    };
+    let cut_short: [fn(&mut Driver, &RunEvent); 4] = [
+        |driver, _| {
+            driver.ask(Ask::Stop { grace: None });
+        },
+        |driver, _| {
+            driver.ask(Ask::Restart);
+        },
+        |driver, drain| {
+            driver.of_run(driver.run(), drain.clone());
+        },
+        |_, _| {},
+    ];
+    for (at, cut) in cut_short.iter().enumerate() {
+        let mut driver =
+            Driver::new(Spec { policy: policy.clone(), memory_limit: Some(10), ..Spec::new(Mode::Always) });
+        driver.message();
+        driver.takes();
+        cut(&mut driver, &drain);
+        driver.exits(75);
+        assert_eq!(driver.session.inbox().settled(), (0, 0), "row {at}");
+        let inbox = driver.session.inbox();
+        let tries = inbox.deliverable().map(|next| next.tries).or(inbox.in_flight().map(|turn| turn.tries));
+        assert_eq!(tries, Some(0), "row {at}");
+    }
+}
+
+#[test]
+fn the_same_key_twice_is_one_message_even_after_it_is_done() {
+    let mut driver = on_demand();
+    driver.send(sent(1, "deploy"));
+    driver.answers();
+    driver.send(sent(2, "deploy"));
+    assert_eq!(driver.answer, Some(Answer::Queued { message: MessageId(1), wakes: Wakes::Yes }));
+    assert_eq!((driver.session.inbox().queued(), driver.session.inbox().settled()), (0, (1, 0)));
+    driver.send(sent(3, "another"));
+    assert_eq!(driver.answers(), MessageId(3));
+}
+
+#[test]
+fn a_late_answer_is_never_the_answer_to_the_next_message() {
+    let mut driver = on_demand();
+    let first = driver.message();
+    driver.takes();
+    let run = driver.run();
+    driver.send(Event::Message(MessageEvent::TurnEnded { run, message: first, how: TurnEnd::Failed }));
+    let second = driver.message();
+    driver.takes();
+    let late = MessageEvent::TurnEnded { run, message: first, how: TurnEnd::Answered };
+    assert_eq!(driver.send(Event::Message(late)).why.rule(), "stale");
+    assert_eq!(driver.session.inbox().in_flight().expect("a turn").message, second);
+}
+
+#[test]
+fn what_a_message_does_depends_on_the_state_and_is_said() {
+    let mut driver = on_demand();
+    driver.ask(Ask::Stop { grace: None });
+    driver.message();
+    assert!(matches!(driver.answer, Some(Answer::Queued { wakes: Wakes::NotWhileStopped, .. })));
+    assert_eq!((driver.session.state(), driver.session.inbox().queued()), (State::Stopped, 1));
+
+    driver.ask(Ask::Start);
+    assert!(driver.session.inbox().in_flight().is_some(), "delivered once it is started");
+
+    driver.takes();
+    driver.exits(78);
+    assert_eq!(driver.session.state(), State::Failed);
+    driver.message();
+    assert_eq!(driver.session.state(), State::Running, "a message gives a failed session one try");
+    driver.exits(78);
+    assert_eq!(driver.session.state(), State::Failed);
+    assert_eq!(driver.session.inbox().queued(), 2);
+
+    driver.ask(Ask::Archive);
+    driver.message();
+    assert_eq!(driver.answer, Some(Answer::Refused(Refusal::Archived)));
+}
+
+#[test]
+fn a_message_ends_a_wait_at_once() {
+    let mut driver = always(Policy::default());
+    for _ in 0..8 {
+        driver.ends_and_waits(End::Code(1), 1_000);
+    }
+    driver.ends(End::Code(1), 1_000);
+    assert_eq!(driver.session.state(), State::Backoff);
+    driver.message();
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Running, 9), "the streak stays");
+}
+
+#[test]
+fn a_cancelled_message_is_not_delivered_and_a_retried_one_is() {
+    let mut driver = on_demand();
+    driver.message();
+    let second = driver.message();
+    driver.send(Event::Message(MessageEvent::Cancelled { message: second }));
+    assert_eq!((driver.answer.clone(), driver.session.inbox().queued()), (Some(Answer::Done), 0));
+    driver.send(Event::Message(MessageEvent::Cancelled { message: second }));
+    assert_eq!(driver.answer, Some(Answer::Refused(Refusal::NoSuchMessage)));
+    driver.answers();
+    driver.send(Event::Message(MessageEvent::Retried { message: second }));
+    assert_eq!(driver.answers(), second);
+    assert_eq!(driver.session.inbox().settled(), (2, 0));
+}
+
+#[test]
+fn need_that_goes_away_during_a_wait_ends_it_at_rest() {
+    let mut driver = on_demand();
+    driver.send(joined(WATCHER, ConsumerKind::Attach));
+    for _ in 0..3 {
+        driver.ends(End::Code(1), 500);
+        if driver.session.state() == State::Backoff {
+            driver.wait();
+        }
+    }
+    driver.ends(End::Code(1), 500);
+    driver.send(Event::ConsumerLeft { consumer: WATCHER });
+    assert_eq!((driver.session.state(), driver.session.next_deadline()), (State::Idle, None));
+}
+
+#[test]
+fn an_idle_time_of_zero_parks_at_once_and_loses_nothing() {
+    let policy = Policy { idle_after: Duration::ZERO, ..Policy::default() };
+    let mut driver = Driver::new(Spec { policy, ..Spec::new(Mode::OnDemand) });
+    driver.message();
+    driver.answers();
+    assert_eq!(driver.wait(), Duration::ZERO);
+    driver.ends(End::Signal(15), 10);
+    assert_eq!(driver.session.state(), State::Idle);
+    driver.message();
+    driver.answers();
+    assert_eq!(driver.session.inbox().settled(), (2, 0));
+}

@@ -1,0 +1,12 @@
+//! Sequences of ends, messages and people's words, in virtual time: what went wrong elsewhere, row by row.
+
+#![expect(clippy::panic, reason = "a test ends by panicking")]
+#![expect(clippy::needless_pass_by_value, reason = "events are made on the spot")]
+#![expect(clippy::wildcard_enum_match_arm, reason = "a test looks only at what it is about")]
+
+mod chats;
+mod driver;
+mod people;
+mod recovery;
+mod restarts;
+mod takeovers;

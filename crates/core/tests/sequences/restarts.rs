@@ -1,0 +1,542 @@
+//! Restart policy. The numbers P1 to P26 are the rows of the incident table.
+
+use crate::driver::{Driver, End, always, on_demand};
+use pinfold_core::decision::{Record, RunExited};
+use pinfold_core::event::{Ask, RunEvent, Shim, ShimSeen, StartFailure};
+use pinfold_core::exit::{Recognised, Said};
+use pinfold_core::life::{BlockedOn, CannotStart, FailCause};
+use pinfold_core::rules::WaitReason;
+use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::{Action, Event, Jitter, Life, Mode, Policy, Spec, State, Verdict, Wall};
+use std::time::Duration;
+
+const MINUTE: u64 = 60_000;
+const CRASH: End = End::Code(1);
+
+fn hard(limit: u32) -> Policy {
+    Policy { crash_hard_limit: limit, ..Policy::default() }
+}
+
+/// The crash count after each of these exits (code, life in ms).
+fn counts(driver: &mut Driver, exits: &[(i32, u64)]) -> Vec<u32> {
+    let mut seen = Vec::new();
+    for (code, lived) in exits {
+        driver.ends(End::Code(*code), *lived);
+        seen.push(driver.crashes());
+        if driver.session.state() == State::Backoff {
+            driver.wait();
+        }
+    }
+    seen
+}
+
+fn waits(record: &Record) -> bool {
+    matches!(record, Record::Backoff { .. })
+}
+
+#[test]
+fn p1_ten_clean_exits_in_a_minute_are_restarted_at_once() {
+    let mut driver = always(Policy::default());
+    for _ in 0..10 {
+        assert_eq!(driver.ends_and_waits(End::Code(0), 5_000), 0);
+    }
+    assert_eq!(
+        (driver.crashes(), driver.starts, driver.warnings("clean_restart_budget_exceeded")),
+        (0, 11, 0)
+    );
+}
+
+#[test]
+fn p2_exit_0_twelve_times_in_a_minute_warns_once_and_backs_off() {
+    let mut driver = always(Policy::default());
+    let row: Vec<u64> = (0..14).map(|_| driver.ends_and_waits(End::Code(0), 1_000)).collect();
+    assert_eq!(row, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 4, 8]);
+    assert_eq!((driver.crashes(), driver.warnings("clean_restart_budget_exceeded")), (0, 1));
+}
+
+#[test]
+fn p3_a_program_that_exits_0_at_once_is_started_17_times_in_20_seconds_at_the_most() {
+    let mut driver = always(Policy::default());
+    let end = driver.now.boot + Duration::from_secs(20);
+    loop {
+        driver.ends(End::Code(0), 1);
+        if driver.session.state() == State::Backoff {
+            if driver.session.next_deadline().expect("a wait").at > end {
+                break;
+            }
+            driver.wait();
+        }
+    }
+    assert!(driver.starts <= 17, "{} starts", driver.starts);
+    assert_eq!(driver.warnings("clean_restart_budget_exceeded"), 1);
+}
+
+#[test]
+fn p4_the_window_of_clean_exits_slides() {
+    let mut driver = always(Policy::default());
+    for _ in 0..10 {
+        driver.ends_and_waits(End::Code(0), 1_000);
+    }
+    assert_eq!(driver.ends_and_waits(End::Code(0), 59_000), 0);
+    assert_eq!(driver.warnings("clean_restart_budget_exceeded"), 0);
+}
+
+#[test]
+fn p5_the_sequence_1_0_1_0_1_with_hard_limit_3_fails_at_the_third_crash() {
+    let mut driver = always(hard(3));
+    let exits = [(1, 1_000), (0, 1_000), (1, 1_000), (0, 1_000), (1, 1_000)];
+    assert_eq!(counts(&mut driver, &exits), [1, 1, 2, 2, 3]);
+    assert_eq!(driver.session.state(), State::Failed);
+    let last_exit = driver.records.iter().rposition(|record| matches!(record, Record::RunExited(_)));
+    let last_wait = driver.records.iter().rposition(waits);
+    assert!(last_wait < last_exit, "a wait was announced after the last exit");
+}
+
+#[test]
+fn p6_a_long_clean_run_does_not_touch_the_streak() {
+    let mut driver = always(hard(3));
+    let exits = [(1, 1_000), (0, 6 * MINUTE), (1, 1_000), (1, 1_000)];
+    assert_eq!(counts(&mut driver, &exits), [1, 1, 2, 3]);
+    assert_eq!(driver.session.state(), State::Failed);
+}
+
+#[test]
+fn p7_a_crash_after_more_than_five_minutes_starts_a_new_streak_and_restarts_at_once() {
+    let mut driver = always(Policy::default());
+    driver.ends_and_waits(CRASH, 1_000);
+    assert_eq!(driver.ends_and_waits(CRASH, 5 * MINUTE + 1), 0);
+    assert_eq!(driver.crashes(), 1);
+}
+
+#[test]
+fn p8_five_minutes_are_not_more_than_five_minutes() {
+    let mut driver = always(Policy::default());
+    assert_eq!(counts(&mut driver, &[(1, 1_000), (1, 5 * MINUTE)]), [1, 2]);
+}
+
+#[test]
+fn p9_waits_double_up_to_a_minute_and_jitter_takes_a_tenth_at_the_most() {
+    for jitter in [0, 1_000, u16::MAX] {
+        let mut driver = always(Policy::default());
+        driver.now.jitter = Jitter(jitter);
+        let mut lived = 5 * MINUTE + 1;
+        for expected in [0_u64, 1, 2, 4, 8, 16, 32, 60, 60] {
+            driver.ends(CRASH, lived);
+            lived = 500;
+            let wait = match driver.session.state() {
+                State::Running => Duration::ZERO,
+                _ => driver.wait(),
+            };
+            let full = Duration::from_secs(expected);
+            assert!(wait <= full && wait >= full.mul_f64(0.9), "{wait:?} for {full:?} with jitter {jitter}");
+        }
+    }
+}
+
+#[test]
+fn p10_the_soft_limit_warns_once_at_the_tenth_crash() {
+    let mut driver = always(Policy::default());
+    let mut waited = 0;
+    for n in 1..=12 {
+        driver.ends(CRASH, 1_000);
+        assert_eq!(driver.warnings("crash_soft_limit"), usize::from(n >= 10), "crash {n}");
+        if driver.session.state() == State::Backoff {
+            let wait = driver.wait().as_secs();
+            waited += if n < 10 { wait } else { 0 };
+        }
+    }
+    assert_eq!(waited, 183);
+}
+
+#[test]
+fn p11_a_second_streak_warns_a_second_time() {
+    let mut driver = always(Policy::default());
+    for _ in 0..10 {
+        driver.ends_and_waits(CRASH, 1_000);
+    }
+    driver.ends_and_waits(CRASH, 5 * MINUTE + 1);
+    assert_eq!((driver.crashes(), driver.warnings("crash_soft_limit")), (1, 1));
+    for _ in 0..9 {
+        driver.ends_and_waits(CRASH, 1_000);
+    }
+    assert_eq!((driver.crashes(), driver.warnings("crash_soft_limit")), (10, 2));
+}
+
+#[test]
+fn p12_the_hard_limit_fails_at_exactly_one_hundred_after_an_hour_and_a_half() {
+    let mut driver = always(Policy::default());
+    let mut waited = 0;
+    for _ in 0..99 {
+        waited += driver.ends_and_waits(CRASH, 1_000);
+    }
+    assert_eq!((waited, driver.session.state()), (5_583, State::Running));
+    driver.ends(CRASH, 1_000);
+    assert_eq!((driver.crashes(), driver.session.state()), (100, State::Failed));
+    assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::CrashHardLimit { crashes: 100 } });
+}
+
+#[test]
+fn p13_a_hard_limit_of_zero_never_fails() {
+    let mut driver = always(hard(0));
+    for _ in 0..200 {
+        driver.ends_and_waits(CRASH, 1_000);
+    }
+    assert_eq!((driver.crashes(), driver.warnings("crash_soft_limit")), (200, 1));
+}
+
+#[test]
+fn p14_soft_3_and_hard_6_mean_six_exits_and_one_warning() {
+    let mut driver = always(Policy { crash_soft_limit: 3, ..hard(6) });
+    let mut exits = 0;
+    while driver.session.state() == State::Running {
+        driver.ends(CRASH, 1_000);
+        exits += 1;
+        assert_eq!(driver.warnings("crash_soft_limit"), usize::from(exits >= 3));
+        if driver.session.state() == State::Backoff {
+            driver.wait();
+        }
+    }
+    assert_eq!((exits, driver.session.state()), (6, State::Failed));
+}
+
+#[test]
+fn p15_a_missing_program_is_tried_once_and_leaves_no_run_behind() {
+    let mut driver = on_demand();
+    let cause = CannotStart::ProgramMissing { program: "claude".into() };
+    driver.start_fails(StartFailure::Hopeless(cause.clone()));
+    assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::CannotStart(cause) });
+    assert_eq!(driver.count(|record| matches!(record, Record::RunStarted { .. })), 0);
+    assert_eq!(driver.count(|record| matches!(record, Record::RunExited(_))), 1);
+    assert_eq!(driver.session.next_deadline(), None);
+    assert!(driver.session.explain(driver.now).contains("program `claude` was not found"));
+    driver.ask(Ask::Start);
+    assert_eq!(driver.session.state(), State::Running, "`start` tries again");
+}
+
+#[test]
+fn a_start_that_the_system_refuses_for_now_is_tried_again_like_a_crash() {
+    let mut driver = on_demand();
+    driver.start_fails(StartFailure::Refused);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Backoff, 1));
+    driver.wait();
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn p16_three_drains_in_ten_minutes_are_restarted_at_once() {
+    let mut driver = always(Policy::default());
+    for _ in 0..3 {
+        assert_eq!(driver.ends_and_waits(End::Says(Said::Drained), MINUTE), 0);
+    }
+    assert_eq!((driver.crashes(), driver.warnings("memory_drain_loop")), (0, 0));
+}
+
+#[test]
+fn p17_a_drain_loop_warns_once_waits_half_a_minute_each_time_and_never_fails() {
+    let mut driver = always(Policy::default());
+    let row: Vec<u64> = (0..9).map(|_| driver.ends_and_waits(End::Says(Said::Drained), 1_000)).collect();
+    assert_eq!(row, [0, 0, 0, 30, 30, 30, 30, 30, 30]);
+    assert_eq!((driver.crashes(), driver.warnings("memory_drain_loop")), (0, 1));
+}
+
+#[test]
+fn p18_75_six_times_in_a_row_is_blocked_and_never_a_crash() {
+    let mut driver = always(Policy::default());
+    let row: Vec<u64> = (0..5).map(|_| driver.ends_and_waits(End::Code(75), 1_000)).collect();
+    assert_eq!(row, [10, 20, 30, 40, 50]);
+    driver.exits(75);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Blocked, 0));
+    assert_eq!(driver.wait(), Duration::from_secs(600), "one try every ten minutes");
+    driver.exits(75);
+    assert_eq!(driver.session.state(), State::Blocked, "and blocked again at once");
+}
+
+#[test]
+fn p19_a_holder_that_goes_ends_the_wait_at_once() {
+    let mut driver = always(Policy::default());
+    for _ in 0..2 {
+        driver.ends_and_waits(End::Code(75), 1_000);
+    }
+    let decision = driver.ends_held_by(End::Code(75), 1_000, Some("codex"));
+    assert!(decision.actions.contains(&Action::AwaitHolder));
+    driver.send(Event::HolderGone);
+    assert_eq!(driver.session.state(), State::Running);
+    assert!(driver.actions.contains(&Action::ForgetHolder));
+}
+
+#[test]
+fn p20_another_end_breaks_the_row_of_contended_ones() {
+    let mut driver = always(Policy::default());
+    for _ in 0..5 {
+        driver.ends_and_waits(End::Code(75), 1_000);
+    }
+    driver.ends_and_waits(End::Code(0), 1_000);
+    let row: Vec<u64> = (0..5).map(|_| driver.ends_and_waits(End::Code(75), 1_000)).collect();
+    assert_eq!(row, [10, 20, 30, 40, 50]);
+}
+
+#[test]
+fn p21_contention_neither_counts_nor_breaks_a_streak() {
+    let mut driver = always(Policy::default());
+    let exits = [(1, 1_000), (75, 1_000), (75, 1_000), (1, 1_000)];
+    assert_eq!(counts(&mut driver, &exits), [1, 1, 1, 2]);
+}
+
+#[test]
+fn p22_a_message_gives_a_blocked_session_one_try() {
+    let mut driver = always(Policy::default());
+    for _ in 0..5 {
+        driver.ends_and_waits(End::Code(75), 1_000);
+    }
+    driver.exits(75);
+    driver.message();
+    assert_eq!(driver.session.state(), State::Running);
+    driver.takes();
+    driver.exits(75);
+    assert_eq!(driver.session.state(), State::Blocked);
+    let kept = driver.session.inbox().deliverable().expect("the message is kept");
+    assert_eq!(kept.tries, 0, "contention costs no try");
+}
+
+#[test]
+fn p23_restarts_and_interrupts_by_people_are_no_crashes() {
+    let mut driver = always(Policy::default());
+    for _ in 0..3 {
+        driver.ask(Ask::Restart);
+        driver.ends(End::Signal(15), 1_000);
+        driver.message();
+        driver.takes();
+        driver.ask(Ask::Interrupt);
+        driver.ends(End::Signal(2), 1_000);
+        assert_eq!(driver.session.state(), State::Running);
+    }
+    assert_eq!((driver.crashes(), driver.starts), (0, 7));
+    assert_eq!(driver.session.inbox().settled(), (0, 3), "an interrupted message is not delivered again");
+}
+
+#[test]
+fn p24_the_streak_survives_the_daemon() {
+    let mut driver = always(Policy::default());
+    for _ in 0..6 {
+        driver.ends_and_waits(CRASH, 1_000);
+    }
+    driver.ends(CRASH, 1_000);
+    driver.daemon_restarts(ShimSeen::Nobody, Vec::new());
+    assert_eq!((driver.crashes(), driver.session.state()), (7, State::Backoff));
+}
+
+#[test]
+fn p25_a_stop_of_what_is_not_running_is_done_at_once() {
+    let mut driver = always(Policy::default());
+    for _ in 0..8 {
+        driver.ends_and_waits(CRASH, 1_000);
+    }
+    driver.ends(CRASH, 1_000);
+    assert_eq!(
+        driver.session.next_deadline().expect("a wait").at.since(driver.now.boot),
+        Duration::from_secs(60)
+    );
+    let decision = driver.ask(Ask::Stop { grace: None });
+    assert_eq!(driver.session.state(), State::Stopped, "a stop during a 60 s wait ends it at once");
+    assert_eq!(driver.session.next_deadline(), None);
+    assert!(!decision.actions.iter().any(|action| matches!(action, Action::Stop { .. })));
+}
+
+#[test]
+fn p26_limits_are_numbers_or_an_error() {
+    let policy = |text: &str| serde_json::from_str::<Policy>(&format!("{{\"crash_hard_limit\": {text}}}"));
+    assert_eq!(policy("0").expect("a number").crash_hard_limit, 0);
+    assert_eq!(policy("5").expect("a number").crash_hard_limit, 5);
+    assert!(policy("-1").is_err());
+    assert!(policy("\"abc\"").is_err());
+    assert!(
+        serde_json::from_str::<Policy>("{\"crash_hard_limt\": 5}").is_err(),
+        "an unknown key is an error"
+    );
+}
+
+#[test]
+fn exit_78_is_hopeless_and_never_restarted() {
+    for code in [78, 126, 127] {
+        let mut driver = always(Policy::default());
+        driver.exits(code);
+        assert_eq!((driver.session.state(), driver.session.next_deadline()), (State::Failed, None));
+        for event in [Event::Ticked, Event::HolderGone, Event::ShimLeft] {
+            driver.pass(MINUTE * 60);
+            driver.send(event);
+        }
+        assert_eq!((driver.starts, driver.session.state()), (1, State::Failed));
+    }
+}
+
+#[test]
+fn a_stale_vendor_id_or_a_missing_login_is_hopeless() {
+    for what in [Recognised::StaleId, Recognised::LoginNeeded] {
+        let mut driver = always(Policy::default());
+        driver.ends(End::Recognised(what), 1_000);
+        assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::Ended(Verdict::Hopeless) });
+    }
+}
+
+#[test]
+fn a_usage_limit_is_waited_for_only_by_consent() {
+    let limit = |resets| End::Recognised(Recognised::UsageLimit { resets });
+    let mut driver = always(Policy::default());
+    driver.ends(limit(None), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Failed, 0));
+
+    let mut driver = always(Policy { limit_resume: true, ..Policy::default() });
+    let resets = Wall(driver.now.wall.0 + 90 * 60_000 + 1_000);
+    driver.ends(limit(Some(resets)), 1_000);
+    assert_eq!((driver.wait(), driver.crashes()), (Duration::from_secs(90 * 60), 0));
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn out_of_memory_counts_as_a_crash_and_is_named() {
+    let mut driver = always(Policy::default());
+    driver.ends(End::Oom, 500);
+    assert_eq!(driver.crashes(), 1);
+    let named = |record: &Record| matches!(record, Record::Backoff { reason: WaitReason::OutOfMemory, .. });
+    assert_eq!(driver.count(named), 1);
+    assert!(driver.session.explain(driver.now).contains("killed it for memory"));
+}
+
+#[test]
+fn our_own_lock_busy_is_blocked_at_once_and_woken_by_its_release() {
+    let mut driver = on_demand();
+    driver.hear(Event::Asked(Ask::Start));
+    let run = driver.run();
+    let decision = driver.hear(Event::Run { run, event: RunEvent::LockBusy { holder: None } });
+    assert_eq!(driver.session.life(), &Life::Blocked { holder: None, on: BlockedOn::OurLock });
+    assert_eq!(decision.actions, [Action::AwaitHolder]);
+    assert_eq!((driver.starts, driver.crashes()), (0, 0));
+    driver.send(Event::HolderGone);
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn a_vendor_session_found_busy_ends_the_newer_run_as_contended() {
+    let mut driver = always(Policy::default());
+    let decision = driver.of_run(driver.run(), RunEvent::VendorBusy { holder: None });
+    assert!(matches!(decision.actions[..], [Action::Stop { .. }]));
+    driver.ends(End::Signal(15), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Blocked, 0));
+    let contended =
+        |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Contended);
+    assert_eq!(driver.count(contended), 1);
+}
+
+#[test]
+fn a_once_session_runs_once() {
+    for (code, state) in [(0, State::Stopped), (1, State::Failed), (75, State::Failed), (78, State::Failed)] {
+        let mut driver = Driver::new(Spec::new(Mode::Once));
+        assert_eq!(driver.session.state(), State::Running);
+        driver.exits(code);
+        assert_eq!((driver.session.state(), driver.session.next_deadline()), (state, None), "code {code}");
+        assert_eq!(driver.starts, 1);
+    }
+}
+
+#[test]
+fn a_short_gap_keeps_the_locks_and_a_longer_one_gives_them_back() {
+    let mut driver = always(Policy::default());
+    for expected in [Shim::Absent, Shim::Standing, Shim::Standing, Shim::Absent] {
+        driver.ends(CRASH, 1_000);
+        assert_eq!(driver.session.shim(), expected, "{}", driver.session.explain(driver.now));
+        if driver.session.state() == State::Backoff {
+            driver.wait();
+        }
+    }
+}
+
+#[test]
+fn a_shim_that_left_during_a_gap_costs_nothing_but_a_new_reservation() {
+    let mut driver = always(Policy::default());
+    driver.ends_and_waits(CRASH, 1_000);
+    driver.ends(CRASH, 1_000);
+    driver.send(Event::ShimLeft);
+    driver.wait();
+    assert_eq!(driver.session.state(), State::Running);
+    assert!(matches!(
+        driver.actions[driver.actions.len() - 2..],
+        [Action::Reserve { .. }, Action::Spawn { .. }]
+    ));
+}
+
+#[test]
+fn a_watchdog_that_is_not_fed_is_a_crash_and_sleep_is_no_silence_of_the_fed() {
+    let mut driver = always(Policy { watchdog: Duration::from_secs(30), ..Policy::default() });
+    driver.pass(29_000);
+    driver.of_run(driver.run(), RunEvent::SignOfLife);
+    assert_eq!(driver.wait(), Duration::from_secs(30));
+    assert_eq!(driver.session.state(), State::Stopping);
+    driver.ends(End::Signal(9), 1_000);
+    assert_eq!(driver.crashes(), 1);
+}
+
+#[test]
+fn a_run_over_its_memory_limit_is_drained_and_named() {
+    let mut driver = Driver::new(Spec { memory_limit: Some(1_000), ..Spec::new(Mode::Always) });
+    let run = driver.run();
+    let read = |bytes, source| RunEvent::MemoryRead { reading: Reading::Bytes(bytes), source };
+    let decision = driver.of_run(run, read(1_000, Source::Sum));
+    assert_eq!(decision.actions, [Action::ConfirmMemory { run }], "a sum alone drains nobody");
+    driver.of_run(run, read(1_001, Source::Shares));
+    assert_eq!(driver.session.state(), State::Stopping);
+    assert_eq!(driver.count(|record| *record == Record::Drained { bytes: 1_001, limit: 1_000 }), 1);
+    driver.ends(End::Signal(9), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Running, 0));
+    let drained =
+        |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Drained);
+    assert_eq!(driver.count(drained), 1);
+    assert_eq!(driver.session.memory_bytes(), None, "the next run is not judged by the last one's memory");
+}
+
+#[test]
+fn memory_of_an_older_run_or_without_a_limit_means_nothing() {
+    let mut driver = always(Policy::default());
+    let event = RunEvent::MemoryRead { reading: Reading::Bytes(u64::MAX), source: Source::Cgroup };
+    driver.of_run(driver.run(), event);
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn a_stepped_clock_and_a_sleeping_machine_change_no_verdict() {
+    for (wall, boot) in [(3_600_000_i64, 0_u64), (-3_600_000, 0), (8 * 3_600_000, 8 * 3_600_000)] {
+        let mut driver = always(Policy::default());
+        driver.ends_and_waits(CRASH, 1_000);
+        driver.now.wall = Wall(driver.now.wall.0 + wall);
+        driver.now.boot = driver.now.boot + Duration::from_millis(boot);
+        driver.ends(CRASH, 1_000);
+        assert_eq!(driver.crashes(), 2, "asleep is not stable");
+    }
+}
+
+#[test]
+fn every_end_is_recorded_once_with_its_facts() {
+    let mut driver = always(Policy::default());
+    let run = driver.run();
+    let decision = driver.ends(End::Signal(11), 2_500);
+    driver.send(Event::Run {
+        run,
+        event: RunEvent::Exited {
+            ended: crate::driver::ended(End::Signal(11), 2_500),
+            shim: Shim::Standing,
+            holder: None,
+        },
+    });
+    let exits: Vec<&RunExited> = driver
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::RunExited(exit) => Some(&**exit),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(exits.len(), 1, "an exit that is reported twice is one exit");
+    assert_eq!((exits[0].run, exits[0].verdict, exits[0].crashes), (run, Verdict::Crash, 1));
+    assert_eq!((exits[0].exit.code(), exits[0].exit.signal()), (None, Some(11)));
+    assert_eq!(exits[0].lived, Duration::from_millis(2_500));
+    assert_eq!(decision.why.to_string(), "it was killed by signal 11 (crash); the next run starts at once");
+}
