@@ -36,8 +36,13 @@ impl Session {
                 format!("held by a terminal for {}", words::duration(now.boot.since(since.boot)))
             }
             Life::Stopping { since, goal, .. } => {
-                let long = words::duration(now.boot.since(since.boot));
-                format!("stopping for {long}: {}", stopping_because(*goal))
+                let long = now.boot.since(since.boot);
+                let since = if long.as_secs() > 0 {
+                    format!(" for {}", words::duration(long))
+                } else {
+                    String::new()
+                };
+                format!("stopping{since}: {}", stopping_because(*goal))
             }
             Life::Backoff { reason, .. } => self.waiting_because(*reason),
             Life::Blocked { holder, on } => blocked(holder.as_deref(), *on, now),
@@ -152,6 +157,7 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
 fn fail_cause(cause: &FailCause) -> String {
     match cause {
         FailCause::Ended(verdict) => format!("its last run ended as {}", verdict.word()),
+        FailCause::CrashHardLimit { crashes: 1 } => "it crashed".into(),
         FailCause::CrashHardLimit { crashes } => format!("it crashed {crashes} times in a streak"),
         FailCause::CannotStart(cause) => cause.to_string(),
         FailCause::Interrupted => "its one run was cut short".into(),

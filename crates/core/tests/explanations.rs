@@ -1,0 +1,167 @@
+//! `why` reads like a sentence from a colleague: one of each kind, word for word.
+
+use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, Shim};
+use pinfold_core::life::{HolderSeen, Process};
+use pinfold_core::{
+    Boot, ConsumerId, Ended, Event, Exit, MessageId, Mode, Now, Policy, RunNumber, Session, Spec, Wall,
+};
+use std::time::Duration;
+
+struct Told {
+    session: Session,
+    now: Now,
+}
+
+impl Told {
+    fn new(mode: Mode) -> Told {
+        Told::with(Spec { interactive: true, ..Spec::new(mode) })
+    }
+
+    fn with(spec: Spec) -> Told {
+        let now = Now { wall: Wall(1_700_000_000_000), boot: Boot(1_000_000), ..Now::default() };
+        let mut told = Told { session: Session::new(spec), now };
+        told.hear(Event::Created);
+        told
+    }
+
+    fn hear(&mut self, event: Event) -> &mut Told {
+        let _ = self.session.handle(&event, self.now);
+        self
+    }
+
+    fn pass(&mut self, seconds: u64) -> &mut Told {
+        let wait = Duration::from_secs(seconds);
+        (self.now.boot, self.now.wall) = (self.now.boot + wait, self.now.wall + wait);
+        self
+    }
+
+    fn of_run(&mut self, event: RunEvent) -> &mut Told {
+        let run = self.session.live_run().unwrap_or(RunNumber(0));
+        self.hear(Event::Run { run, event })
+    }
+
+    fn runs(&mut self) -> &mut Told {
+        self.of_run(RunEvent::Reserved).of_run(RunEvent::Started(Process { pid: 7, fence: 1 }))
+    }
+
+    fn exits(&mut self, code: i32) -> &mut Told {
+        let ended = Ended::new(Exit::Code(code), Duration::from_millis(500));
+        self.of_run(RunEvent::Exited { ended, shim: Shim::Standing, holder: None })
+    }
+
+    fn sends(&mut self, message: u128) -> &mut Told {
+        self.hear(Event::Message(MessageEvent::Sent { message: MessageId(message), key: None }))
+    }
+
+    fn why(&self) -> String {
+        self.session.explain(self.now)
+    }
+}
+
+#[test]
+fn rest_says_what_would_wake_it() {
+    let mut chat = Told::new(Mode::OnDemand);
+    assert_eq!(chat.why(), "idle: nobody has needed it yet");
+    chat.sends(1).runs();
+    let run = chat.session.live_run().expect("a run");
+    let how = pinfold_core::event::TurnEnd::Answered;
+    chat.hear(Event::Message(MessageEvent::TurnEnded { run, message: MessageId(1), how }));
+    assert_eq!(chat.pass(60).why(), "running for 1 min; parks in 4 min unless somebody needs it");
+    chat.pass(240).hear(Event::Ticked);
+    assert_eq!(chat.why(), "stopping: nobody needs it");
+    chat.exits(0);
+    assert_eq!(chat.why(), "idle: parked, because nobody needed it for its idle time");
+    chat.hear(Event::Asked(Ask::Stop { grace: None }));
+    assert_eq!(chat.why(), "stopped by a person; `start` runs it again");
+    chat.sends(2);
+    assert_eq!(chat.why(), "stopped by a person; `start` runs it again; a message is queued");
+    chat.hear(Event::Asked(Ask::Archive));
+    assert_eq!(chat.why(), "archived: kept as a record; `restore` brings it back; a message is queued");
+}
+
+#[test]
+fn work_says_for_whom() {
+    let mut chat = Told::new(Mode::OnDemand);
+    chat.sends(1);
+    assert_eq!(chat.why(), "starting: taking its locks; a message is queued");
+    chat.of_run(RunEvent::Reserved);
+    assert_eq!(chat.why(), "starting: its locks are taken; a message is queued");
+    chat.of_run(RunEvent::Started(Process { pid: 7, fence: 1 }));
+    assert_eq!(chat.pass(180).why(), "running for 3 min; a turn is under way");
+    for consumer in [1, 2] {
+        chat.hear(Event::ConsumerJoined { consumer: ConsumerId(consumer), kind: ConsumerKind::Watch });
+    }
+    assert_eq!(chat.why(), "running for 3 min; 2 consumers are connected; a turn is under way");
+    chat.hear(Event::Asked(Ask::Takeover { consumer: ConsumerId(1), urgent: false }));
+    let wait = "a takeover waits 30 s more for the turn to end";
+    assert_eq!(
+        chat.why(),
+        format!("running for 3 min; 2 consumers are connected; a turn is under way; {wait}")
+    );
+}
+
+#[test]
+fn waits_say_what_for_and_how_long() {
+    let mut agent = Told::new(Mode::Always);
+    agent.runs().exits(1);
+    assert_eq!(agent.why(), "waiting after a crash; next run in 1 s");
+    agent.pass(1).hear(Event::Ticked).of_run(RunEvent::Started(Process { pid: 8, fence: 2 })).exits(1);
+    assert_eq!(agent.why(), "waiting after 2 crashes in a streak; next run in 1 s");
+    agent.pass(1).hear(Event::Ticked).of_run(RunEvent::Started(Process { pid: 9, fence: 3 })).exits(75);
+    assert_eq!(agent.why(), "waiting: somebody else holds what it needs; next run in 10 s");
+}
+
+#[test]
+fn a_blocked_session_names_whoever_is_known() {
+    let holder = |pid, command: Option<&str>, session: Option<&str>, since| {
+        Some(Box::new(HolderSeen {
+            resource: "/src/api".into(),
+            pid,
+            command: command.map(Into::into),
+            session: session.map(Into::into),
+            since,
+        }))
+    };
+    let ago = Some(Wall(1_700_000_000_000 - 180_000));
+    let rows = [
+        (None, "blocked: somebody else holds its lock"),
+        (holder(None, None, None, None), "blocked: `/src/api` is held by somebody unknown"),
+        (holder(Some(4711), None, None, None), "blocked: `/src/api` is held by another program (pid 4711)"),
+        (
+            holder(Some(4711), Some("claude"), None, ago),
+            "blocked: `/src/api` is held by another program (pid 4711, claude, for 3 min)",
+        ),
+        (
+            holder(Some(4711), Some("claude"), Some("api"), ago),
+            "blocked: `/src/api` is held by session `api` (pid 4711, claude, for 3 min)",
+        ),
+    ];
+    for (holder, expected) in rows {
+        let mut agent = Told::new(Mode::Always);
+        agent.of_run(RunEvent::LockBusy { holder });
+        assert_eq!(agent.why(), expected);
+    }
+}
+
+#[test]
+fn failure_says_what_happened_and_what_to_do() {
+    let mut agent = Told::new(Mode::Always);
+    agent.runs().exits(78);
+    assert_eq!(agent.why(), "failed: its last run ended as hopeless; `start` or a message tries again");
+    let mut agent = Told::with(Spec {
+        policy: Policy { crash_hard_limit: 1, ..Policy::default() },
+        ..Spec::new(Mode::Always)
+    });
+    agent.runs().exits(1);
+    assert_eq!(agent.why(), "failed: it crashed; `start` or a message tries again");
+}
+
+#[test]
+fn a_session_is_the_same_after_a_trip_through_the_store() {
+    let mut agent = Told::new(Mode::Always);
+    agent.runs().sends(1).exits(1);
+    agent.sends(2);
+    let text = serde_json::to_string(&agent.session).expect("plain data");
+    let loaded: Session = serde_json::from_str(&text).expect("what was written can be read");
+    assert_eq!(loaded, agent.session.as_stored());
+}
