@@ -1,0 +1,149 @@
+//! As much of HTTP/1.1 as a client on a unix socket needs: one request, one answer, whole or line by line.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+
+/// The head of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    body: Body,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Length(u64),
+    Chunked,
+    UntilEnd,
+}
+
+pub(crate) fn write_request(
+    to: &mut impl Write,
+    method: &str,
+    path: &str,
+    body: Option<&[u8]>,
+) -> io::Result<()> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: pinfold\r\nconnection: close\r\n");
+    if let Some(body) = body {
+        head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
+    }
+    head.push_str("\r\n");
+    // One write where it fits: the daemon then reads the request in one go.
+    let mut request = head.into_bytes();
+    request.extend_from_slice(body.unwrap_or_default());
+    to.write_all(&request)
+}
+
+pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
+    let line = read_line(from)?;
+    let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
+    let status = status.ok_or_else(|| malformed("status line"))?;
+    let mut body = Body::UntilEnd;
+    loop {
+        let line = read_line(from)?.to_ascii_lowercase();
+        if line.is_empty() {
+            return Ok(Head { status, body });
+        }
+        if let Some(length) = line.strip_prefix("content-length:") {
+            body = Body::Length(length.trim().parse().map_err(|_| malformed("content-length"))?);
+        } else if line.starts_with("transfer-encoding:") && line.contains("chunked") {
+            body = Body::Chunked;
+        }
+    }
+}
+
+fn read_line(from: &mut impl BufRead) -> io::Result<String> {
+    let mut line = String::new();
+    if from.read_line(&mut line)? == 0 {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn malformed(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("the daemon answered with a malformed {what}"))
+}
+
+/// The body of an answer, whatever its encoding.
+pub(crate) struct BodyReader<R> {
+    from: BufReader<R>,
+    body: Body,
+    /// What is left of the present chunk.
+    chunk: u64,
+}
+
+impl<R: Read> BodyReader<R> {
+    pub(crate) fn new(from: BufReader<R>, head: Head) -> Self {
+        BodyReader { from, body: head.body, chunk: 0 }
+    }
+
+    fn next_chunk(&mut self) -> io::Result<()> {
+        let line = read_line(&mut self.from)?;
+        // Between two chunks stands an empty line.
+        let line = if line.is_empty() { read_line(&mut self.from)? } else { line };
+        let size = line.split(';').next().unwrap_or_default().trim();
+        self.chunk = u64::from_str_radix(size, 16).map_err(|_| malformed("chunk"))?;
+        if self.chunk == 0 {
+            self.body = Body::Length(0);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for BodyReader<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.body == Body::Chunked && self.chunk == 0 {
+            self.next_chunk()?;
+        }
+        let left = match self.body {
+            Body::Length(left) => left,
+            Body::Chunked => self.chunk,
+            Body::UntilEnd => u64::MAX,
+        };
+        let room = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
+        let read = self.from.read(&mut into[..room])?;
+        match &mut self.body {
+            Body::Length(left) => *left -= read as u64,
+            Body::Chunked => self.chunk -= read as u64,
+            Body::UntilEnd => {}
+        }
+        if read == 0 && room > 0 && self.body != Body::UntilEnd {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> (u16, io::Result<String>) {
+        let mut from = BufReader::new(text.as_bytes());
+        let head = read_head(&mut from).unwrap();
+        let mut body = String::new();
+        let read = BodyReader::new(from, head).read_to_string(&mut body);
+        (head.status, read.map(|_| body))
+    }
+
+    #[test]
+    fn bodies_by_length_by_chunks_and_to_the_end() {
+        let sized = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello, more";
+        assert_eq!(answer(sized).1.unwrap(), "hello");
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n7;x=y\r\n, world\r\n0\r\n\r\n";
+        assert_eq!(answer(chunked).1.unwrap(), "hello, world");
+        assert_eq!(answer("HTTP/1.1 404 Not Found\r\n\r\nto the end").0, 404);
+    }
+
+    #[test]
+    fn a_body_that_is_cut_short_is_an_error() {
+        assert!(answer("HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nhello").1.is_err());
+        assert!(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel").1.is_err());
+        assert!(answer("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").1.is_err());
+    }
+
+    #[test]
+    fn an_answer_that_is_not_http_is_an_error() {
+        assert!(read_head(&mut BufReader::new(&b"SSH-2.0\r\n"[..])).is_err());
+        assert!(read_head(&mut BufReader::new(&b""[..])).is_err());
+    }
+}

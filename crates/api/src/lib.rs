@@ -1,0 +1,15 @@
+//! What the daemon and its clients say to each other: objects, errors and their exit codes, units, a client.
+//!
+//! The objects are those of the documentation, field by field; nothing here decides anything.
+
+pub mod client;
+pub mod error;
+mod http;
+pub mod name;
+pub mod object;
+pub mod request;
+pub mod units;
+
+pub use client::{Client, ClientError};
+pub use error::{ErrorBody, ErrorKind};
+pub use name::{Name, NotAName};

@@ -1,0 +1,120 @@
+//! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Session {
+    pub id: String,
+    pub name: String,
+    pub agent: String,
+    pub dir: String,
+    pub mode: String,
+    pub state: String,
+    pub why: String,
+    pub next: Option<Next>,
+    pub activity: String,
+    pub activity_from: Option<String>,
+    pub ready: bool,
+    pub status: Option<String>,
+    pub pid: Option<u32>,
+    pub shim_pid: Option<u32>,
+    pub run: Option<String>,
+    pub fence: Option<u64>,
+    pub started_at: Option<String>,
+    pub restarts: u64,
+    pub crashes: u32,
+    pub inbox: Inbox,
+    pub consumers: usize,
+    pub last_consumer_at: Option<String>,
+    pub memory_bytes: Option<u64>,
+    pub memory_limit_bytes: Option<u64>,
+    pub holder: Option<Value>,
+    pub created_at: String,
+    pub archived_at: Option<String>,
+    pub parent: Option<String>,
+    pub tags: Vec<String>,
+    pub foreign: bool,
+    pub command: Vec<String>,
+    pub vendor_session: Option<String>,
+    /// The names of the variables it is given; values are never printed.
+    pub env: Vec<String>,
+    pub dir_lock: bool,
+    pub policy: Value,
+}
+
+/// What happens next by itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Next {
+    /// When.
+    pub at: String,
+    /// What.
+    pub what: String,
+}
+
+/// How many messages are in which state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Inbox {
+    pub queued: u64,
+    pub in_flight: u64,
+    pub done: u64,
+    pub failed: u64,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Message {
+    pub id: String,
+    pub session: String,
+    pub text: String,
+    pub key: Option<String>,
+    pub state: String,
+    pub tries: u32,
+    pub enqueued_at: String,
+    pub done_at: Option<String>,
+    pub answer: Option<String>,
+}
+
+/// An audit record; what its kind adds stands beside the common fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Event {
+    pub seq: u64,
+    pub at: String,
+    pub session: Option<String>,
+    pub run: Option<String>,
+    pub kind: String,
+    pub why: Option<String>,
+    #[serde(flatten)]
+    pub facts: Map<String, Value>,
+}
+
+/// The daemon.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Status {
+    pub pid: u32,
+    pub version: String,
+    pub uptime_ms: u64,
+    pub home: String,
+    pub socket: String,
+    pub sessions: BTreeMap<String, u64>,
+    pub capabilities: BTreeMap<String, Value>,
+    pub disk_bytes: u64,
+    pub generation: u64,
+}
+
+/// One piece of an agent's output.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct LogLine {
+    pub at: String,
+    pub run: String,
+    pub stream: String,
+    pub text: String,
+}

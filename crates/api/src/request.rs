@@ -1,0 +1,51 @@
+//! What clients ask for.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A new session, or changes to one: the options of `new` as fields.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct NewSession {
+    pub name: String,
+    pub agent: Option<String>,
+    pub vendor_session: Option<String>,
+    pub dir: Option<String>,
+    pub mode: Option<String>,
+    pub memory: Option<String>,
+    pub idle: Option<String>,
+    pub stop_grace: Option<String>,
+    pub pty: Option<bool>,
+    pub input: Option<String>,
+    pub turns: Option<String>,
+    pub parent: Option<String>,
+    pub tags: Option<Vec<String>>,
+    pub env: Option<BTreeMap<String, String>>,
+    pub dir_lock: Option<bool>,
+    pub beside: Option<bool>,
+    pub force: Option<bool>,
+    pub command: Option<Vec<String>>,
+    /// The caller's directory, used where none is given.
+    pub caller_dir: Option<String>,
+    /// Harmless variables of the caller, taken where the daemon has none of its own.
+    pub caller_env: Option<BTreeMap<String, String>>,
+}
+
+/// A stop.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Stop {
+    /// Instead of the policy's grace.
+    pub timeout: Option<String>,
+}
+
+/// A message.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NewMessage {
+    /// What to say.
+    pub text: String,
+    /// The same key twice is one message.
+    pub key: Option<String>,
+}

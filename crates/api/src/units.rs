@@ -1,0 +1,145 @@
+//! Durations and sizes as people write them. A bare number is an error that names the units.
+
+use std::time::Duration;
+
+const DURATIONS: &str = "ms, s, m, h or d, as in 250ms, 10s, 5m, 2h, 7d";
+const SIZES: &str = "K, M, G or T, as in 512M, 2G";
+
+/// A text that is not a duration or a size.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAQuantity {
+    /// A number without a unit.
+    #[error("`{text}` needs a unit: {units}")]
+    NoUnit {
+        /// What was written.
+        text: String,
+        /// What may stand behind it.
+        units: &'static str,
+    },
+    /// Something else.
+    #[error("`{text}` is not a {what}: write a number with {units}")]
+    Malformed {
+        /// What was written.
+        text: String,
+        /// What was wanted.
+        what: &'static str,
+        /// What may stand behind the number.
+        units: &'static str,
+    },
+    /// A number that is too large.
+    #[error("`{text}` is too large")]
+    TooLarge {
+        /// What was written.
+        text: String,
+    },
+}
+
+/// Reads a duration: `250ms`, `10s`, `5m`, `2h`, `7d`.
+///
+/// # Errors
+/// Anything else; a bare number names the units.
+///
+/// ```
+/// use std::time::Duration;
+/// assert_eq!(pinfold_api::units::duration("5m"), Ok(Duration::from_secs(300)));
+/// assert!(pinfold_api::units::duration("5").unwrap_err().to_string().contains("10s"));
+/// ```
+pub fn duration(text: &str) -> Result<Duration, NotAQuantity> {
+    let factor = |unit: &str| match unit {
+        "ms" => Some(1),
+        "s" => Some(1_000),
+        "m" => Some(60_000),
+        "h" => Some(3_600_000),
+        "d" => Some(86_400_000),
+        _ => None,
+    };
+    quantity(text, "duration", DURATIONS, factor).map(Duration::from_millis)
+}
+
+/// Reads a size: `512M`, `2G`.
+///
+/// # Errors
+/// Anything else; a bare number names the units.
+pub fn size(text: &str) -> Result<u64, NotAQuantity> {
+    let factor = |unit: &str| match unit {
+        "K" => Some(1 << 10),
+        "M" => Some(1 << 20),
+        "G" => Some(1 << 30),
+        "T" => Some(1 << 40),
+        _ => None,
+    };
+    quantity(text, "size", SIZES, factor)
+}
+
+fn quantity(
+    text: &str,
+    what: &'static str,
+    units: &'static str,
+    factor: impl Fn(&str) -> Option<u64>,
+) -> Result<u64, NotAQuantity> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    if digits > 0 && unit.is_empty() {
+        return Err(NotAQuantity::NoUnit { text: text.to_owned(), units });
+    }
+    let Some(factor) = factor(unit).filter(|_| digits > 0) else {
+        return Err(NotAQuantity::Malformed { text: text.to_owned(), what, units });
+    };
+    let number: Option<u64> = number.parse().ok();
+    number
+        .and_then(|number| number.checked_mul(factor))
+        .ok_or_else(|| NotAQuantity::TooLarge { text: text.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_of_the_duration_syntax() {
+        let rows = [
+            ("250ms", Some(250)),
+            ("10s", Some(10_000)),
+            ("5m", Some(300_000)),
+            ("2h", Some(7_200_000)),
+            ("7d", Some(604_800_000)),
+            ("0s", Some(0)),
+            ("10", None),
+            ("s", None),
+            ("", None),
+            ("-1s", None),
+            ("1.5s", None),
+            ("10 s", None),
+            ("10S", None),
+            ("99999999999999999999s", None),
+            ("18446744073709551615d", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(duration(text).ok(), expected.map(Duration::from_millis), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_rows_of_the_size_syntax() {
+        let rows = [
+            ("512M", Some(512 << 20)),
+            ("2G", Some(2 << 30)),
+            ("1K", Some(1024)),
+            ("1T", Some(1 << 40)),
+            ("512", None),
+            ("512m", None),
+            ("1.5G", None),
+            ("-1G", None),
+            ("99999999999T", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(size(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_bare_number_is_told_the_units() {
+        assert!(duration("10").unwrap_err().to_string().contains("250ms, 10s, 5m, 2h, 7d"));
+        assert!(size("10").unwrap_err().to_string().contains("512M, 2G"));
+    }
+}
