@@ -1,0 +1,315 @@
+//! The steps of a batch as statements. Runs inside a transaction that somebody else begins and ends.
+
+use crate::audit::{failure_word, purpose_word, whole_millis};
+use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step};
+use crate::commit_error::CommitError;
+use crate::ticket::Committed;
+use crate::ulid::{RunId, SessionId, Ulid};
+use pinfold_core::decision::RunExited;
+use pinfold_core::inbox::{Cost, MessageChange};
+use pinfold_core::life::{Process, Purpose};
+use pinfold_core::{RunNumber, Wall};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Params, params};
+use std::path::Path;
+
+/// How many events one step forgets at most: more would keep the others waiting.
+const PRUNE_AT_ONCE: u64 = 5_000;
+
+/// Applies steps to one store, and notes what came of them.
+pub(crate) struct Applier<'a> {
+    conn: &'a Connection,
+    path: &'a Path,
+    committed: Committed,
+}
+
+type Applied = Result<(), CommitError>;
+
+impl<'a> Applier<'a> {
+    pub(crate) fn new(conn: &'a Connection, path: &'a Path) -> Applier<'a> {
+        Applier { conn, path, committed: Committed::default() }
+    }
+
+    /// What came of the steps so far, once they are durable.
+    pub(crate) fn committed(self) -> Committed {
+        self.committed
+    }
+
+    pub(crate) fn apply(&mut self, step: &Step) -> Applied {
+        match step {
+            Step::Create { new, core, archived_at } => self.create(new, core, *archived_at),
+            Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
+            Step::Define { id, definition } => self.define(*id, definition),
+            Step::Remove { id } => self.remove(*id),
+            Step::Message { session, at, change, words } => {
+                self.message(*session, *at, change, words.as_deref())
+            }
+            Step::Run { session, at, run } => self.run(*session, *at, run),
+            Step::Event(event) => self.event(event),
+            Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
+            Step::Prune(prune) => self.prune(*prune),
+            #[cfg(test)]
+            Step::Panic => panic!("a test asked the writer to die"),
+        }
+    }
+
+    fn create(&self, new: &NewSession, core: &str, archived_at: Option<Wall>) -> Applied {
+        let created = self.execute(
+            "INSERT INTO sessions (id, name, definition, core, created_at, archived_at, parent, position)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT coalesce(max(position), 0) + 1 FROM sessions))",
+            params![
+                new.id.to_string(),
+                new.name,
+                new.definition.to_string(),
+                core,
+                new.created_at.0,
+                archived_at.map(|at| at.0),
+                new.parent.map(|parent| parent.to_string()),
+            ],
+        );
+        created.map(drop).map_err(|error| self.or_name_taken(error, || Ok(Some(new.name.clone()))))
+    }
+
+    fn update(&self, id: SessionId, core: &str, archived_at: Option<Wall>) -> Applied {
+        let updated = self.execute(
+            "UPDATE sessions SET core = ?2, archived_at = ?3 WHERE id = ?1",
+            params![id.to_string(), core, archived_at.map(|at| at.0)],
+        );
+        let rows = updated.map_err(|error| self.or_name_taken(error, || self.name_of(id)))?;
+        self.session_changed(id, rows)
+    }
+
+    /// Says by name what the index of names refused.
+    fn or_name_taken(
+        &self,
+        error: CommitError,
+        name: impl FnOnce() -> Result<Option<String>, CommitError>,
+    ) -> CommitError {
+        let CommitError::Contradiction { source } = error else { return error };
+        if !source.to_string().contains("sessions.name") {
+            return CommitError::Contradiction { source };
+        }
+        match name() {
+            Ok(Some(name)) => CommitError::NameTaken { name },
+            Ok(None) | Err(_) => CommitError::Contradiction { source },
+        }
+    }
+
+    fn name_of(&self, id: SessionId) -> Result<Option<String>, CommitError> {
+        self.one("SELECT name FROM sessions WHERE id = ?1", [id.to_string()])
+    }
+
+    fn define(&self, id: SessionId, definition: &str) -> Applied {
+        let sql = "UPDATE sessions SET definition = ?2 WHERE id = ?1";
+        self.session_changed(id, self.execute(sql, params![id.to_string(), definition])?)
+    }
+
+    fn remove(&self, id: SessionId) -> Applied {
+        let sql = "DELETE FROM sessions WHERE id = ?1";
+        self.session_changed(id, self.execute(sql, params![id.to_string()])?)
+    }
+
+    fn message(&self, session: SessionId, at: Wall, change: &MessageChange, words: Option<&str>) -> Applied {
+        let id = Ulid::from(message_of(change));
+        let (message, of) = (id.to_string(), session.to_string());
+        let changed = match change {
+            MessageChange::Queued { key, .. } => {
+                let text = words.ok_or(CommitError::MessageWithoutText { message: id })?;
+                self.execute(
+                    "INSERT INTO messages (id, session, key, text, state, tries, enqueued_at)
+                     VALUES (?1, ?2, ?3, ?4, 'queued', 0, ?5)",
+                    params![message, of, key, text, at.0],
+                )
+            }
+            MessageChange::Delivering { .. } => return Ok(()),
+            MessageChange::Taken { .. } => self.execute(
+                "UPDATE messages SET state = 'delivered', tries = tries + 1
+                 WHERE id = ?1 AND session = ?2 AND state = 'queued'",
+                params![message, of],
+            ),
+            MessageChange::Requeued { cost, .. } => self.execute(
+                "UPDATE messages SET state = 'queued', tries = tries - (?3 AND state = 'delivered')
+                 WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
+                params![message, of, *cost == Cost::Nothing],
+            ),
+            MessageChange::Done { .. } => self.execute(
+                "UPDATE messages SET state = 'done', done_at = ?3, answer = ?4
+                 WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
+                params![message, of, at.0, words],
+            ),
+            MessageChange::Failed { why, .. } => self.execute(
+                "UPDATE messages SET state = 'failed', done_at = ?3, failure = ?4
+                 WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
+                params![message, of, at.0, failure_word(*why)],
+            ),
+            MessageChange::Retried { .. } => self.execute(
+                "UPDATE messages SET state = 'queued', tries = 0, done_at = NULL, failure = NULL
+                 WHERE id = ?1 AND session = ?2 AND state = 'failed'",
+                params![message, of],
+            ),
+        };
+        match changed? {
+            0 => Err(CommitError::NoSuchMessage { session, message: id }),
+            _ => Ok(()),
+        }
+    }
+
+    fn run(&self, session: SessionId, at: Wall, step: &RunStep) -> Applied {
+        match step {
+            RunStep::Decided { run, purpose, id } => self.run_decided(session, *run, *purpose, *id),
+            RunStep::Started { run, purpose, process } => {
+                self.run_started(session, at, *run, *purpose, *process)
+            }
+            RunStep::Exited(exited) => self.run_exited(session, at, exited),
+            RunStep::Settled { run } => self
+                .execute(
+                    "UPDATE runs SET ended_at = ?3 WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL",
+                    params![session.to_string(), run.0, at.0],
+                )
+                .map(drop),
+        }
+    }
+
+    fn run_decided(
+        &self,
+        session: SessionId,
+        run: RunNumber,
+        purpose: Purpose,
+        id: Option<RunId>,
+    ) -> Applied {
+        let of = session.to_string();
+        let Some(id) = id else {
+            // A later stage of a start does not name the id again.
+            let known: Option<u64> =
+                self.one("SELECT number FROM runs WHERE session = ?1 AND number = ?2", params![of, run.0])?;
+            return known.map(drop).ok_or(CommitError::RunWithoutId { session, run });
+        };
+        self.execute(
+            "INSERT INTO runs (session, number, id, purpose) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (session, number) DO NOTHING",
+            params![of, run.0, id.to_string(), purpose_word(purpose)],
+        )
+        .map(drop)
+    }
+
+    fn run_started(
+        &self,
+        session: SessionId,
+        at: Wall,
+        run: RunNumber,
+        purpose: Purpose,
+        process: Process,
+    ) -> Applied {
+        self.execute(
+            "INSERT INTO runs (session, number, purpose, pid, fence, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (session, number) DO UPDATE
+             SET pid = excluded.pid, fence = excluded.fence, started_at = excluded.started_at",
+            params![session.to_string(), run.0, purpose_word(purpose), process.pid, process.fence, at.0],
+        )
+        .map(drop)
+    }
+
+    fn run_exited(&self, session: SessionId, at: Wall, exited: &RunExited) -> Applied {
+        // A run that only its exit record tells of is headless for all that is known.
+        self.execute(
+            "INSERT INTO runs (session, number, purpose, ended_at, code, signal, verdict, lived_ms, forced)
+             VALUES (?1, ?2, 'headless', ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (session, number) DO UPDATE
+             SET ended_at = excluded.ended_at, code = excluded.code, signal = excluded.signal,
+                 verdict = excluded.verdict, lived_ms = excluded.lived_ms, forced = excluded.forced",
+            params![
+                session.to_string(),
+                exited.run.0,
+                at.0,
+                exited.exit.code(),
+                exited.exit.signal(),
+                exited.verdict.word(),
+                whole_millis(exited.lived),
+                exited.forced,
+            ],
+        )
+        .map(drop)
+    }
+
+    fn event(&mut self, event: &EventStep) -> Applied {
+        let (number, id) = match event.run {
+            Some(EventRun::Number(number)) => (Some(number.0), None),
+            Some(EventRun::Id(id)) => (None, Some(id.to_string())),
+            None => (None, None),
+        };
+        self.execute(
+            "INSERT INTO events (at, session, name, run, kind, why, data)
+             VALUES (?1, ?2, (SELECT name FROM sessions WHERE id = ?2),
+                     coalesce(?3, (SELECT id FROM runs WHERE session = ?2 AND number = ?4)), ?5, ?6, ?7)",
+            params![
+                event.at.0,
+                event.session.map(|session| session.to_string()),
+                id,
+                number,
+                event.kind,
+                event.why,
+                event.data,
+            ],
+        )?;
+        let seq = u64::try_from(self.conn.last_insert_rowid()).unwrap_or_default();
+        // Nobody else writes within this transaction, so the numbers of a batch follow each other.
+        let first = if self.committed.seqs.is_empty() { seq } else { self.committed.seqs.start };
+        self.committed.seqs = first..seq + 1;
+        Ok(())
+    }
+
+    fn generation(&self, generation: u64, boot_id: &str) -> Applied {
+        let stored = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
+        if let Some(found) = stored.filter(|found| *found >= generation) {
+            return Err(CommitError::StaleGeneration { wanted: generation, found });
+        }
+        let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+        self.execute(sql, params!["generation", generation])?;
+        self.execute(sql, params!["boot_id", boot_id]).map(drop)
+    }
+
+    /// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.
+    fn prune(&mut self, prune: Prune) -> Applied {
+        let Some(oldest) = self.one::<u64>("SELECT seq FROM events ORDER BY seq LIMIT 1", [])? else {
+            return Ok(());
+        };
+        let newest = self.one::<u64>("SELECT seq FROM events ORDER BY seq DESC LIMIT 1", [])?;
+        let kept_from = (newest.unwrap_or(oldest) + 1).saturating_sub(prune.keep.get());
+        let end = kept_from.min(oldest + PRUNE_AT_ONCE);
+        // The plus keeps SQLite from sorting all younger events to find the first.
+        let young = "SELECT seq FROM events WHERE seq < ?1 AND +at >= ?2 ORDER BY seq LIMIT 1";
+        let cut = self.one::<u64>(young, params![end, prune.before.0])?.unwrap_or(end);
+        let removed = self.execute("DELETE FROM events WHERE seq < ?1", [cut])?;
+        self.committed.pruned += removed as u64;
+        Ok(())
+    }
+
+    fn session_changed(&self, id: SessionId, rows: usize) -> Applied {
+        if rows == 0 { Err(CommitError::NoSuchSession { id }) } else { Ok(()) }
+    }
+
+    fn one<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>, CommitError> {
+        let found = self
+            .conn
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(params, |row| row.get(0)).optional());
+        found.map_err(|source| CommitError::from_sqlite(self.path, source))
+    }
+
+    fn execute(&self, sql: &str, params: impl Params) -> Result<usize, CommitError> {
+        let rows = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
+        rows.map_err(|source| CommitError::from_sqlite(self.path, source))
+    }
+}
+
+fn message_of(change: &MessageChange) -> pinfold_core::MessageId {
+    match change {
+        MessageChange::Queued { message, .. }
+        | MessageChange::Delivering { message }
+        | MessageChange::Taken { message }
+        | MessageChange::Requeued { message, .. }
+        | MessageChange::Done { message }
+        | MessageChange::Failed { message, .. }
+        | MessageChange::Retried { message } => *message,
+    }
+}

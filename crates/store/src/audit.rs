@@ -1,0 +1,287 @@
+//! The core's records in the words of the contract: a kind, and the fields that belong to it.
+
+use crate::ulid::Ulid;
+use pinfold_core::decision::{RunExited, TakeoverEnd};
+use pinfold_core::inbox::MessageFailure;
+use pinfold_core::life::Purpose;
+use pinfold_core::{Exit, MessageId, Record, RunNumber};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// The names that every event has; its own fields may not use them.
+pub const EVENT_FIELDS: [&str; 6] = ["seq", "at", "session", "run", "kind", "why"];
+
+/// The kind of an event, and the fields that only this kind has, as one JSON object.
+///
+/// The output of a run that ended and the holder of a busy lock are not the record's: a
+/// [`Batch`](crate::Batch) adds them.
+///
+/// ```
+/// # use pinfold_core::{Record, rules::WaitReason};
+/// let record = Record::Backoff { wait: std::time::Duration::from_secs(2), reason: WaitReason::Crash };
+/// let (kind, data) = pinfold_store::event_data(&record);
+/// assert_eq!((kind, data["ms"].as_u64(), data["reason"].as_str()), ("backoff", Some(2000), Some("crash")));
+/// ```
+#[must_use]
+pub fn event_data(record: &Record) -> (&'static str, Value) {
+    match record {
+        Record::SessionCreated => ("session_created", json!({})),
+        Record::RunStarted { run: _, pid, fence, purpose } => {
+            ("run_started", json!({ "pid": pid, "fence": fence, "purpose": purpose_word(*purpose) }))
+        }
+        Record::RunExited(exited) => ("run_exited", exit_data(exited)),
+        Record::Backoff { wait, reason } => {
+            ("backoff", json!({ "ms": whole_millis(*wait), "reason": reason.word() }))
+        }
+        Record::HealthWarn { reason } => ("health_warn", json!({ "reason": reason.word() })),
+        Record::LockBusy { run: _ } => ("lock_busy", json!({})),
+        Record::LockAcquired { run: _ } => ("lock_acquired", json!({})),
+        Record::LockReleased => ("lock_released", json!({})),
+        Record::TakeoverRequested { consumer, urgent } => {
+            ("takeover_requested", json!({ "consumer": consumer.0, "urgent": urgent }))
+        }
+        Record::TakeoverDone { how } => ("takeover_done", json!({ "how": takeover_word(*how) })),
+        Record::MessageQueued { message } => ("message_queued", json!({ "message": text(*message) })),
+        Record::MessageDelivered { message, attempt } => {
+            ("message_delivered", json!({ "message": text(*message), "try": attempt }))
+        }
+        Record::MessageDone { message } => ("message_done", json!({ "message": text(*message) })),
+        Record::MessageFailed { message, why } => {
+            ("message_failed", json!({ "message": text(*message), "reason": failure_word(*why) }))
+        }
+        Record::ConsumerJoined { consumer } => ("consumer_joined", json!({ "consumer": consumer.0 })),
+        Record::ConsumerLeft { consumer } => ("consumer_left", json!({ "consumer": consumer.0 })),
+        Record::Parked => ("parked", json!({})),
+        Record::Woken => ("woken", json!({})),
+        Record::MemoryWarn { bytes, limit } => ("memory_warn", json!({ "bytes": bytes, "limit": limit })),
+        Record::Drained { bytes, limit } => ("drained", json!({ "bytes": bytes, "limit": limit })),
+        Record::Stopped => ("stopped", json!({})),
+        Record::Failed => ("failed", json!({})),
+        Record::Archived => ("archived", json!({})),
+        Record::Restored => ("restored", json!({})),
+        Record::Purged => ("purged", json!({})),
+        Record::Adopted { run: _, pid } => ("adopted", json!({ "pid": pid })),
+    }
+}
+
+/// The run that a record names itself.
+pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
+    match record {
+        Record::RunStarted { run, .. }
+        | Record::LockBusy { run }
+        | Record::LockAcquired { run }
+        | Record::Adopted { run, .. } => Some(*run),
+        Record::RunExited(exited) => Some(exited.run),
+        Record::SessionCreated
+        | Record::Backoff { .. }
+        | Record::HealthWarn { .. }
+        | Record::LockReleased
+        | Record::TakeoverRequested { .. }
+        | Record::TakeoverDone { .. }
+        | Record::MessageQueued { .. }
+        | Record::MessageDelivered { .. }
+        | Record::MessageDone { .. }
+        | Record::MessageFailed { .. }
+        | Record::ConsumerJoined { .. }
+        | Record::ConsumerLeft { .. }
+        | Record::Parked
+        | Record::Woken
+        | Record::MemoryWarn { .. }
+        | Record::Drained { .. }
+        | Record::Stopped
+        | Record::Failed
+        | Record::Archived
+        | Record::Restored
+        | Record::Purged => None,
+    }
+}
+
+fn exit_data(exited: &RunExited) -> Value {
+    json!({
+        "code": exited.exit.code(),
+        "signal": exited.exit.signal(),
+        "end": end_word(exited.exit),
+        "verdict": exited.verdict.word(),
+        "uptime_ms": whole_millis(exited.lived),
+        "crashes": exited.crashes,
+        "forced": exited.forced,
+    })
+}
+
+/// Tells apart the ends that have neither code nor signal.
+fn end_word(exit: Exit) -> &'static str {
+    match exit {
+        Exit::Code(_) => "code",
+        Exit::Signal(_) => "signal",
+        Exit::ShimLost => "shim_lost",
+        Exit::MachineLost => "machine_lost",
+        Exit::NeverStarted => "never_started",
+    }
+}
+
+pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Headless => "headless",
+        Purpose::Interactive(_) => "interactive",
+    }
+}
+
+pub(crate) fn failure_word(failure: MessageFailure) -> &'static str {
+    match failure {
+        MessageFailure::TriesUsedUp => "tries_used_up",
+        MessageFailure::TurnFailed => "turn_failed",
+        MessageFailure::Interrupted => "interrupted",
+        MessageFailure::Cancelled => "cancelled",
+    }
+}
+
+fn takeover_word(how: TakeoverEnd) -> &'static str {
+    match how {
+        TakeoverEnd::Held => "held",
+        TakeoverEnd::DeadlinePassed => "deadline_passed",
+        TakeoverEnd::CallerGone => "caller_gone",
+        TakeoverEnd::CannotStart => "cannot_start",
+        TakeoverEnd::Busy => "busy",
+        TakeoverEnd::Overruled => "overruled",
+    }
+}
+
+fn text(message: MessageId) -> String {
+    Ulid::from(message).to_string()
+}
+
+/// Rounds up, as the core does.
+pub(crate) fn whole_millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_core::rules::{WaitReason, Warning};
+    use pinfold_core::{ConsumerId, Verdict};
+
+    #[expect(clippy::too_many_lines, reason = "a table with one row per kind")]
+    /// Every variant with the fields that are expected of it; `None` stops the walk at the last one.
+    fn next(record: Option<&Record>) -> Option<(Record, Value)> {
+        let run = RunNumber(3);
+        let consumer = ConsumerId(5);
+        let message = MessageId(33);
+        let id = "00000000000000000000000011";
+        let Some(record) = record else { return Some((Record::SessionCreated, json!({}))) };
+        Some(match record {
+            Record::SessionCreated => (
+                Record::RunStarted { run, pid: 7, fence: 9, purpose: Purpose::Headless },
+                json!({ "pid": 7, "fence": 9, "purpose": "headless" }),
+            ),
+            Record::RunStarted { .. } => (
+                Record::RunExited(Box::new(RunExited {
+                    run,
+                    exit: Exit::Signal(9),
+                    verdict: Verdict::OutOfMemory,
+                    lived: Duration::from_micros(1_500),
+                    crashes: 2,
+                    forced: true,
+                })),
+                json!({ "code": null, "signal": 9, "end": "signal", "verdict": "out_of_memory",
+                        "uptime_ms": 2, "crashes": 2, "forced": true }),
+            ),
+            Record::RunExited(_) => (
+                Record::Backoff { wait: Duration::from_millis(1500), reason: WaitReason::Crash },
+                json!({ "ms": 1500, "reason": "crash" }),
+            ),
+            Record::Backoff { .. } => (
+                Record::HealthWarn { reason: Warning::CrashSoftLimit },
+                json!({ "reason": "crash_soft_limit" }),
+            ),
+            Record::HealthWarn { .. } => (Record::LockBusy { run }, json!({})),
+            Record::LockBusy { .. } => (Record::LockAcquired { run }, json!({})),
+            Record::LockAcquired { .. } => (Record::LockReleased, json!({})),
+            Record::LockReleased => (
+                Record::TakeoverRequested { consumer, urgent: true },
+                json!({ "consumer": 5, "urgent": true }),
+            ),
+            Record::TakeoverRequested { .. } => (
+                Record::TakeoverDone { how: TakeoverEnd::DeadlinePassed },
+                json!({ "how": "deadline_passed" }),
+            ),
+            Record::TakeoverDone { .. } => (Record::MessageQueued { message }, json!({ "message": id })),
+            Record::MessageQueued { .. } => {
+                (Record::MessageDelivered { message, attempt: 2 }, json!({ "message": id, "try": 2 }))
+            }
+            Record::MessageDelivered { .. } => (Record::MessageDone { message }, json!({ "message": id })),
+            Record::MessageDone { .. } => (
+                Record::MessageFailed { message, why: MessageFailure::TriesUsedUp },
+                json!({ "message": id, "reason": "tries_used_up" }),
+            ),
+            Record::MessageFailed { .. } => (Record::ConsumerJoined { consumer }, json!({ "consumer": 5 })),
+            Record::ConsumerJoined { .. } => (Record::ConsumerLeft { consumer }, json!({ "consumer": 5 })),
+            Record::ConsumerLeft { .. } => (Record::Parked, json!({})),
+            Record::Parked => (Record::Woken, json!({})),
+            Record::Woken => (Record::MemoryWarn { bytes: 8, limit: 10 }, json!({ "bytes": 8, "limit": 10 })),
+            Record::MemoryWarn { .. } => {
+                (Record::Drained { bytes: 11, limit: 10 }, json!({ "bytes": 11, "limit": 10 }))
+            }
+            Record::Drained { .. } => (Record::Stopped, json!({})),
+            Record::Stopped => (Record::Failed, json!({})),
+            Record::Failed => (Record::Archived, json!({})),
+            Record::Archived => (Record::Restored, json!({})),
+            Record::Restored => (Record::Purged, json!({})),
+            Record::Purged => (Record::Adopted { run, pid: 7 }, json!({ "pid": 7 })),
+            Record::Adopted { .. } => return None,
+        })
+    }
+
+    fn all() -> Vec<(Record, Value)> {
+        let mut table: Vec<(Record, Value)> = Vec::new();
+        while let Some(row) = next(table.last().map(|(record, _)| record)) {
+            table.push(row);
+        }
+        table
+    }
+
+    #[test]
+    fn every_record_has_the_kind_and_the_fields_of_the_contract() {
+        let table = all();
+        assert_eq!(table.len(), 26);
+        for (record, fields) in table {
+            let (kind, data) = event_data(&record);
+            assert_eq!(data, fields, "{record:?}");
+            let tag = format!("{{\"kind\":\"{kind}\"");
+            assert!(serde_json::to_string(&record).unwrap().starts_with(&tag), "{record:?}: {kind}");
+        }
+    }
+
+    #[test]
+    fn no_record_has_a_field_that_every_event_has() {
+        for (record, _) in all() {
+            let (_, data) = event_data(&record);
+            let fields = data.as_object().unwrap();
+            assert!(EVENT_FIELDS.iter().all(|name| !fields.contains_key(*name)), "{record:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_without_a_status_says_why_it_has_none() {
+        for (exit, word) in [
+            (Exit::ShimLost, "shim_lost"),
+            (Exit::MachineLost, "machine_lost"),
+            (Exit::NeverStarted, "never_started"),
+        ] {
+            let lived = Duration::ZERO;
+            let exited = RunExited {
+                run: RunNumber(1),
+                exit,
+                verdict: Verdict::Crash,
+                lived,
+                crashes: 1,
+                forced: false,
+            };
+            let data = exit_data(&exited);
+            assert_eq!(
+                (&data["code"], &data["signal"], &data["end"]),
+                (&Value::Null, &Value::Null, &json!(word))
+            );
+        }
+    }
+}

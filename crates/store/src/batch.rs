@@ -1,0 +1,224 @@
+//! What is to become durable together: built by the caller, applied by the writer as one.
+
+use crate::ulid::{RunId, SessionId};
+use pinfold_core::decision::RunExited;
+use pinfold_core::inbox::MessageChange;
+use pinfold_core::life::{Process, Purpose};
+use pinfold_core::{Life, RunNumber, Session, Wall};
+use serde_json::{Map, Value};
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
+
+/// Steps that become durable together or not at all, in the order in which they were added.
+#[derive(Debug, Clone, Default)]
+#[must_use]
+pub struct Batch {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) reloaded: BTreeSet<SessionId>,
+}
+
+/// What a session is before anything has happened to it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewSession {
+    /// Its id, for ever.
+    pub id: SessionId,
+    /// Its name; must be free among sessions that are not archived.
+    pub name: String,
+    /// What the caller knows of it and the core does not: argv, directory, environment, tags.
+    pub definition: Value,
+    /// The session that it belongs to.
+    pub parent: Option<SessionId>,
+    /// When it was created.
+    pub created_at: Wall,
+}
+
+/// An event that no decision of the core led to: `daemon_started`, `daemon_stopped`, `unlocked`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditEvent {
+    /// When.
+    pub at: Wall,
+    /// About which session.
+    pub session: Option<SessionId>,
+    /// About which run.
+    pub run: Option<RunId>,
+    /// The contract's word.
+    pub kind: String,
+    /// A sentence.
+    pub why: String,
+    /// Its own fields; [`EVENT_FIELDS`](crate::EVENT_FIELDS) are taken.
+    pub data: Map<String, Value>,
+}
+
+/// Which events to forget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Prune {
+    /// Only those before the first event that is not older than this.
+    pub before: Wall,
+    /// Never the newest so many: the numbering goes on from them.
+    pub keep: NonZeroU64,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    Create {
+        new: Box<NewSession>,
+        core: String,
+        archived_at: Option<Wall>,
+    },
+    Update {
+        id: SessionId,
+        core: String,
+        archived_at: Option<Wall>,
+    },
+    Define {
+        id: SessionId,
+        definition: String,
+    },
+    Remove {
+        id: SessionId,
+    },
+    Message {
+        session: SessionId,
+        at: Wall,
+        change: MessageChange,
+        words: Option<String>,
+    },
+    Run {
+        session: SessionId,
+        at: Wall,
+        run: RunStep,
+    },
+    Event(EventStep),
+    Generation {
+        generation: u64,
+        boot_id: String,
+    },
+    Prune(Prune),
+    #[cfg(test)]
+    Panic,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum RunStep {
+    Decided {
+        run: RunNumber,
+        purpose: Purpose,
+        id: Option<RunId>,
+    },
+    Started {
+        run: RunNumber,
+        purpose: Purpose,
+        process: Process,
+    },
+    Exited(Box<RunExited>),
+    /// All up to this one are over, also those that came to nothing.
+    Settled {
+        run: RunNumber,
+    },
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct EventStep {
+    pub(crate) at: Wall,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) run: Option<EventRun>,
+    pub(crate) kind: String,
+    pub(crate) why: String,
+    pub(crate) data: String,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum EventRun {
+    Number(RunNumber),
+    Id(RunId),
+}
+
+impl Batch {
+    /// A batch without steps.
+    pub fn new() -> Batch {
+        Batch::default()
+    }
+
+    /// Whether it has nothing to make durable.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// Adds all steps of another batch behind its own.
+    pub fn append(&mut self, mut other: Batch) {
+        self.steps.append(&mut other.steps);
+        self.reloaded.append(&mut other.reloaded);
+    }
+
+    /// Creates a session. Add the decision on [`Event::Created`](pinfold_core::Event::Created) next.
+    pub fn create(&mut self, new: NewSession, session: &Session) {
+        let (core, archived_at) = (core_json(session), archived_at(session));
+        self.steps.push(Step::Create { new: Box::new(new), core, archived_at });
+    }
+
+    /// Stores a session as it is now.
+    pub fn session(&mut self, id: SessionId, session: &Session) {
+        self.steps.push(Step::Update { id, core: core_json(session), archived_at: archived_at(session) });
+    }
+
+    /// Says that a session was read again after a batch of it had failed.
+    ///
+    /// Until then its batches are refused: they were made by a session that believes in what did not become
+    /// durable, and would store its state without the events and messages that belong to it.
+    pub fn reloaded(&mut self, id: SessionId) {
+        self.reloaded.insert(id);
+    }
+
+    /// Replaces what the caller knows of a session.
+    pub fn define(&mut self, id: SessionId, definition: &Value) {
+        self.steps.push(Step::Define { id, definition: definition.to_string() });
+    }
+
+    /// Forgets a session with its runs and messages. Its events stay.
+    pub fn remove(&mut self, id: SessionId) {
+        self.steps.push(Step::Remove { id });
+    }
+
+    /// Adds an event that no decision led to.
+    pub fn event(&mut self, event: AuditEvent) {
+        let AuditEvent { at, session, run, kind, why, data } = event;
+        let (run, data) = (run.map(EventRun::Id), Value::Object(data).to_string());
+        self.steps.push(Step::Event(EventStep { at, session, run, kind, why, data }));
+    }
+
+    /// Notes the start of a daemon; its generation must be greater than the one before.
+    pub fn daemon_started(&mut self, generation: u64, boot_id: &str) {
+        self.steps.push(Step::Generation { generation, boot_id: boot_id.to_owned() });
+    }
+
+    /// Forgets old events: a part of them in each batch, so that nobody waits long.
+    ///
+    /// Repeat it while [`Committed::pruned`](crate::Committed::pruned) is not 0. What remains is numbered
+    /// without gaps, and new events go on from the last number.
+    pub fn prune(&mut self, prune: Prune) {
+        self.steps.push(Step::Prune(prune));
+    }
+}
+
+impl Step {
+    /// The session whose state it is about.
+    pub(crate) fn session(&self) -> Option<SessionId> {
+        match self {
+            Step::Create { new, .. } => Some(new.id),
+            Step::Update { id, .. } | Step::Define { id, .. } | Step::Remove { id } => Some(*id),
+            Step::Message { session, .. } | Step::Run { session, .. } => Some(*session),
+            Step::Event(_) | Step::Generation { .. } | Step::Prune(_) => None,
+            #[cfg(test)]
+            Step::Panic => None,
+        }
+    }
+}
+
+fn core_json(session: &Session) -> String {
+    serde_json::to_string(session).expect("a session is plain data with text keys")
+}
+
+fn archived_at(session: &Session) -> Option<Wall> {
+    if let Life::Archived { at } = session.life() { Some(*at) } else { None }
+}

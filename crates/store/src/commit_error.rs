@@ -1,0 +1,142 @@
+//! Why a batch did not become durable.
+
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::RunNumber;
+use rusqlite::ErrorCode;
+use std::path::{Path, PathBuf};
+
+/// Why a batch did not become durable. Nothing of it is visible.
+#[derive(Debug, thiserror::Error)]
+pub enum CommitError {
+    /// The disk is full; the store works again when there is space.
+    #[error("no space is left for `{path}`")]
+    StorageFull {
+        /// The store.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The disk cannot be written.
+    #[error("`{path}` cannot be written")]
+    StorageFailed {
+        /// The store.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The file is damaged.
+    #[error("`{path}` is damaged")]
+    Damaged {
+        /// The store.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// Another process kept on writing for longer than the busy time-out.
+    #[error("`{path}` is being written by another process")]
+    Busy {
+        /// The store.
+        path: PathBuf,
+    },
+    /// A session that is not archived has this name.
+    #[error("the name `{name}` is taken")]
+    NameTaken {
+        /// Which name.
+        name: String,
+    },
+    /// There is no such session.
+    #[error("there is no session {id}")]
+    NoSuchSession {
+        /// Which.
+        id: SessionId,
+    },
+    /// There is no such message of this session, or it is not in the state for this step.
+    #[error("message {message} of session {session} cannot take this step")]
+    NoSuchMessage {
+        /// Of which session.
+        session: SessionId,
+        /// Which.
+        message: Ulid,
+    },
+    /// A message was queued without its text.
+    #[error("message {message} has no text")]
+    MessageWithoutText {
+        /// Which.
+        message: Ulid,
+    },
+    /// A run was begun without an id.
+    #[error("{run} of session {session} has no id")]
+    RunWithoutId {
+        /// Of which session.
+        session: SessionId,
+        /// Which.
+        run: RunNumber,
+    },
+    /// A daemon of the same or a later generation has started meanwhile.
+    #[error("generation {wanted} is not later than generation {found}")]
+    StaleGeneration {
+        /// What was to be stored.
+        wanted: u64,
+        /// What is stored.
+        found: u64,
+    },
+    /// An earlier batch of this session failed, and this one builds on it; see
+    /// [`Batch::reloaded`](crate::Batch::reloaded).
+    #[error("this builds on a change of session {id} that failed")]
+    BuildsOnFailed {
+        /// Which session.
+        id: SessionId,
+    },
+    /// The batch contradicts what is stored.
+    #[error("the change contradicts what is stored")]
+    Contradiction {
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// The writer has ended. Whether this batch became durable is not known.
+    #[error("the writer of the store has ended")]
+    WriterGone,
+}
+
+impl CommitError {
+    /// What an error of SQLite's means for a commit into this file.
+    pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> CommitError {
+        let path = path.to_owned();
+        match source.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => CommitError::StorageFull { path, source },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CommitError::Busy { path },
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                CommitError::Damaged { path, source }
+            }
+            Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+                CommitError::StorageFailed { path, source }
+            }
+            // The remaining codes are SQLite's, not ours: all say that these statements do not fit these tables.
+            Some(_) | None => CommitError::Contradiction { source },
+        }
+    }
+
+    /// Whether it says something about the disk, and nothing about the batch.
+    #[must_use]
+    pub fn is_storage(&self) -> bool {
+        match self {
+            CommitError::StorageFull { .. }
+            | CommitError::StorageFailed { .. }
+            | CommitError::Damaged { .. }
+            | CommitError::Busy { .. }
+            | CommitError::WriterGone => true,
+            CommitError::NameTaken { .. }
+            | CommitError::NoSuchSession { .. }
+            | CommitError::NoSuchMessage { .. }
+            | CommitError::MessageWithoutText { .. }
+            | CommitError::RunWithoutId { .. }
+            | CommitError::StaleGeneration { .. }
+            | CommitError::BuildsOnFailed { .. }
+            | CommitError::Contradiction { .. } => false,
+        }
+    }
+}

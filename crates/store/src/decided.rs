@@ -1,0 +1,159 @@
+//! From a decision of the core to the rows that it changes.
+
+use crate::audit::{self, event_data};
+use crate::batch::{Batch, EventRun, EventStep, RunStep, Step};
+use crate::ulid::{RunId, SessionId};
+use pinfold_core::inbox::MessageChange;
+use pinfold_core::life::{HolderSeen, Process};
+use pinfold_core::{Change, Decision, Life, MessageId, Record, RunNumber, Session, Wall};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A decision of the core, together with the session that made it.
+#[derive(Debug, Clone, Copy)]
+pub struct Decided<'a> {
+    /// Which session.
+    pub id: SessionId,
+    /// The session after the decision.
+    pub session: &'a Session,
+    /// What it decided.
+    pub decision: &'a Decision,
+    /// When.
+    pub at: Wall,
+}
+
+/// What belongs to a decision and the core does not carry.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// The run that was live before the decision: records that name no run of their own belong to it.
+    pub run: Option<RunNumber>,
+    /// The ids of runs that the decision begins.
+    pub run_ids: BTreeMap<RunNumber, RunId>,
+    /// The texts of messages that it queues.
+    pub texts: BTreeMap<MessageId, String>,
+    /// The answers to messages that are done; not every message gets one.
+    pub answers: BTreeMap<MessageId, String>,
+    /// The last lines of the run that ended.
+    pub output: Vec<String>,
+    /// The sentence for its events; without one, that of the decision.
+    pub why: Option<String>,
+}
+
+impl Batch {
+    /// Adds what is durable of a decision: the session, its messages and runs, and its events.
+    pub fn decided(&mut self, decided: Decided<'_>, facts: &Facts) {
+        let Decided { id, session, decision, at } = decided;
+        if decision.changes.iter().any(changes_session) {
+            self.session(id, session);
+        }
+        let why = facts.why.clone().unwrap_or_else(|| decision.why.to_string());
+        let holder = decision.changes.iter().find_map(holder);
+        let rows = Rows { id, at, why, holder, facts };
+        self.steps.extend(decision.changes.iter().flat_map(|change| rows.of(change)));
+    }
+}
+
+/// Whether the stored session is another one after this change.
+fn changes_session(change: &Change) -> bool {
+    change.is_durable() && !matches!(change, Change::Record(_))
+}
+
+fn holder(change: &Change) -> Option<&HolderSeen> {
+    if let Change::Life(Life::Blocked { holder, .. }) = change { holder.as_deref() } else { None }
+}
+
+/// What all rows of one decision have in common.
+struct Rows<'a> {
+    id: SessionId,
+    at: Wall,
+    why: String,
+    holder: Option<&'a HolderSeen>,
+    facts: &'a Facts,
+}
+
+impl Rows<'_> {
+    fn of(&self, change: &Change) -> Vec<Step> {
+        match change {
+            Change::Message(step) => self.message(step).into_iter().collect(),
+            Change::Life(life) => self.run_decided(life).into_iter().collect(),
+            Change::Runs(runs) => vec![self.run(RunStep::Settled { run: runs.settled })],
+            Change::Record(record) => {
+                self.run_of(record).into_iter().chain([Step::Event(self.event(record))]).collect()
+            }
+            Change::Budgets(_)
+            | Change::Shim(_)
+            | Change::Joined(..)
+            | Change::Left(_)
+            | Change::LastConsumer(_)
+            | Change::KeepUntil(_)
+            | Change::Unneeded(_)
+            | Change::Takeover(_)
+            | Change::Memory(_)
+            | Change::SignOfLife(_)
+            | Change::Interrupted(_)
+            | Change::Spec(..)
+            | Change::Closing(_) => Vec::new(),
+        }
+    }
+
+    fn message(&self, change: &MessageChange) -> Option<Step> {
+        let words = match change {
+            // Its turn has come, but the agent has not taken it: for people it is still queued.
+            MessageChange::Delivering { .. } => return None,
+            MessageChange::Queued { message, .. } => self.facts.texts.get(message),
+            MessageChange::Done { message } => self.facts.answers.get(message),
+            MessageChange::Taken { .. }
+            | MessageChange::Requeued { .. }
+            | MessageChange::Failed { .. }
+            | MessageChange::Retried { .. } => None,
+        };
+        let (change, words) = (change.clone(), words.cloned());
+        Some(Step::Message { session: self.id, at: self.at, change, words })
+    }
+
+    fn run_decided(&self, life: &Life) -> Option<Step> {
+        let Life::Starting { run, purpose, .. } = *life else { return None };
+        let id = self.facts.run_ids.get(&run).copied();
+        Some(self.run(RunStep::Decided { run, purpose, id }))
+    }
+
+    fn run_of(&self, record: &Record) -> Option<Step> {
+        if let Record::RunStarted { run, pid, fence, purpose } = *record {
+            return Some(self.run(RunStep::Started { run, purpose, process: Process { pid, fence } }));
+        }
+        let Record::RunExited(exited) = record else { return None };
+        Some(self.run(RunStep::Exited(exited.clone())))
+    }
+
+    fn run(&self, run: RunStep) -> Step {
+        Step::Run { session: self.id, at: self.at, run }
+    }
+
+    fn event(&self, record: &Record) -> EventStep {
+        let (kind, mut data) = event_data(record);
+        if let Record::RunExited(_) = record {
+            data["output"] = Value::from(self.facts.output.clone());
+        }
+        if let Record::LockBusy { .. } = record {
+            data["holder"] = self.holder.map_or(Value::Null, holder_json);
+        }
+        EventStep {
+            at: self.at,
+            session: Some(self.id),
+            run: audit::run_of(record).or(self.facts.run).map(EventRun::Number),
+            kind: kind.to_owned(),
+            why: self.why.clone(),
+            data: data.to_string(),
+        }
+    }
+}
+
+fn holder_json(holder: &HolderSeen) -> Value {
+    json!({
+        "resource": holder.resource,
+        "pid": holder.pid,
+        "command": holder.command,
+        "session": holder.session,
+        "since_ms": holder.since.map(|since| since.0),
+    })
+}

@@ -1,0 +1,60 @@
+//! What pinfold remembers: sessions, runs, messages and events.
+//!
+//! A state and the events that tell of it become durable in one transaction. One thread writes, and puts
+//! everything that waits into one fsync; readers of this or any other process see what is durable.
+//!
+//! - [`Store`] opens a file and takes a [`Batch`]; its [`Ticket`] says when that is durable;
+//! - [`Reader`] reads; [`event_data`] gives the core's records the words of the contract.
+//!
+//! ```
+//! use pinfold_core::{Event, Mode, Now, Session, Spec};
+//! use pinfold_store::*;
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("pinfold.db");
+//! let store = Store::open(&path, &Options::default())?;
+//!
+//! let now = Now::default();
+//! let id = SessionId(Ulid::new(1_700_000_000_000, 0x5EED));
+//! let mut session = Session::new(Spec::new(Mode::OnDemand));
+//! let decision = session.handle(&Event::Created, now);
+//!
+//! let mut batch = Batch::new();
+//! let (name, definition) = ("api".to_owned(), serde_json::json!({ "command": ["true"] }));
+//! batch.create(NewSession { id, name, definition, parent: None, created_at: now.wall }, &session);
+//! batch.decided(Decided { id, session: &session, decision: &decision, at: now.wall }, &Facts::default());
+//! let committed = store.commit(batch).wait()?; // durable from here on
+//!
+//! let events = store.reader()?.events(&EventQuery::default())?;
+//! assert_eq!(committed.seqs, 1..2);
+//! assert_eq!(events[0].kind, "session_created");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod apply;
+mod audit;
+mod batch;
+mod commit_error;
+mod decided;
+mod open;
+mod parse;
+mod reader;
+mod rows;
+mod schema;
+mod store;
+mod ticket;
+mod ulid;
+mod writer;
+
+pub use audit::{EVENT_FIELDS, event_data};
+pub use batch::{AuditEvent, Batch, NewSession, Prune};
+pub use commit_error::CommitError;
+pub use decided::{Decided, Facts};
+pub use open::{Damage, OpenError, Opened, Options};
+pub use reader::{EventQuery, ReadError, Reader, Take};
+pub use rows::{
+    DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, StoredSession,
+    UnknownMessageState,
+};
+pub use store::Store;
+pub use ticket::{Committed, Outcome, Ticket};
+pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};

@@ -1,0 +1,92 @@
+//! The way in: one handle that writes through one thread, and as many readers as are wanted.
+
+use crate::batch::Batch;
+use crate::open::{self, OpenError, Opened, Options};
+use crate::reader::Reader;
+use crate::ticket::{Outcome, Promise, Ticket};
+use crate::writer::{Job, Writer};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+
+/// An open store: whatever is committed through it is durable when its ticket says so.
+///
+/// Dropping it waits until everything that was committed is written.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    options: Options,
+    opened: Opened,
+    jobs: Option<Sender<Job>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl Store {
+    /// Opens the store at `path`; a missing or empty file becomes a new store.
+    ///
+    /// # Errors
+    /// A damaged file, or one of a later version, is refused and left as it is.
+    pub fn open(path: &Path, options: &Options) -> Result<Store, OpenError> {
+        let (conn, opened) = open::open_writer(path, options)?;
+        let (jobs, waiting) = channel();
+        let writer = Writer::new(conn, path.to_owned());
+        let writer = thread::Builder::new()
+            .name("store".into())
+            .spawn(move || writer.run(&waiting))
+            .map_err(|source: io::Error| OpenError::Io { path: path.to_owned(), source })?;
+        Ok(Store {
+            path: path.to_owned(),
+            options: options.clone(),
+            opened,
+            jobs: Some(jobs),
+            writer: Some(writer),
+        })
+    }
+
+    /// What opening it did to it.
+    #[must_use]
+    pub fn opened(&self) -> Opened {
+        self.opened
+    }
+
+    /// Queues a batch. Batches become durable in the order in which they are queued.
+    pub fn commit(&self, batch: Batch) -> Ticket {
+        let (promise, ticket) = Promise::with_ticket();
+        self.send(Job { batch, promise });
+        ticket
+    }
+
+    /// Queues a batch, and calls back on the writer's thread when it is durable or has failed.
+    ///
+    /// The callback holds up all writing: wake somebody and return.
+    pub fn commit_then(&self, batch: Batch, callback: impl FnOnce(Outcome) + Send + 'static) {
+        self.send(Job { batch, promise: Promise::new(callback) });
+    }
+
+    /// A connection of its own for reading, usable from any one thread.
+    ///
+    /// # Errors
+    /// The file can no longer be opened.
+    pub fn reader(&self) -> Result<Reader, OpenError> {
+        Reader::open_with(&self.path, &self.options)
+    }
+
+    fn send(&self, job: Job) {
+        // If the writer is gone the job comes back, and dropping it tells its caller.
+        if let Some(jobs) = &self.jobs {
+            drop(jobs.send(job));
+        }
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        let Some(writer) = self.writer.take() else { return };
+        // Dropped by one of its own callbacks, it cannot wait for itself.
+        if writer.thread().id() != thread::current().id() {
+            drop(writer.join());
+        }
+    }
+}

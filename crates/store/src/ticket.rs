@@ -1,0 +1,66 @@
+//! How a caller learns that its batch is durable, or that it will never be.
+
+use crate::commit_error::CommitError;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+
+/// What a durable batch came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// The numbers of its events, in their order; empty if it had none.
+    pub seqs: Range<u64>,
+    /// How many events it forgot.
+    pub pruned: u64,
+}
+
+/// What became of a batch.
+pub type Outcome = Result<Committed, Arc<CommitError>>;
+
+/// The promise that a batch will be durable, or that its caller hears why not.
+#[derive(Debug)]
+#[must_use = "a batch is not durable before its ticket says so"]
+pub struct Ticket(Receiver<Outcome>);
+
+impl Ticket {
+    /// Waits until the batch is durable or has failed.
+    ///
+    /// # Errors
+    /// The reason why it failed.
+    pub fn wait(self) -> Outcome {
+        self.0.recv().unwrap_or_else(|_| Err(Arc::new(CommitError::WriterGone)))
+    }
+}
+
+/// The other end of a ticket: whatever happens to it, somebody is told.
+pub(crate) struct Promise(Option<Box<dyn FnOnce(Outcome) + Send>>);
+
+impl Promise {
+    pub(crate) fn new(callback: impl FnOnce(Outcome) + Send + 'static) -> Promise {
+        Promise(Some(Box::new(callback)))
+    }
+
+    pub(crate) fn with_ticket() -> (Promise, Ticket) {
+        let (sender, receiver) = channel();
+        // Whoever drops the ticket does not want to know.
+        (Promise::new(move |outcome| drop(sender.send(outcome))), Ticket(receiver))
+    }
+
+    pub(crate) fn keep(mut self, outcome: Outcome) {
+        self.tell(outcome);
+    }
+
+    fn tell(&mut self, outcome: Outcome) {
+        if let Some(callback) = self.0.take() {
+            // A callback that panics has said so on stderr; the batches of others are none of its business.
+            drop(catch_unwind(AssertUnwindSafe(|| callback(outcome))));
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.tell(Err(Arc::new(CommitError::WriterGone)));
+    }
+}
