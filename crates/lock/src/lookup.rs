@@ -41,7 +41,7 @@ pub struct LockSeen {
     /// Who holds it.
     pub holder: HolderSeen,
     /// Processes that have it beside, or instead of, the one the record names.
-    pub strays: Vec<ProcessSeen>,
+    pub others: Vec<ProcessSeen>,
     /// Its file was removed while it was held.
     pub removed: bool,
 }
@@ -142,8 +142,12 @@ fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
     let main = main_holder(record, holders);
     let named =
         |pid: u32| main.identity.is_some_and(|identity| identity.pid == pid) || pid == record.holder.pid;
-    let mut strays: Vec<u32> = holders.iter().map(|open| open.pid).filter(|pid| !named(*pid)).collect();
-    strays.dedup();
+    let mut others: Vec<u32> = holders
+        .iter()
+        .map(|open| open.pid)
+        .filter(|pid| !named(*pid) && *pid != std::process::id())
+        .collect();
+    others.dedup();
     LockSeen {
         resource: record.resource.clone(),
         kind: kind_of(&record.resource),
@@ -153,7 +157,7 @@ fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
         session: record.session.clone(),
         run: record.run.clone(),
         holder: main,
-        strays: strays.into_iter().map(process_seen).collect(),
+        others: others.into_iter().map(process_seen).collect(),
         removed,
     }
 }
@@ -208,7 +212,7 @@ fn from_processes(name: &FileName, holders: &[&Open], removed: bool) -> LockSeen
             command: String::new(),
             verdict: process::verdict(None),
         }),
-        strays: pids.into_iter().skip(1).map(process_seen).collect(),
+        others: pids.into_iter().skip(1).map(process_seen).collect(),
         removed,
     }
 }
@@ -292,7 +296,7 @@ pub(crate) fn left_of(record: &Record, left: &Left) -> LockSeen {
     let mut pids = left.processes.iter().map(|survivor| survivor.pid);
     if let Some(first) = pids.next() {
         seen.holder = from_pid(first);
-        seen.strays = pids.map(process_seen).collect();
+        seen.others = pids.map(process_seen).collect();
     }
     seen
 }
@@ -335,13 +339,14 @@ impl LockSeen {
     }
 }
 
-/// A command line in an error is for recognising, not for reading.
-fn shorten(command: &str) -> String {
+/// A command line in a line of text is for recognising, not for reading: one line, no control characters.
+#[must_use]
+pub fn shorten(command: &str) -> String {
     const MOST: usize = 60;
-    if command.chars().count() <= MOST {
-        return command.to_owned();
+    let mut plain = command.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut short: String = plain.by_ref().take(MOST).collect();
+    if plain.next().is_some() {
+        short.push('…');
     }
-    let mut short: String = command.chars().take(MOST).collect();
-    short.push('…');
     short
 }
