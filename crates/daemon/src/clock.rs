@@ -1,0 +1,56 @@
+//! The present, for the core: two clocks and a little randomness.
+
+use pinfold_core::{Boot, Jitter, Now, Wall};
+use rustix::time::{ClockId, clock_gettime};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Tells the time and draws the jitter.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    dice: u64,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Clock {
+        // Jitter spreads restarts; it needs no better seed than the moment and the process.
+        let moment = clock_gettime(ClockId::Monotonic);
+        let seed = (moment.tv_nsec as u64) ^ (u64::from(std::process::id()) << 32);
+        Clock { dice: seed | 1 }
+    }
+
+    pub(crate) fn now(&mut self) -> Now {
+        Now { wall: wall(), boot: boot(), jitter: Jitter((self.draw() >> 48) as u16) }
+    }
+
+    /// 64 random bits; xorshift is good enough for waits and ids.
+    pub(crate) fn draw(&mut self) -> u64 {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        self.dice
+    }
+}
+
+pub(crate) fn boot() -> Boot {
+    let time = clock_gettime(ClockId::Boottime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Boot(seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000)
+}
+
+pub(crate) fn wall() -> Wall {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clocks_go_forward_and_the_dice_change() {
+        let mut clock = Clock::new();
+        let (first, second) = (clock.now(), clock.now());
+        assert!(second.boot >= first.boot && first.boot.0 > 0 && first.wall.0 > 1_600_000_000_000);
+        assert_ne!(clock.draw(), clock.draw());
+    }
+}

@@ -1,0 +1,283 @@
+//! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
+
+use pinfold_api::request::NewSession;
+use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_core::life::CannotStart;
+use pinfold_core::time::millis;
+use pinfold_core::{Mode, Policy, Spec};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The definition of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    pub(crate) agent: String,
+    pub(crate) command: Vec<String>,
+    pub(crate) dir: PathBuf,
+    pub(crate) dir_lock: bool,
+    pub(crate) mode: Mode,
+    #[serde(default)]
+    pub(crate) memory: Option<u64>,
+    #[serde(default)]
+    pub(crate) idle: Option<Span>,
+    #[serde(default)]
+    pub(crate) stop_grace: Option<Span>,
+    #[serde(default)]
+    pub(crate) input: Input,
+    #[serde(default)]
+    pub(crate) turns: Turns,
+    #[serde(default)]
+    pub(crate) parent: Option<String>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    /// The whole environment of its runs: the same at start 1 and at restart 100.
+    #[serde(default)]
+    pub(crate) env: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) vendor_session: Option<String>,
+}
+
+/// A duration as whole milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
+
+/// How a message is written to an agent of kind `command`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Input {
+    #[default]
+    Line,
+    Json,
+}
+
+/// When a turn of an agent of kind `command` is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Turns {
+    /// When its stdin took the line.
+    #[default]
+    Line,
+    /// When it prints `PINFOLD_DONE`.
+    Done,
+}
+
+impl Definition {
+    /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.
+    pub(crate) fn new(request: &NewSession) -> Result<Definition, ErrorBody> {
+        let command = request.command.clone().unwrap_or_default();
+        let agent = request.agent.clone().unwrap_or_else(|| "command".into());
+        if agent != "command" {
+            return Err(bad(format!("no agent `{agent}` is known")).hint("`command` runs any program"));
+        }
+        if command.is_empty() {
+            return Err(usage("a session of agent `command` needs a command").hint("pinfold new NAME -- COMMAND..."));
+        }
+        let caller = request.caller_dir.as_deref().unwrap_or("/");
+        let mut definition = Definition {
+            agent,
+            command: Vec::new(),
+            dir: PathBuf::from(request.dir.as_deref().unwrap_or(caller)),
+            dir_lock: request.dir.is_some(),
+            mode: Mode::Always,
+            memory: None,
+            idle: None,
+            stop_grace: None,
+            input: Input::default(),
+            turns: Turns::default(),
+            parent: None,
+            tags: Vec::new(),
+            env: request.caller_env.clone().unwrap_or_default(),
+            vendor_session: None,
+        };
+        definition.change(request)?;
+        Ok(definition)
+    }
+
+    /// Applies what a request names and leaves the rest.
+    pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+        if request.pty == Some(true) {
+            return Err(bad("terminals are not built yet").hint("leave out --pty"));
+        }
+        if let Some(command) = request.command.clone().filter(|command| !command.is_empty()) {
+            self.command = command;
+        }
+        if let Some(dir) = &request.dir {
+            self.dir = PathBuf::from(dir);
+            self.dir_lock = true;
+        }
+        if let Some(mode) = &request.mode {
+            self.mode = parse_mode(mode)?;
+        }
+        self.change_limits(request)?;
+        self.change_protocol(request)?;
+        self.parent = request.parent.clone().or(self.parent.take());
+        self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
+        self.vendor_session = request.vendor_session.clone().or(self.vendor_session.take());
+        self.env.extend(request.env.clone().unwrap_or_default());
+        self.dir_lock = request.dir_lock.unwrap_or(self.dir_lock);
+        Ok(())
+    }
+
+    fn change_limits(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+        let span = |text: &String| units::duration(text).map(Span).map_err(|error| usage(error.to_string()));
+        if let Some(memory) = &request.memory {
+            self.memory = Some(units::size(memory).map_err(|error| usage(error.to_string()))?).filter(|n| *n > 0);
+        }
+        if let Some(idle) = &request.idle {
+            self.idle = Some(span(idle)?);
+        }
+        if let Some(grace) = &request.stop_grace {
+            self.stop_grace = Some(span(grace)?);
+        }
+        Ok(())
+    }
+
+    fn change_protocol(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+        match request.input.as_deref() {
+            None => {}
+            Some("line") => self.input = Input::Line,
+            Some("json") => self.input = Input::Json,
+            Some(other) => return Err(usage(format!("input `{other}` is not known: line or json"))),
+        }
+        match request.turns.as_deref() {
+            None => {}
+            Some("line") => self.turns = Turns::Line,
+            Some("done") => self.turns = Turns::Done,
+            Some(other) => return Err(usage(format!("turns `{other}` is not known: line or done"))),
+        }
+        Ok(())
+    }
+
+    /// What the core must know of it.
+    pub(crate) fn spec(&self) -> Spec {
+        let plain = Policy::default();
+        let policy = Policy {
+            idle_after: self.idle.map_or(plain.idle_after, |span| span.0),
+            stop_grace: self.stop_grace.map_or(plain.stop_grace, |span| span.0),
+            ..plain
+        };
+        Spec { mode: self.mode, policy, memory_limit: self.memory, interactive: false }
+    }
+
+    /// Makes the directory real: symbolic links and `..` are gone, or it is missing.
+    pub(crate) fn settle(&mut self) -> Result<(), CannotStart> {
+        let missing = || CannotStart::DirectoryMissing { directory: self.dir.display().to_string() };
+        let real = self.dir.canonicalize().ok().filter(|dir| dir.is_dir()).ok_or_else(missing)?;
+        self.dir = real;
+        let program = self.command.first().map_or("", String::as_str);
+        find_program(program, self.env.get("PATH").map_or("", String::as_str), &self.dir)
+    }
+}
+
+/// Looks for a program as exec would, and says what is wrong where it is not there.
+fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
+    let missing = CannotStart::ProgramMissing { program: program.to_owned() };
+    if program.contains('/') {
+        let file = dir.join(program);
+        return match (file.is_file(), executable(&file)) {
+            (true, true) => Ok(()),
+            (true, false) => Err(CannotStart::NotExecutable { program: program.to_owned() }),
+            (false, _) => Err(missing),
+        };
+    }
+    let found = std::env::split_paths(path).any(|folder| executable(&dir.join(folder).join(program)));
+    if found && !program.is_empty() { Ok(()) } else { Err(missing) }
+}
+
+fn executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
+    match text {
+        "on-demand" => Ok(Mode::OnDemand),
+        "always" => Ok(Mode::Always),
+        "once" => Ok(Mode::Once),
+        other => Err(usage(format!("mode `{other}` is not known: on-demand, always or once"))),
+    }
+}
+
+/// The word of the contract for a mode.
+pub(crate) fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::OnDemand => "on-demand",
+        Mode::Always => "always",
+        Mode::Once => "once",
+    }
+}
+
+fn usage(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorKind::Usage, message)
+}
+
+fn bad(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorKind::BadConfig, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(command: &[&str]) -> NewSession {
+        NewSession {
+            command: Some(command.iter().map(ToString::to_string).collect()),
+            caller_dir: Some("/".into()),
+            caller_env: Some(BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())])),
+            ..NewSession::default()
+        }
+    }
+
+    #[test]
+    fn the_directory_is_locked_only_when_it_is_named() {
+        let plain = Definition::new(&request(&["true"])).unwrap();
+        assert!(!plain.dir_lock);
+        let named = Definition::new(&NewSession { dir: Some("/tmp".into()), ..request(&["true"]) }).unwrap();
+        assert!(named.dir_lock);
+        let unlocked = NewSession { dir: Some("/tmp".into()), dir_lock: Some(false), ..request(&["true"]) };
+        assert!(!Definition::new(&unlocked).unwrap().dir_lock);
+    }
+
+    #[test]
+    fn a_missing_program_or_directory_is_named() {
+        let settle = |command: &[&str], dir: &str| {
+            let mut definition = Definition::new(&request(command)).unwrap();
+            definition.dir = dir.into();
+            definition.settle()
+        };
+        assert_eq!(settle(&["true"], "/"), Ok(()));
+        assert_eq!(settle(&["/bin/true"], "/"), Ok(()));
+        let program = "no-such-program".to_owned();
+        assert_eq!(settle(&["no-such-program"], "/"), Err(CannotStart::ProgramMissing { program }));
+        let program = "/etc/passwd".to_owned();
+        assert_eq!(settle(&["/etc/passwd"], "/"), Err(CannotStart::NotExecutable { program }));
+        let directory = "/no/such/place".to_owned();
+        assert_eq!(settle(&["true"], "/no/such/place"), Err(CannotStart::DirectoryMissing { directory }));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_usage_error() {
+        let rows = [
+            NewSession { mode: Some("sometimes".into()), ..request(&["true"]) },
+            NewSession { memory: Some("512".into()), ..request(&["true"]) },
+            NewSession { idle: Some("5".into()), ..request(&["true"]) },
+            NewSession { input: Some("xml".into()), ..request(&["true"]) },
+            NewSession { turns: Some("never".into()), ..request(&["true"]) },
+            request(&[]),
+        ];
+        for row in rows {
+            assert_eq!(Definition::new(&row).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_leaves_what_it_does_not_name() {
+        let mut definition =
+            Definition::new(&NewSession { memory: Some("1G".into()), ..request(&["sleep", "1"]) }).unwrap();
+        definition.change(&NewSession { idle: Some("10s".into()), ..NewSession::default() }).unwrap();
+        assert_eq!((definition.memory, definition.command.len()), (Some(1 << 30), 2));
+        assert_eq!(definition.spec().policy.idle_after, Duration::from_secs(10));
+    }
+}

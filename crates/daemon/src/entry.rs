@@ -1,0 +1,111 @@
+//! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
+
+use crate::definition::Definition;
+use crate::shims::ShimLink;
+use pinfold_core::decision::Answer;
+use pinfold_core::session::Runs;
+use pinfold_core::{Action, RunNumber, Session, State, Wall};
+use pinfold_lock::{Cancel, Guard, Resource};
+use pinfold_store::{RunId, SessionId};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use tokio::sync::{oneshot, watch};
+
+/// One session and what the daemon holds for it.
+pub(crate) struct Entry {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) definition: Definition,
+    pub(crate) created_at: Wall,
+    pub(crate) archived_at: Option<Wall>,
+    pub(crate) session: Session,
+    /// The name of the latest run.
+    pub(crate) run: Option<(RunNumber, RunId)>,
+    /// Decisions whose changes are not durable yet, in order.
+    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) reservation: Reservation,
+    pub(crate) shim: Option<ShimLink>,
+    /// The lock that was refused last, and the thread that waits for it.
+    pub(crate) refused: Option<Resource>,
+    pub(crate) waiting: Option<Arc<Cancel>>,
+    pub(crate) ready: bool,
+    pub(crate) status: Option<String>,
+    pub(crate) seen: watch::Sender<Snapshot>,
+}
+
+/// The locks of a run between the decision and its shim.
+pub(crate) enum Reservation {
+    Nothing,
+    /// They are being taken, for this run; a later run takes an earlier one's place.
+    UnderWay(RunNumber),
+    /// They are being taken, and nobody wants them any more.
+    Unwanted,
+    Taken(Vec<Guard>),
+}
+
+/// A decision on its way to the disk.
+pub(crate) struct Pending {
+    pub(crate) durable: bool,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) answer: Option<Answer>,
+    pub(crate) reply: Option<oneshot::Sender<Answer>>,
+    /// The exit that this decision settles: the shim may forget it once it is durable.
+    pub(crate) settles: Option<RunNumber>,
+}
+
+/// What people wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) state: State,
+    pub(crate) runs: Runs,
+}
+
+impl Entry {
+    pub(crate) fn new(id: SessionId, name: String, definition: Definition, session: Session, at: Wall) -> Entry {
+        let snapshot = Snapshot { state: session.state(), runs: session.runs() };
+        Entry {
+            id,
+            name,
+            definition,
+            created_at: at,
+            archived_at: None,
+            session,
+            run: None,
+            pending: VecDeque::new(),
+            reservation: Reservation::Nothing,
+            shim: None,
+            refused: None,
+            waiting: None,
+            ready: false,
+            status: None,
+            seen: watch::Sender::new(snapshot),
+        }
+    }
+
+    /// Tells whoever waits how things stand, once that is durable.
+    pub(crate) fn publish(&self) {
+        let now = Snapshot { state: self.session.state(), runs: self.session.runs() };
+        self.seen.send_if_modified(|seen| {
+            let changed = *seen != now;
+            *seen = now;
+            changed
+        });
+    }
+
+    /// Stops waiting for somebody else's lock.
+    pub(crate) fn forget_holder(&mut self) {
+        if let Some(cancel) = self.waiting.take() {
+            cancel.cancel();
+        }
+    }
+
+    /// Whether nothing of it is under way any more, so that the daemon may go.
+    pub(crate) fn at_rest(&self) -> bool {
+        self.session.live_run().is_none() && self.pending.is_empty() && self.shim.is_none()
+    }
+
+    /// The latest run, if it is this one.
+    pub(crate) fn run_id(&self, run: RunNumber) -> Option<RunId> {
+        self.run.filter(|(number, _)| *number == run).map(|(_, id)| id)
+    }
+}

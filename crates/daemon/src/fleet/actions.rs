@@ -1,0 +1,201 @@
+//! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
+
+use super::Fleet;
+use crate::entry::Reservation;
+use crate::input::Input;
+use crate::locks::{Refused, Wanted};
+use pinfold_core::event::StartFailure;
+use pinfold_core::life::{CannotStart, Purpose};
+use pinfold_core::{Action, Event, MessageId, RunEvent, RunNumber};
+use pinfold_lock::Guard;
+use pinfold_shim::client::Opening;
+use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin};
+use pinfold_store::{Facts, SessionId};
+use std::ffi::OsString;
+
+impl Fleet {
+    pub(super) fn perform(&mut self, id: SessionId, action: Action) {
+        match action {
+            Action::Reserve { run, .. } => self.reserve(id, run),
+            Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
+            Action::Stop { run, grace } => self.tell_shim(id, &Command::Stop { run, grace }),
+            Action::Interrupt { run } => self.tell_shim(id, &Command::Interrupt { run }),
+            Action::Release => self.release(id),
+            Action::AwaitHolder => self.await_holder(id),
+            Action::ForgetHolder => {
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.forget_holder();
+                }
+            }
+            Action::LookAgain => self.look_again(id),
+            Action::Deliver { run, message, attempt } => self.deliver(id, run, message, attempt),
+            // Memory is not watched yet, so nothing has asked for an exact reading.
+            Action::ConfirmMemory { .. } => {}
+        }
+    }
+
+    fn tell_shim(&self, id: SessionId, command: &Command) {
+        if let Some(shim) = self.entries.get(&id).and_then(|entry| entry.shim.as_ref()) {
+            shim.send(command);
+        }
+    }
+
+    fn reserve(&mut self, id: SessionId, run: RunNumber) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        match std::mem::replace(&mut entry.reservation, Reservation::UnderWay(run)) {
+            // An earlier run's locks are this one's: they are the session's.
+            Reservation::Taken(guards) => {
+                entry.reservation = Reservation::Taken(guards);
+                return self.of_run(id, run, RunEvent::Reserved);
+            }
+            Reservation::UnderWay(_) | Reservation::Unwanted => return,
+            Reservation::Nothing => {}
+        }
+        let name = entry.run_id(run).map(|run| run.to_string()).unwrap_or_default();
+        let Some(wanted) = Wanted::new(&entry.name, &entry.definition, name) else { return };
+        let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
+        tokio::spawn(async move {
+            let _permit = starts.acquire_owned().await;
+            let result = tokio::task::spawn_blocking(move || folders.reserve(&wanted)).await;
+            let result = result.unwrap_or_else(|error| Err(Refused::ForNow(error.to_string())));
+            handle.tell(Input::Reserved { id, result });
+        });
+    }
+
+    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Vec<Guard>, Refused>) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let Reservation::UnderWay(run) = std::mem::replace(&mut entry.reservation, Reservation::Nothing) else {
+            return;
+        };
+        let event = match result {
+            Ok(guards) => {
+                entry.reservation = Reservation::Taken(guards);
+                RunEvent::Reserved
+            }
+            Err(refused) => {
+                if let Refused::Busy { resource, .. } = &refused {
+                    entry.refused = Some(resource.clone());
+                }
+                refused.event()
+            }
+        };
+        self.of_run(id, run, event);
+    }
+
+    pub(super) fn of_run(&mut self, id: SessionId, run: RunNumber, event: RunEvent) {
+        self.happened(id, &Event::Run { run, event }, &Facts::default(), None);
+    }
+
+    fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
+        let Some(start) = self.start_of(id, run, purpose) else { return };
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if let Some(shim) = &entry.shim {
+            return shim.send(&Command::Start(start));
+        }
+        let guards = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
+            Reservation::Taken(guards) => guards,
+            Reservation::Nothing | Reservation::UnderWay(_) | Reservation::Unwanted => {
+                return self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
+            }
+        };
+        let Some(opening) = self.opening(id) else { return };
+        let (handle, starts, generation) = (self.handle.clone(), self.starts.clone(), self.generation);
+        tokio::spawn(async move {
+            let _permit = starts.acquire_owned().await;
+            let open = move || crate::shims::open(&opening, guards, generation, start);
+            let result = tokio::task::spawn_blocking(open).await;
+            let result = result.unwrap_or_else(|error| Err(error.to_string()));
+            handle.tell(Input::ShimUp { id, run, result });
+        });
+    }
+
+    fn opening(&self, id: SessionId) -> Option<Opening> {
+        let entry = self.entries.get(&id)?;
+        let (program, arguments) = self.shim_program.clone();
+        let session = entry.name.clone();
+        let (listen, records, log) = (self.home.shim_socket(id), self.home.records(id), self.home.log(id));
+        Some(Opening { program, arguments, session, listen, records, log })
+    }
+
+    /// Argv, directory and environment: the same at start 1 and at restart 100.
+    fn start_of(&self, id: SessionId, run: RunNumber, _purpose: Purpose) -> Option<Box<Start>> {
+        let entry = self.entries.get(&id)?;
+        let definition = &entry.definition;
+        let directory = match definition.dir_lock {
+            true => Directory::Locked,
+            false => Directory::Path(definition.dir.clone()),
+        };
+        Some(Box::new(Start {
+            run,
+            run_id: entry.run_id(run)?.to_string(),
+            arguments: definition.command.iter().map(OsString::from).collect(),
+            environment: definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect(),
+            directory,
+            stdin: Stdin::Pipe,
+            log: LogLimits::default(),
+            socket: Some(self.home.socket()),
+            contain: Contain::Group,
+            give_locks: false,
+            open_files: self.open_files,
+            umask: None,
+            grace: entry.session.spec().policy.stop_grace,
+        }))
+    }
+
+    fn release(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.reservation = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
+            Reservation::UnderWay(_) | Reservation::Unwanted => Reservation::Unwanted,
+            Reservation::Nothing => Reservation::Nothing,
+            Reservation::Taken(guards) => {
+                drop(guards);
+                Reservation::Nothing
+            }
+        };
+        if let Some(shim) = &entry.shim {
+            shim.send(&Command::Release);
+        }
+    }
+
+    fn await_holder(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.forget_holder();
+        let Some(resource) = entry.refused.clone() else { return };
+        let handle = self.handle.clone();
+        match self.folders.wait_for(resource, move || handle.tell(Input::HolderGone { id })) {
+            Ok(cancel) => entry.waiting = Some(cancel),
+            Err(error) => eprintln!("pinfold: cannot wait for a lock of `{}`: {error}", entry.name),
+        }
+    }
+
+    pub(super) fn holder_gone(&mut self, id: SessionId) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.waiting = None;
+        }
+        self.happened(id, &crate::locks::HOLDER_GONE, &Facts::default(), None);
+    }
+
+    /// Messages are not sent yet: the inbox comes with its verbs.
+    fn deliver(&mut self, _id: SessionId, _run: RunNumber, _message: MessageId, _attempt: u32) {}
+
+    pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
+        let definition = self.entries.get(&id).map(|entry| &entry.definition);
+        let program = definition.and_then(|d| d.command.first().cloned()).unwrap_or_default();
+        let directory = definition.map(|d| d.dir.display().to_string()).unwrap_or_default();
+        match failure {
+            pinfold_shim::StartFailure::ProgramMissing => {
+                StartFailure::Hopeless(CannotStart::ProgramMissing { program })
+            }
+            pinfold_shim::StartFailure::NotExecutable => {
+                StartFailure::Hopeless(CannotStart::NotExecutable { program })
+            }
+            pinfold_shim::StartFailure::DirectoryMissing => {
+                StartFailure::Hopeless(CannotStart::DirectoryMissing { directory })
+            }
+            pinfold_shim::StartFailure::Refused { .. }
+            | pinfold_shim::StartFailure::Outdated { .. }
+            | pinfold_shim::StartFailure::Occupied { .. }
+            | pinfold_shim::StartFailure::RecordsFull => StartFailure::Refused,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The daemon's start: loads what is stored, looks at what is there, and lets the core bring both together.
+
+use super::Fleet;
+use crate::definition::Definition;
+use crate::entry::Entry;
+use crate::input::Input;
+use crate::observe::{Seen, Subject, observe};
+use pinfold_core::Event;
+use pinfold_core::event::{Machine, Shim};
+use pinfold_store::{Facts, Loaded, Reader, SessionId, StoredSession, Take};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A shim that does not answer is asked again after this; its lock is waited for as well.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+impl Fleet {
+    /// Loads every session. One bad record leaves one session out, loudly.
+    pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), pinfold_store::ReadError> {
+        for loaded in reader.sessions()? {
+            match loaded {
+                Loaded::Whole(stored) => self.enter(*stored, reader)?,
+                Loaded::Damaged(damaged) => {
+                    eprintln!("pinfold: session `{}` ({}) is damaged: {}", damaged.name, damaged.id, damaged.problem);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), pinfold_store::ReadError> {
+        let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
+            Ok(definition) => definition,
+            Err(error) => {
+                eprintln!("pinfold: session `{}` has a definition that cannot be read: {error}", stored.name);
+                return Ok(());
+            }
+        };
+        let id = stored.id;
+        let mut entry = Entry::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
+        entry.archived_at = stored.archived_at;
+        let latest = reader.runs(id, Take::Last(1))?.pop();
+        entry.run = latest.and_then(|run| Some((run.number, run.id?)));
+        if stored.archived_at.is_none() {
+            self.names.insert(stored.name, id);
+        }
+        self.entries.insert(id, entry);
+        Ok(())
+    }
+
+    /// Looks at every session, a few at a time; each is decided as soon as it was seen.
+    pub(crate) fn look_around(&mut self, machine: Machine) {
+        let ids: Vec<SessionId> = self.entries.keys().copied().collect();
+        for id in ids {
+            self.look_at(id, machine, Duration::ZERO);
+        }
+    }
+
+    fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        let may_live = entry.session.live_run().is_some() || entry.session.shim() == Shim::Standing;
+        let subject = Subject { id, name: entry.name.clone(), may_live };
+        let (home, folders, generation) = (self.home.clone(), self.folders.clone(), self.generation);
+        let (handle, starts) = (self.handle.clone(), Arc::clone(&self.starts));
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            let _permit = starts.acquire_owned().await;
+            let look = move || observe(&home, &folders, generation, machine, &subject);
+            if let Ok(seen) = tokio::task::spawn_blocking(look).await {
+                handle.tell(Input::Observed { id, seen: Box::new(seen) });
+            }
+        });
+    }
+
+    /// A shim that held the lock and did not answer is asked again.
+    pub(super) fn look_again(&mut self, id: SessionId) {
+        self.look_at(id, Machine::Same, ASK_AGAIN);
+    }
+
+    pub(super) fn observed(&mut self, id: SessionId, seen: Seen) {
+        if let Some(up) = seen.shim {
+            let unsettled: Vec<_> = up.welcome.exits.iter().map(|exited| exited.run).collect();
+            if let Err(problem) = self.attach(id, up) {
+                eprintln!("pinfold: the shim of session {id} could not be taken over: {problem}");
+            }
+            self.acknowledge_settled(id, &unsettled);
+        }
+        let run = self.entries.get(&id).and_then(|entry| entry.session.live_run());
+        let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
+        let facts = Facts { output, ..Facts::default() };
+        self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
+    }
+
+    /// Exits that an earlier daemon stored and did not live to acknowledge.
+    fn acknowledge_settled(&self, id: SessionId, unsettled: &[pinfold_core::RunNumber]) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        let settled = entry.session.runs().settled;
+        let last = unsettled.iter().copied().filter(|run| *run <= settled).max();
+        if let (Some(run), Some(shim)) = (last, &entry.shim) {
+            shim.send(&pinfold_shim::Command::Ack { run });
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The loop: take an event, ask the core, commit, then act. Results of actions come back as events.
+
+mod actions;
+mod arrivals;
+mod reports;
+mod sessions;
+
+use crate::clock::Clock;
+use crate::entry::{Entry, Pending};
+use crate::home::Home;
+use crate::input::{Agents, Handle, Input};
+use crate::locks::Folders;
+use crate::timer::Timer;
+use pinfold_core::decision::Answer;
+use pinfold_core::{Change, Decision, Event};
+use pinfold_store::{AuditEvent, Batch, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+/// So many locks are taken and shims started at once: more would only make all of them slow.
+const STARTS_AT_ONCE: usize = 8;
+
+/// All sessions, and everything that the loop needs to act.
+pub(crate) struct Fleet {
+    pub(crate) home: Home,
+    pub(crate) entries: BTreeMap<SessionId, Entry>,
+    /// Sessions that are not archived, by name.
+    pub(crate) names: BTreeMap<String, SessionId>,
+    pub(crate) generation: u64,
+    pub(crate) started: Instant,
+    pub(crate) store: Store,
+    /// The number of the latest durable event.
+    pub(crate) last_event: watch::Sender<u64>,
+    pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
+    pub(crate) open_files: Option<(u64, u64)>,
+    clock: Clock,
+    timer: Timer,
+    folders: Folders,
+    handle: Handle,
+    starts: Arc<Semaphore>,
+    links: u64,
+    closing: Closing,
+}
+
+/// How far the daemon's own end has come.
+enum Closing {
+    No,
+    Waiting(Vec<oneshot::Sender<()>>),
+    Over(Vec<oneshot::Sender<()>>),
+}
+
+/// What a fleet is made of.
+pub(crate) struct Parts {
+    pub(crate) home: Home,
+    pub(crate) store: Store,
+    pub(crate) folders: Folders,
+    pub(crate) generation: u64,
+    pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
+    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) last_event: u64,
+    pub(crate) handle: Handle,
+}
+
+impl Fleet {
+    pub(crate) fn new(parts: Parts) -> std::io::Result<Fleet> {
+        Ok(Fleet {
+            home: parts.home,
+            entries: BTreeMap::new(),
+            names: BTreeMap::new(),
+            generation: parts.generation,
+            started: Instant::now(),
+            store: parts.store,
+            last_event: watch::Sender::new(parts.last_event),
+            shim_program: parts.shim_program,
+            open_files: parts.open_files,
+            clock: Clock::new(),
+            timer: Timer::new()?,
+            folders: parts.folders,
+            handle: parts.handle,
+            starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
+            links: 0,
+            closing: Closing::No,
+        })
+    }
+
+    /// Runs until the daemon goes down.
+    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> std::io::Result<()> {
+        while !matches!(self.closing, Closing::Over(_)) {
+            tokio::select! {
+                input = inputs.recv() => match input {
+                    Some(input) => self.take(input),
+                    None => break,
+                },
+                fired = self.timer.fired() => {
+                    fired?;
+                    self.tick();
+                }
+            }
+            self.end_if_at_rest();
+        }
+        self.say_goodbye();
+        Ok(())
+    }
+
+    fn tick(&mut self) {
+        for id in self.timer.take_due(crate::clock::boot()) {
+            self.happened(id, &Event::Ticked, &Facts::default(), None);
+        }
+    }
+
+    fn take(&mut self, input: Input) {
+        match input {
+            Input::Happened { id, event, facts, reply } => self.happened(id, &event, &facts, reply),
+            Input::Create(create) => self.create(*create),
+            Input::Define { id, definition, reply } => self.define(id, *definition, reply),
+            Input::Look(look) => look(self),
+            Input::Committed { id, outcome } => self.committed(id, outcome),
+            Input::Reserved { id, result } => self.reserved(id, result),
+            Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
+            Input::Shim { id, link, report } => self.shim_said(id, link, report),
+            Input::HolderGone { id } => self.holder_gone(id),
+            Input::Observed { id, seen } => self.observed(id, *seen),
+            Input::Down { agents, reply } => self.go_down(agents, reply),
+        }
+    }
+
+    /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
+    pub(crate) fn happened(
+        &mut self,
+        id: SessionId,
+        event: &Event,
+        facts: &Facts,
+        reply: Option<oneshot::Sender<Answer>>,
+    ) {
+        let now = self.clock.now();
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let decision = entry.session.handle(event, now);
+        self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
+        self.note_new_run(id, &decision);
+        self.keep(id, event, decision, facts, reply);
+    }
+
+    /// Gives a run that was just decided its name.
+    fn note_new_run(&mut self, id: SessionId, decision: &Decision) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let last = entry.session.runs().last;
+        let decided = decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
+        if decided && entry.run.is_none_or(|(run, _)| run < last) {
+            let name = RunId(new_ulid(&mut self.clock));
+            entry.run = Some((last, name));
+            (entry.ready, entry.status) = (false, None);
+        }
+    }
+
+    fn keep(
+        &mut self,
+        id: SessionId,
+        event: &Event,
+        decision: Decision,
+        facts: &Facts,
+        reply: Option<oneshot::Sender<Answer>>,
+    ) {
+        let durable = decision.changes.iter().any(Change::is_durable);
+        if durable {
+            let batch = self.batch(id, event, &decision, facts);
+            self.commit(Some(id), batch);
+        }
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let settles = exit_in(&decision);
+        let pending = Pending { durable: !durable, actions: decision.actions, answer: decision.answer, reply, settles };
+        entry.pending.push_back(pending);
+        self.drain(id);
+    }
+
+    fn batch(&mut self, id: SessionId, event: &Event, decision: &Decision, facts: &Facts) -> Batch {
+        let mut batch = Batch::new();
+        let at = crate::clock::wall();
+        let Some(entry) = self.entries.get(&id) else { return batch };
+        let mut facts = facts.clone();
+        facts.run_ids.extend(entry.run);
+        facts.run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
+        batch.decided(Decided { id, session: &entry.session, decision, at }, &facts);
+        batch
+    }
+
+    pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
+        let handle = self.handle.clone();
+        self.store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
+    }
+
+    fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
+        match outcome {
+            Ok(committed) if !committed.seqs.is_empty() => {
+                self.last_event.send_replace(committed.seqs.end - 1);
+            }
+            Ok(_) => {}
+            // What is not on disk has not happened: end here, and begin again from what is.
+            Err(error) => {
+                eprintln!("pinfold: the store cannot be written: {}", crate::locks::chain(&*error));
+                self.closing = Closing::Over(Vec::new());
+                return;
+            }
+        }
+        let Some(id) = id else { return };
+        if let Some(entry) = self.entries.get_mut(&id)
+            && let Some(waiting) = entry.pending.iter_mut().find(|pending| !pending.durable)
+        {
+            waiting.durable = true;
+        }
+        self.drain(id);
+    }
+
+    /// Acts on every decision that is durable, in order.
+    fn drain(&mut self, id: SessionId) {
+        loop {
+            let Some(entry) = self.entries.get_mut(&id) else { return };
+            if !entry.pending.front().is_some_and(|pending| pending.durable) {
+                return;
+            }
+            let Some(pending) = entry.pending.pop_front() else { return };
+            entry.publish();
+            if let (Some(run), Some(shim)) = (pending.settles, &entry.shim) {
+                shim.send(&pinfold_shim::Command::Ack { run });
+            }
+            if let Some(reply) = pending.reply {
+                _ = reply.send(pending.answer.unwrap_or(Answer::Done));
+            }
+            for action in pending.actions {
+                self.perform(id, action);
+            }
+        }
+    }
+
+    fn go_down(&mut self, agents: Agents, reply: Option<oneshot::Sender<()>>) {
+        let replies = match std::mem::replace(&mut self.closing, Closing::No) {
+            Closing::No => Vec::new(),
+            Closing::Waiting(replies) | Closing::Over(replies) => replies,
+        };
+        let replies: Vec<_> = replies.into_iter().chain(reply).collect();
+        self.closing = match agents {
+            Agents::Kept => Closing::Over(replies),
+            Agents::Stopped => Closing::Waiting(replies),
+        };
+        if agents == Agents::Stopped {
+            let ids: Vec<SessionId> = self.entries.keys().copied().collect();
+            for id in ids {
+                self.happened(id, &Event::DownAsked, &Facts::default(), None);
+            }
+        }
+    }
+
+    fn end_if_at_rest(&mut self) {
+        if let Closing::Waiting(replies) = &mut self.closing
+            && self.entries.values().all(Entry::at_rest)
+        {
+            self.closing = Closing::Over(std::mem::take(replies));
+        }
+    }
+
+    /// The last event, and the answer to whoever asked for the end.
+    fn say_goodbye(&mut self) {
+        let mut batch = Batch::new();
+        batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
+        if let Err(error) = self.store.commit(batch).wait() {
+            eprintln!("pinfold: the last event was not written: {error}");
+        }
+        if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {
+            for reply in replies {
+                _ = reply.send(());
+            }
+        }
+    }
+
+    pub(crate) fn daemon_event(&self, kind: &str, why: &str) -> AuditEvent {
+        let mut data = serde_json::Map::new();
+        data.insert("pid".into(), std::process::id().into());
+        data.insert("generation".into(), self.generation.into());
+        let (kind, why) = (kind.to_owned(), why.to_owned());
+        AuditEvent { at: crate::clock::wall(), session: None, run: None, kind, why, data }
+    }
+
+    pub(crate) fn new_id(&mut self) -> Ulid {
+        new_ulid(&mut self.clock)
+    }
+}
+
+fn new_ulid(clock: &mut Clock) -> Ulid {
+    let random = (u128::from(clock.draw()) << 64) | u128::from(clock.draw());
+    Ulid::new(u64::try_from(crate::clock::wall().0).unwrap_or(0), random)
+}
+
+/// The run that an event is about.
+fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
+    match event {
+        Event::Run { run, .. } => Some(*run),
+        Event::Message(
+            pinfold_core::MessageEvent::Taken { run, .. } | pinfold_core::MessageEvent::TurnEnded { run, .. },
+        ) => Some(*run),
+        Event::Message(_)
+        | Event::Created
+        | Event::DaemonStarted(_)
+        | Event::DownAsked
+        | Event::Ticked
+        | Event::Asked(_)
+        | Event::SpecChanged(_)
+        | Event::ConsumerJoined { .. }
+        | Event::ConsumerLeft { .. }
+        | Event::HolderGone
+        | Event::ShimLeft => None,
+    }
+}
+
+/// The run whose end a decision settles.
+fn exit_in(decision: &Decision) -> Option<pinfold_core::RunNumber> {
+    decision.changes.iter().find_map(|change| match change {
+        Change::Record(pinfold_core::Record::RunExited(exited)) => Some(exited.run),
+        Change::Record(_)
+        | Change::Life(_)
+        | Change::Runs(_)
+        | Change::Budgets(_)
+        | Change::Shim(_)
+        | Change::Message(_)
+        | Change::Joined(..)
+        | Change::Left(_)
+        | Change::LastConsumer(_)
+        | Change::KeepUntil(_)
+        | Change::Unneeded(_)
+        | Change::Takeover(_)
+        | Change::Memory(_)
+        | Change::SignOfLife(_)
+        | Change::Interrupted(_)
+        | Change::Spec(..)
+        | Change::Closing(_)
+        | Change::Mute(_) => None,
+    })
+}

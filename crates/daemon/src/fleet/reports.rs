@@ -1,0 +1,131 @@
+//! What shims say, in the core's words.
+
+use super::Fleet;
+use crate::shims::{LinkNumber, ShimLink, ShimUp};
+use pinfold_core::event::{Shim, StartFailure};
+use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::{Event, RunEvent, RunNumber};
+use pinfold_shim::{Exited, Notice, Report};
+use pinfold_store::{Facts, SessionId};
+
+/// So many of the last lines stand in the record of an exit.
+const LAST_LINES: usize = 20;
+
+impl Fleet {
+    pub(super) fn shim_up(&mut self, id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String>) {
+        match result.and_then(|up| self.attach(id, *up)) {
+            Ok(()) => {}
+            Err(problem) => {
+                eprintln!("pinfold: no shim for session {id}: {problem}");
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused));
+            }
+        }
+    }
+
+    pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
+        self.links += 1;
+        let link = ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
+        if let Some(entry) = self.entries.get_mut(&id) {
+            // A stop that came while the shim was being started is told again: it was sent to nobody.
+            if let pinfold_core::Life::Stopping { run, .. } = entry.session.life() {
+                let grace = entry.session.spec().policy.stop_grace;
+                link.send(&pinfold_shim::Command::Stop { run: *run, grace });
+            }
+            entry.shim = Some(link);
+        }
+        Ok(())
+    }
+
+    pub(super) fn shim_said(&mut self, id: SessionId, link: LinkNumber, report: Option<Report>) {
+        let current = self.entries.get(&id).and_then(|entry| entry.shim.as_ref());
+        if current.is_none_or(|shim| shim.number != link) {
+            return;
+        }
+        match report {
+            None => self.shim_lost(id),
+            Some(report) => self.take_report(id, report),
+        }
+    }
+
+    fn take_report(&mut self, id: SessionId, report: Report) {
+        match report {
+            Report::Started { run, process, .. } => self.of_run(id, run, RunEvent::Started(process)),
+            Report::StartFailed { run, why } => {
+                let failure = self.cannot_start(id, why);
+                self.of_run(id, run, RunEvent::StartFailed(failure));
+            }
+            Report::Exited(exited) => self.exited(id, &exited, Shim::Standing),
+            Report::NoSuchRun { run } => self.exited_unknown(id, run),
+            Report::Notify { run, notice } => self.notified(id, run, notice),
+            Report::Leaving => {
+                if let Some(entry) = self.entries.get_mut(&id) {
+                    entry.shim = None;
+                }
+                self.happened(id, &Event::ShimLeft, &Facts::default(), None);
+            }
+            Report::Refused { .. } => self.shim_lost(id),
+            Report::Welcome(_)
+            | Report::Output(_)
+            | Report::LogGrown { .. }
+            | Report::InputTaken { .. }
+            | Report::InputRefused { .. } => {}
+        }
+    }
+
+    /// A run ended: its record is on disk already, and its last lines are in the log.
+    pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
+        let run = exited.run;
+        if let Some(failure) = exited.failure {
+            let failure = self.cannot_start(id, failure);
+            return self.of_run(id, run, RunEvent::StartFailed(failure));
+        }
+        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
+        let event = RunEvent::Exited { ended: exited.ended.clone(), shim, holder: None };
+        self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
+        let entries = pinfold_shim::log::tail(&self.home.log(id), LAST_LINES, Some(run)).unwrap_or_default();
+        let text: String = entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect();
+        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+        lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+    }
+
+    /// The shim died, or does not know the run: the record decides, and where there is none, it is lost.
+    fn shim_lost(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.shim = None;
+        match entry.session.live_run() {
+            Some(run) => self.exited_unknown(id, run),
+            None => self.happened(id, &Event::ShimLeft, &Facts::default(), None),
+        }
+    }
+
+    fn exited_unknown(&mut self, id: SessionId, run: RunNumber) {
+        let records = pinfold_shim::record::read(&self.home.records(id)).unwrap_or_default();
+        if let Some(exited) = records.iter().rev().find(|exited| exited.run == run) {
+            return self.exited(id, exited, Shim::Absent);
+        }
+        let lived = match self.entries.get(&id).map(|entry| entry.session.life()) {
+            Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
+            _ => std::time::Duration::ZERO,
+        };
+        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
+        let event = RunEvent::Exited { ended: Ended::new(Exit::ShimLost, lived), shim: Shim::Absent, holder: None };
+        self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if entry.session.live_run() != Some(run) {
+            return;
+        }
+        match notice {
+            Notice::Ready => entry.ready = true,
+            Notice::Status(status) => entry.status = Some(status),
+            Notice::Watchdog => self.of_run(id, run, RunEvent::SignOfLife),
+            // The exit record carries what it said about its exit.
+            Notice::Stopping | Notice::Exit(_) => {}
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! New sessions and changed ones.
+
+use super::Fleet;
+use crate::definition::Definition;
+use crate::entry::{Entry, Pending};
+use crate::input::Create;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::event::{Ask, StartFailure};
+use pinfold_core::life::CannotStart;
+use pinfold_core::{Change, Event, RunEvent, Session};
+use pinfold_store::{Batch, Decided, Facts, NewSession, SessionId};
+use tokio::sync::oneshot;
+
+impl Fleet {
+    pub(super) fn create(&mut self, create: Create) {
+        let name = create.name.as_str().to_owned();
+        if self.names.contains_key(&name) {
+            let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
+            let hint = format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name");
+            _ = create.reply.send(Err(exists.hint(hint)));
+            return;
+        }
+        if let Err(error) = self.make_folder_of_next() {
+            _ = create.reply.send(Err(error));
+            return;
+        }
+        let id = SessionId(self.new_id());
+        if let Err(error) = make_private(&self.home.session(id)) {
+            let message = format!("the folder of the session could not be made: {error}");
+            _ = create.reply.send(Err(ErrorBody::new(ErrorKind::Failed, message)));
+            return;
+        }
+        self.store_new(id, name, create);
+    }
+
+    fn make_folder_of_next(&self) -> Result<(), ErrorBody> {
+        make_private(&self.home.state.join("sessions"))
+            .map_err(|error| ErrorBody::new(ErrorKind::Failed, format!("the home cannot be written: {error}")))
+    }
+
+    fn store_new(&mut self, id: SessionId, name: String, create: Create) {
+        let now = self.clock.now();
+        let definition = create.definition;
+        let mut session = Session::new(definition.spec());
+        // A forced session that cannot run is not tried: it waits for a person.
+        let broken = create.broken;
+        let decision = session.handle(&Event::Created, now);
+        let mut batch = Batch::new();
+        let stored = serde_json::to_value(&definition).unwrap_or_default();
+        let new = NewSession { id, name: name.clone(), definition: stored, parent: None, created_at: now.wall };
+        batch.create(new, &session);
+        let mut entry = Entry::new(id, name.clone(), definition, session, now.wall);
+        self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
+        if entry.session.runs().last.0 > 0 {
+            entry.run = Some((entry.session.runs().last, pinfold_store::RunId(self.new_id())));
+        }
+        let mut facts = Facts { run: entry.session.live_run(), ..Facts::default() };
+        facts.run_ids.extend(entry.run);
+        batch.decided(Decided { id, session: &entry.session, decision: &decision, at: now.wall }, &facts);
+        let (sender, receiver) = oneshot::channel();
+        let actions = if broken.is_some() { Vec::new() } else { decision.actions };
+        let pending = Pending { durable: false, actions, answer: None, reply: Some(sender), settles: None };
+        entry.pending.push_back(pending);
+        self.entries.insert(id, entry);
+        self.names.insert(name, id);
+        self.commit(Some(id), batch);
+        tokio::spawn(async move {
+            let done = receiver.await.map(|_| id).map_err(|_| crate::input::going_down());
+            _ = create.reply.send(done);
+        });
+        if let Some(cause) = broken {
+            self.fail_at_once(id, cause);
+        }
+    }
+
+    /// A session that was forced although it cannot run: one attempt that came to nothing.
+    fn fail_at_once(&mut self, id: SessionId, cause: CannotStart) {
+        let live = self.entries.get(&id).and_then(|entry| entry.session.live_run());
+        if live.is_none() {
+            self.happened(id, &Event::Asked(Ask::Start), &Facts::default(), None);
+            if let Some(entry) = self.entries.get_mut(&id)
+                && let Some(last) = entry.pending.back_mut()
+            {
+                last.actions.clear();
+            }
+        }
+        let Some(run) = self.entries.get(&id).and_then(|entry| entry.session.live_run()) else { return };
+        self.of_run(id, run, RunEvent::StartFailed(StartFailure::Hopeless(cause)));
+    }
+
+    pub(super) fn define(&mut self, id: SessionId, definition: Definition, reply: oneshot::Sender<()>) {
+        let now = self.clock.now();
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let event = Event::SpecChanged(Box::new(definition.spec()));
+        entry.definition = definition;
+        let decision = entry.session.handle(&event, now);
+        let mut batch = Batch::new();
+        batch.define(id, &serde_json::to_value(&entry.definition).unwrap_or_default());
+        let durable = decision.changes.iter().any(Change::is_durable);
+        if durable {
+            batch.decided(
+                Decided { id, session: &entry.session, decision: &decision, at: now.wall },
+                &Facts::default(),
+            );
+        }
+        let (sender, receiver) = oneshot::channel();
+        let pending =
+            Pending { durable: false, actions: decision.actions, answer: None, reply: Some(sender), settles: None };
+        entry.pending.push_back(pending);
+        self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
+        self.commit(Some(id), batch);
+        tokio::spawn(async move {
+            if receiver.await.is_ok() {
+                _ = reply.send(());
+            }
+        });
+    }
+
+    /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
+    pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
+        if let Some(id) = self.names.get(wanted) {
+            return Ok(*id);
+        }
+        let by_prefix = |id: &&SessionId| id.to_string().starts_with(&wanted.to_ascii_uppercase());
+        let mut found: Vec<SessionId> = Vec::new();
+        if wanted.len() >= 4 {
+            found.extend(self.entries.keys().filter(by_prefix));
+        }
+        if found.is_empty() {
+            found.extend(self.entries.values().filter(|entry| entry.name == wanted).map(|entry| entry.id).last());
+        }
+        match found[..] {
+            [id] => Ok(id),
+            [] => Err(ErrorBody::new(ErrorKind::NotFound, format!("there is no session `{wanted}`"))
+                .hint("`pinfold ls --all` lists them")),
+            [..] => Err(ErrorBody::new(ErrorKind::Usage, format!("`{wanted}` is the beginning of several ids"))
+                .hint("`pinfold ls --all` lists them")),
+        }
+    }
+}
+
+fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}

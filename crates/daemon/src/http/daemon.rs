@@ -1,0 +1,55 @@
+//! The daemon itself.
+
+use super::Context;
+use super::answer::{Answered, Failure};
+use crate::input::{Agents, Input, going_down};
+use crate::view;
+use axum::Json;
+use axum::extract::State;
+use pinfold_api::object::Status;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+pub(crate) async fn status(State(context): State<Context>) -> Answered<Status> {
+    let disk = disk_used(&context).await;
+    Ok(Json(context.handle.look(move |fleet| view::status(fleet, disk)).await?))
+}
+
+/// What the home takes on disk: the database and the output of all sessions.
+async fn disk_used(context: &Context) -> u64 {
+    let state = context.state.clone();
+    tokio::task::spawn_blocking(move || size_of(&state)).await.unwrap_or(0)
+}
+
+fn size_of(folder: &std::path::Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(facts) if facts.is_dir() => size_of(&entry.path()),
+            Ok(facts) => std::os::unix::fs::MetadataExt::blocks(&facts) * 512,
+            Err(_) => 0,
+        })
+        .sum()
+}
+
+/// How to go down.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Down {
+    /// Leave the agents running under their shims.
+    keep: bool,
+}
+
+pub(crate) async fn down(State(context): State<Context>, body: axum::body::Bytes) -> Answered<Value> {
+    let down: Down = match body.is_empty() {
+        true => Down::default(),
+        false => serde_json::from_slice(&body).map_err(|error| super::answer::unreadable(&error))?,
+    };
+    let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
+    let (sender, receiver) = oneshot::channel();
+    context.handle.tell(Input::Down { agents, reply: Some(sender) });
+    receiver.await.map_err(|_| Failure(going_down()))?;
+    Ok(Json(json!({})))
+}

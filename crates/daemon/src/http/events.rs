@@ -1,0 +1,103 @@
+//! Audit records: as an array, or as server-sent events that can be resumed by their number.
+
+use super::Context;
+use super::answer::Failure;
+use crate::view;
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::response::sse::{Event as Sse, KeepAlive};
+use axum::response::{IntoResponse, Response};
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::Wall;
+use pinfold_store::{EventQuery, SessionId, Take};
+use serde::Deserialize;
+use std::convert::Infallible;
+use tokio::sync::mpsc;
+
+/// So many are read at once: a long history does not have to fit into memory.
+const PAGE: u32 = 1000;
+
+/// Which events.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub(crate) struct Which {
+    /// After this number.
+    since: u64,
+    /// After this moment (milliseconds since 1970).
+    since_ms: Option<i64>,
+    session: Option<String>,
+    /// Only the last so many.
+    last: Option<u32>,
+    /// `false`: what there is, as an array.
+    follow: Option<bool>,
+}
+
+pub(crate) async fn events(State(context): State<Context>, Query(which): Query<Which>) -> Result<Response, Failure> {
+    let session = match which.session.clone() {
+        Some(session) => Some(super::sessions::find(&context, session).await?),
+        None => None,
+    };
+    if which.follow == Some(false) {
+        let take = which.last.map_or(Take::All, Take::Last);
+        return Ok(Json(read(&context, query(&which, session, which.since, take)).await?).into_response());
+    }
+    let (sender, receiver) = mpsc::channel(64);
+    tokio::spawn(feed(context, which, session, sender));
+    Ok(axum::response::Sse::new(Stream(receiver)).keep_alive(KeepAlive::default()).into_response())
+}
+
+fn query(which: &Which, session: Option<SessionId>, after: u64, take: Take) -> EventQuery {
+    EventQuery { after, until: None, since: which.since_ms.map(Wall), session, take }
+}
+
+async fn read(context: &Context, query: EventQuery) -> Result<Vec<pinfold_api::object::Event>, Failure> {
+    let database = context.database.clone();
+    let rows = tokio::task::spawn_blocking(move || {
+        let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
+        reader.events(&query).map_err(|error| error.to_string())
+    });
+    let failed = |message: String| Failure(ErrorBody::new(ErrorKind::Failed, message));
+    let rows = rows.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    Ok(rows.into_iter().map(view::event).collect())
+}
+
+/// Sends what there is, then what comes, until the client has gone.
+async fn feed(context: Context, which: Which, session: Option<SessionId>, sender: mpsc::Sender<Sse>) {
+    let mut last_event = context.last_event.clone();
+    let mut after = which.since;
+    loop {
+        last_event.borrow_and_update();
+        let Ok(page) = read(&context, query(&which, session, after, Take::First(PAGE))).await else { return };
+        let full = page.len() == PAGE as usize;
+        for event in page {
+            after = event.seq;
+            let Ok(text) = serde_json::to_string(&event) else { return };
+            let sse = Sse::default().id(event.seq.to_string()).event(&event.kind).data(text);
+            if sender.send(sse).await.is_err() {
+                return;
+            }
+        }
+        let gone = tokio::select! {
+            _ = std::future::ready(()), if full => false,
+            changed = last_event.changed() => changed.is_err(),
+            () = sender.closed() => true,
+        };
+        if gone {
+            return;
+        }
+    }
+}
+
+/// A channel as a stream.
+struct Stream(mpsc::Receiver<Sse>);
+
+impl futures_core::Stream for Stream {
+    type Item = Result<Sse, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|event| event.map(Ok))
+    }
+}

@@ -1,0 +1,48 @@
+//! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
+
+mod answer;
+mod daemon;
+mod events;
+mod logs;
+mod sessions;
+
+use crate::input::Handle;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::routing::{get, post};
+use pinfold_store::Reader;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tokio::sync::watch;
+
+/// Bodies are larger only by mistake or malice: a message may have 1 MiB.
+const LARGEST_BODY: usize = 2 << 20;
+
+/// What every handler needs.
+#[derive(Clone)]
+pub(crate) struct Context {
+    pub(crate) handle: Handle,
+    pub(crate) database: Arc<Mutex<Reader>>,
+    pub(crate) last_event: watch::Receiver<u64>,
+    pub(crate) state: PathBuf,
+}
+
+pub(crate) fn router(context: Context) -> Router {
+    Router::new()
+        .route("/v1/status", get(daemon::status))
+        .route("/v1/daemon/down", post(daemon::down))
+        .route("/v1/sessions", get(sessions::list).post(sessions::create))
+        .route("/v1/sessions/{session}", get(sessions::show))
+        .route("/v1/sessions/{session}/set", post(sessions::set))
+        .route("/v1/sessions/{session}/start", post(sessions::start))
+        .route("/v1/sessions/{session}/stop", post(sessions::stop))
+        .route("/v1/sessions/{session}/restart", post(sessions::restart))
+        .route("/v1/sessions/{session}/archive", post(sessions::archive))
+        .route("/v1/sessions/{session}/restore", post(sessions::restore))
+        .route("/v1/sessions/{session}/wait", get(sessions::wait))
+        .route("/v1/sessions/{session}/logs", get(logs::logs))
+        .route("/v1/events", get(events::events))
+        .fallback(answer::no_such_place)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(context)
+}

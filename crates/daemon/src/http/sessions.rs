@@ -1,0 +1,232 @@
+//! Sessions: list, create, change, and what people ask of them. A request returns when it is so.
+
+use super::Context;
+use super::answer::{Answered, Failure, refusal, unreadable};
+use crate::definition::Definition;
+use crate::entry::Snapshot;
+use crate::input::{Create, Input, going_down};
+use crate::view::{self, Filter};
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{Path, Query, State};
+use pinfold_api::object::Session;
+use pinfold_api::request::{NewSession, Stop};
+use pinfold_api::{ErrorBody, ErrorKind, Name, units};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::Ask;
+use pinfold_core::session::Runs;
+use pinfold_core::{Event, State as CoreState};
+use pinfold_store::{Facts, SessionId};
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
+
+pub(crate) async fn list(State(context): State<Context>, Query(filter): Query<Filter>) -> Answered<Vec<Session>> {
+    Ok(Json(context.handle.look(move |fleet| view::sessions(fleet, &filter)).await?))
+}
+
+pub(crate) async fn show(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+    let id = find(&context, session).await?;
+    object(&context, id).await
+}
+
+pub(crate) async fn create(State(context): State<Context>, body: Bytes) -> Answered<Session> {
+    let request: NewSession = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+    let name: Name = request
+        .name
+        .parse()
+        .map_err(|error: pinfold_api::NotAName| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
+    let mut definition = Definition::new(&request)?;
+    let broken = definition.settle().err();
+    if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
+        let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
+        return Err(Failure(body.hint("`--force` creates it all the same, as failed")));
+    }
+    let (sender, receiver) = oneshot::channel();
+    let create = Create { name, definition, broken, reply: sender };
+    context.handle.tell(Input::Create(Box::new(create)));
+    let id = receiver.await.map_err(|_| going_down())??;
+    // Returns after the first attempt to start.
+    let mut seen = watcher(&context, id).await?;
+    _ = seen.wait_for(|seen| seen.state != CoreState::Starting).await;
+    object(&context, id).await
+}
+
+pub(crate) async fn set(
+    State(context): State<Context>,
+    Path(session): Path<String>,
+    body: Bytes,
+) -> Answered<Session> {
+    let request: NewSession = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
+    let id = find(&context, session).await?;
+    let look = move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
+    let mut definition = context.handle.look(look).await?.ok_or_else(going_down)?;
+    definition.change(&request)?;
+    if let Some(cause) = definition.settle().err().filter(|_| request.force != Some(true)) {
+        let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
+        return Err(Failure(body.hint("`--force` sets it all the same")));
+    }
+    let (reply, receiver) = oneshot::channel();
+    context.handle.tell(Input::Define { id, definition: Box::new(definition), reply });
+    receiver.await.map_err(|_| going_down())?;
+    object(&context, id).await
+}
+
+pub(crate) async fn start(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+    run_again(&context, session, Ask::Start).await
+}
+
+pub(crate) async fn restart(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+    run_again(&context, session, Ask::Restart).await
+}
+
+/// Returns when a run that was decided no earlier than the request runs, or cannot.
+async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Session> {
+    let id = find(context, session).await?;
+    let mut seen = watcher(context, id).await?;
+    let before = seen.borrow_and_update().runs;
+    match ask_of(context, id, ask).await? {
+        Answer::Already => return object(context, id).await,
+        Answer::UnderWay | Answer::Done | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {}
+    }
+    _ = seen.wait_for(|seen| started_since(seen, before) || at_an_end(seen.state)).await;
+    let now = *seen.borrow();
+    if started_since(&now, before) {
+        return object(context, id).await;
+    }
+    let Json(object) = object(context, id).await?;
+    Err(Failure(not_started(&object)))
+}
+
+fn started_since(seen: &Snapshot, before: Runs) -> bool {
+    seen.runs.seen > before.seen
+}
+
+/// States from which a start does not go on by itself.
+fn at_an_end(state: CoreState) -> bool {
+    match state {
+        CoreState::Blocked | CoreState::Failed | CoreState::Stopped | CoreState::Archived | CoreState::Backoff => true,
+        CoreState::Idle | CoreState::Starting | CoreState::Running | CoreState::Stopping | CoreState::Held => false,
+    }
+}
+
+fn not_started(session: &Session) -> ErrorBody {
+    let kind = if session.state == "blocked" { ErrorKind::Busy } else { ErrorKind::Failed };
+    let mut body = ErrorBody::new(kind, format!("session `{}` was not started: {}", session.name, session.why));
+    body.holder.clone_from(&session.holder);
+    body
+}
+
+pub(crate) async fn stop(
+    State(context): State<Context>,
+    Path(session): Path<String>,
+    body: Bytes,
+) -> Answered<Session> {
+    let stop: Stop = match body.is_empty() {
+        true => Stop::default(),
+        false => serde_json::from_slice(&body).map_err(|error| unreadable(&error))?,
+    };
+    let grace = stop.timeout.as_deref().map(units::duration).transpose();
+    let grace = grace.map_err(|error| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
+    until(&context, session, Ask::Stop { grace }, |state| {
+        matches!(state, CoreState::Stopped | CoreState::Archived)
+    })
+    .await
+}
+
+pub(crate) async fn archive(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+    until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
+}
+
+pub(crate) async fn restore(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+    let id = find(&context, session).await?;
+    let taken = context.handle.look(move |fleet| {
+        let name = fleet.entries.get(&id).map(|entry| entry.name.clone()).unwrap_or_default();
+        fleet.names.get(&name).filter(|other| **other != id).map(|_| name)
+    });
+    if let Some(name) = taken.await? {
+        let body = ErrorBody::new(ErrorKind::Exists, format!("another session has the name `{name}` now"));
+        return Err(Failure(body.hint(format!("`pinfold archive {name}` frees it"))));
+    }
+    ask_of(&context, id, Ask::Restore).await?;
+    object(&context, id).await
+}
+
+/// Asks, and returns when the state is reached.
+async fn until(
+    context: &Context,
+    session: String,
+    ask: Ask,
+    reached: impl Fn(CoreState) -> bool,
+) -> Answered<Session> {
+    let id = find(context, session).await?;
+    let mut seen = watcher(context, id).await?;
+    ask_of(context, id, ask).await?;
+    _ = seen.wait_for(|seen| reached(seen.state)).await;
+    object(context, id).await
+}
+
+/// What `wait` waits for.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Wait {
+    r#for: String,
+    timeout: Option<String>,
+}
+
+pub(crate) async fn wait(
+    State(context): State<Context>,
+    Path(session): Path<String>,
+    Query(wait): Query<Wait>,
+) -> Answered<Session> {
+    let id = find(&context, session.clone()).await?;
+    let wanted: Vec<String> = wait.r#for.split(',').map(str::to_owned).collect();
+    if let Some(unknown) = wanted.iter().find(|word| !STATES.iter().any(|state| state.word() == word.as_str())) {
+        let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
+        let body = ErrorBody::new(ErrorKind::Usage, format!("there is no state `{unknown}`"));
+        return Err(Failure(body.hint(format!("the states are {}", known.join(", ")))));
+    }
+    let timeout = wait.timeout.as_deref().map(units::duration).transpose();
+    let timeout = timeout.map_err(|error| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
+    let mut seen = watcher(&context, id).await?;
+    let reached = seen.wait_for(|seen| wanted.iter().any(|word| word == seen.state.word()));
+    let in_time = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), reached).await;
+    if in_time.is_err() {
+        let message = format!("session `{session}` did not become {} in time", wait.r#for);
+        return Err(Failure(ErrorBody::new(ErrorKind::Timeout, message)));
+    }
+    object(&context, id).await
+}
+
+const STATES: [CoreState; 10] = [
+    CoreState::Idle,
+    CoreState::Starting,
+    CoreState::Running,
+    CoreState::Stopping,
+    CoreState::Backoff,
+    CoreState::Blocked,
+    CoreState::Held,
+    CoreState::Stopped,
+    CoreState::Failed,
+    CoreState::Archived,
+];
+
+pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {
+    Ok(context.handle.look(move |fleet| fleet.find(&session)).await??)
+}
+
+async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
+    let look = move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
+    Ok(context.handle.look(look).await?.ok_or_else(going_down)?)
+}
+
+async fn object(context: &Context, id: SessionId) -> Answered<Session> {
+    let found = context.handle.look(move |fleet| view::one(fleet, id)).await?;
+    Ok(Json(found.ok_or_else(going_down)?))
+}
+
+async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
+    let answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
+    let Answer::Refused(refused) = answer else { return Ok(answer) };
+    let name = context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| entry.name.clone())).await?;
+    Err(refusal(&name.unwrap_or_default(), refused))
+}

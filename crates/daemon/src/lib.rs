@@ -1,0 +1,23 @@
+//! The daemon: the loop around the core, and nothing clever beside it.
+//!
+//! [`run`] takes the home's kernel lock, opens the store, looks at what is there, and serves the API socket
+//! until it is told to go down. Everything that it knows it would know again after kill -9.
+
+mod clock;
+mod definition;
+mod entry;
+mod fleet;
+mod follow;
+mod home;
+mod http;
+mod input;
+mod lines;
+mod locks;
+mod observe;
+mod serve;
+mod shims;
+mod timer;
+mod view;
+
+pub use home::Home;
+pub use serve::{Options, StartError, run};

@@ -1,0 +1,182 @@
+//! Reserves the locks of a run before anything is started, and waits for those that somebody else has.
+
+use crate::definition::Definition;
+use crate::home::Home;
+use pinfold_core::life::{CannotStart, HolderSeen};
+use pinfold_core::{Event, Wall};
+use pinfold_lock::{
+    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, Request, Resource, Run, SessionName,
+    Survivors,
+};
+use std::io;
+use std::sync::Arc;
+
+/// The two lock folders of a daemon.
+#[derive(Clone)]
+pub(crate) struct Folders {
+    home: Folder,
+    user: Folder,
+}
+
+/// Why the locks of a run were not taken.
+pub(crate) enum Refused {
+    /// Somebody has one of them.
+    Busy { resource: Resource, holder: Option<Box<HolderSeen>> },
+    /// They cannot be taken at all.
+    Hopeless(CannotStart),
+    /// The system refused for now.
+    ForNow(String),
+}
+
+/// What a run needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    session: SessionName,
+    directory: Option<std::path::PathBuf>,
+    run: String,
+    command: String,
+}
+
+impl Wanted {
+    pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<Wanted> {
+        Some(Wanted {
+            session: SessionName::new(name).ok()?,
+            directory: definition.dir_lock.then(|| definition.dir.clone()),
+            run,
+            command: definition.command.join(" "),
+        })
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        let mut resources = vec![Resource::Session(self.session.clone())];
+        resources.extend(self.directory.clone().map(Resource::Directory));
+        resources
+    }
+
+    fn request(&self) -> Request {
+        Request {
+            reason: Some("a run of the session".into()),
+            session: Some(self.session.as_str().to_owned()),
+            command: self.command.clone(),
+            run: Run::new(self.run.clone()).ok(),
+            survivors: Survivors::End,
+            ..Request::default()
+        }
+    }
+}
+
+impl Folders {
+    pub(crate) fn open(home: &Home) -> Result<Folders, FolderError> {
+        Ok(Folders { home: Folder::open(home.session_locks())?, user: Folder::open(&home.user_locks)? })
+    }
+
+    fn of(&self, resource: &Resource) -> &Folder {
+        match resource {
+            Resource::Session(_) => &self.home,
+            Resource::Key(_) | Resource::Vendor(_) | Resource::Directory(_) => &self.user,
+        }
+    }
+
+    /// Takes every lock of a run, or none.
+    pub(crate) fn reserve(&self, wanted: &Wanted) -> Result<Vec<Guard>, Refused> {
+        let request = wanted.request();
+        let mut guards = Vec::new();
+        for resource in wanted.resources() {
+            match self.of(&resource).try_acquire(&resource, &request) {
+                Ok(guard) => guards.push(guard),
+                Err(error) => return Err(refused(resource, error)),
+            }
+        }
+        Ok(guards)
+    }
+
+    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run.
+    pub(crate) fn prove_absent(&self, name: &str) -> Result<(), Box<Refused>> {
+        let Ok(session) = SessionName::new(name) else { return Ok(()) };
+        let resource = Resource::Session(session);
+        let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
+        match self.of(&resource).try_acquire(&resource, &request) {
+            Ok(guard) => {
+                guard.release();
+                Ok(())
+            }
+            Err(error) => Err(Box::new(refused(resource, error))),
+        }
+    }
+
+    /// Blocks in a thread of its own until the resource is free, then says so. The kernel wakes it.
+    pub(crate) fn wait_for(
+        &self,
+        resource: Resource,
+        then: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Arc<Cancel>> {
+        let cancel = Arc::new(Cancel::new()?);
+        let (folder, token) = (self.of(&resource).clone(), Arc::clone(&cancel));
+        std::thread::Builder::new().name("wait".into()).stack_size(128 << 10).spawn(move || {
+            let request = Request { reason: Some("waiting for a run's turn".into()), ..Request::default() };
+            if let Ok(guard) = folder.acquire_cancellable(&resource, &request, None, &token) {
+                guard.release();
+            }
+            if !token.is_cancelled() {
+                then();
+            }
+        })?;
+        Ok(cancel)
+    }
+}
+
+fn refused(resource: Resource, error: AcquireError) -> Refused {
+    match error {
+        AcquireError::Busy(busy) => Refused::Busy { resource, holder: Some(Box::new(holder(&busy))) },
+        AcquireError::AlreadyYours { .. } => Refused::Busy { resource, holder: None },
+        AcquireError::Directory(DirectoryError::Missing { path }) => {
+            Refused::Hopeless(CannotStart::DirectoryMissing { directory: path.display().to_string() })
+        }
+        AcquireError::NotAFile { .. } | AcquireError::Folder(_) => {
+            Refused::Hopeless(CannotStart::LocksUnusable { problem: chain(&error) })
+        }
+        AcquireError::Directory(_)
+        | AcquireError::File { .. }
+        | AcquireError::Cancelled { .. }
+        | AcquireError::Restless { .. }
+        | AcquireError::Identity(_) => Refused::ForNow(chain(&error)),
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+fn holder(busy: &Busy) -> HolderSeen {
+    let lock = busy.lock.as_ref();
+    HolderSeen {
+        resource: lock.map_or_else(|| busy.resource.clone(), |lock| lock.resource.clone()),
+        pid: lock.and_then(|lock| lock.holder.identity.map(|identity| identity.pid)),
+        command: lock.map(|lock| lock.holder.command.clone()).filter(|command| !command.is_empty()),
+        session: lock.and_then(|lock| lock.session.clone()),
+        since: lock.and_then(|lock| lock.since_ms).and_then(|ms| i64::try_from(ms).ok()).map(Wall),
+    }
+}
+
+impl Refused {
+    /// What the core is told.
+    pub(crate) fn event(&self) -> pinfold_core::RunEvent {
+        use pinfold_core::RunEvent;
+        use pinfold_core::event::StartFailure;
+        match self {
+            Refused::Busy { holder, .. } => RunEvent::LockBusy { holder: holder.clone() },
+            Refused::Hopeless(cause) => RunEvent::StartFailed(StartFailure::Hopeless(cause.clone())),
+            Refused::ForNow(_) => RunEvent::StartFailed(StartFailure::Refused),
+        }
+    }
+}
+
+/// What wakes a session that waited.
+pub(crate) const HOLDER_GONE: Event = Event::HolderGone;

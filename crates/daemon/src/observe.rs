@@ -1,0 +1,52 @@
+//! What a daemon that starts finds of one session: its shim, its exit records, its lock.
+
+use crate::home::Home;
+use crate::locks::Folders;
+use crate::shims::{Found, ShimUp, find};
+use pinfold_core::event::{Machine, ShimSeen};
+use pinfold_core::{Ended, RunNumber, World};
+use pinfold_shim::Keeping;
+use pinfold_store::SessionId;
+
+/// What was found.
+pub(crate) struct Seen {
+    pub(crate) world: World,
+    pub(crate) shim: Option<ShimUp>,
+}
+
+/// What is to be looked at.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    /// Whether its record says that something of it may live.
+    pub(crate) may_live: bool,
+}
+
+/// Looks. Blocks, and may end what is left of a run whose shim was lost.
+pub(crate) fn observe(home: &Home, folders: &Folders, generation: u64, machine: Machine, subject: &Subject) -> Seen {
+    let exits = exits(home, subject.id);
+    match find(&home.shim_socket(subject.id), generation) {
+        Found::Shim(up) => {
+            let shim = match up.welcome.keeping {
+                Keeping::Standing => ShimSeen::Standing,
+                Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
+                // Whether exec succeeds is not known yet: ask again in a moment.
+                Keeping::Starting { .. } => ShimSeen::Mute,
+            };
+            let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
+            Seen { world: World { machine, shim, exits }, shim: shim_up }
+        }
+        Found::Mute => Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None },
+        Found::Nobody => {
+            let free = !subject.may_live || folders.prove_absent(&subject.name).is_ok();
+            let shim = if free { ShimSeen::Nobody } else { ShimSeen::Mute };
+            Seen { world: World { machine, shim, exits: crate::observe::exits(home, subject.id) }, shim: None }
+        }
+    }
+}
+
+fn exits(home: &Home, id: SessionId) -> Vec<(RunNumber, Ended)> {
+    let records = pinfold_shim::record::read(&home.records(id)).unwrap_or_default();
+    records.into_iter().map(|exited| (exited.run, exited.ended)).collect()
+}

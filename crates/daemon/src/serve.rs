@@ -1,0 +1,206 @@
+//! The daemon's life from its lock to its last event.
+
+use crate::fleet::{Fleet, Parts};
+use crate::home::Home;
+use crate::http::{Context, router};
+use crate::input::{Agents, Handle, Input};
+use crate::locks::Folders;
+use pinfold_core::event::Machine;
+use pinfold_core::identity::BootId;
+use pinfold_lock::FolderError;
+use pinfold_store::{Batch, OpenError, Reader, Store};
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use tokio::net::UnixListener;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What a daemon is started with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where everything lives.
+    pub home: Home,
+    /// The program that is a shim, with the arguments that make it one.
+    pub shim: (PathBuf, Vec<OsString>),
+}
+
+/// Why a daemon did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another daemon has this home.
+    #[error("a daemon of this home runs already")]
+    Running,
+    /// A folder or socket could not be made.
+    #[error("{} cannot be used", path.display())]
+    Place {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The store cannot be opened.
+    #[error("the database cannot be opened")]
+    Store(#[from] OpenError),
+    /// The store cannot be read.
+    #[error("the database cannot be read")]
+    Read(#[from] pinfold_store::ReadError),
+    /// The store cannot be written.
+    #[error("the database cannot be written")]
+    Commit(#[source] Arc<pinfold_store::CommitError>),
+    /// A lock folder cannot be used.
+    #[error("the lock folder cannot be used")]
+    Locks(#[from] FolderError),
+    /// The system failed.
+    #[error("the daemon cannot run")]
+    System(#[from] io::Error),
+}
+
+/// Runs a daemon until it goes down; `up` is called when it answers.
+///
+/// # Errors
+/// Another daemon has the home, or something that it needs cannot be used.
+pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
+    for folder in options.home.folders() {
+        private_folder(&folder).map_err(|source| StartError::Place { path: folder, source })?;
+    }
+    let _only = become_the_only_one(&options.home.daemon_lock())?;
+    let open_files = raise_open_files();
+    // One thread decides and serves; what may block has threads of its own.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
+    runtime.block_on(live(options, open_files, up))
+}
+
+fn private_folder(folder: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// The kernel's word that no other daemon has this home, for as long as this process lives.
+fn become_the_only_one(path: &Path) -> Result<OwnedFd, StartError> {
+    let place = |source: Errno| StartError::Place { path: path.to_owned(), source: source.into() };
+    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).map_err(place)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(Errno::WOULDBLOCK) => Err(StartError::Running),
+        Err(errno) => Err(place(errno)),
+    }
+}
+
+/// A thousand sessions need more descriptors than a login has; agents get what the login had.
+fn raise_open_files() -> Option<(u64, u64)> {
+    let before = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: before.maximum, maximum: before.maximum };
+    _ = setrlimit(Resource::Nofile, raised);
+    before.current.zip(before.maximum)
+}
+
+async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce()) -> Result<(), StartError> {
+    let home = options.home;
+    let store = Store::open(&home.database(), &pinfold_store::Options::default())?;
+    let reader = store.reader()?;
+    let meta = reader.meta()?;
+    let boot = boot_id();
+    let machine = match (&meta.boot_id, &boot) {
+        (Some(then), Some(now)) if then == now => Machine::Same,
+        (None, _) => Machine::Same,
+        (Some(_), _) => Machine::Restarted,
+    };
+    let folders = Folders::open(&home)?;
+    let (handle, inputs) = Handle::new();
+    let parts = Parts {
+        home: home.clone(),
+        store,
+        folders,
+        generation: meta.generation + 1,
+        shim_program: options.shim,
+        open_files,
+        last_event: reader.max_seq()?,
+        handle: handle.clone(),
+    };
+    let mut fleet = Fleet::new(parts)?;
+    announce(&fleet, &boot.unwrap_or_default())?;
+    fleet.load(&reader)?;
+    let listener = listen(&home.socket())?;
+    fleet.look_around(machine);
+    let served = serve(listener, &fleet, reader, &handle);
+    tokio::spawn(end_by_signal(handle));
+    up();
+    fleet.run(inputs).await?;
+    served.abort();
+    _ = std::fs::remove_file(home.socket());
+    Ok(())
+}
+
+fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    text.parse::<BootId>().ok().map(|boot| boot.to_string())
+}
+
+/// The generation is durable before anybody hears of it: no two daemons ever have the same.
+fn announce(fleet: &Fleet, boot: &str) -> Result<(), StartError> {
+    let mut batch = Batch::new();
+    batch.daemon_started(fleet.generation, boot);
+    batch.event(fleet.daemon_event("daemon_started", "the daemon starts"));
+    let committed = fleet.store.commit(batch).wait().map_err(StartError::Commit)?;
+    fleet.last_event.send_replace(committed.seqs.end.saturating_sub(1));
+    Ok(())
+}
+
+/// Replaces the socket of a daemon that is gone: we have the home's lock, so nobody listens there.
+fn listen(path: &Path) -> Result<UnixListener, StartError> {
+    let place = |source| StartError::Place { path: path.to_owned(), source };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(place(error)),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = bind(path).map_err(place)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(place)?;
+    Ok(listener)
+}
+
+/// Binds a socket, however long its path is: the kernel takes about 100 bytes.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    const LONGEST: usize = 100;
+    if path.as_os_str().len() <= LONGEST {
+        return UnixListener::bind(path);
+    }
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = std::fs::File::open(folder)?;
+    let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder));
+    UnixListener::bind(Path::new(&short).join(name))
+}
+
+fn serve(listener: UnixListener, fleet: &Fleet, reader: Reader, handle: &Handle) -> tokio::task::JoinHandle<()> {
+    let context = Context {
+        handle: handle.clone(),
+        database: Arc::new(Mutex::new(reader)),
+        last_event: fleet.last_event.subscribe(),
+        state: fleet.home.state.clone(),
+    };
+    tokio::spawn(async move {
+        if let Err(error) = axum::serve(listener, router(context)).await {
+            eprintln!("pinfold: the API socket failed: {error}");
+        }
+    })
+}
+
+/// SIGTERM and SIGINT are a `down`.
+async fn end_by_signal(handle: Handle) {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+        return;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    handle.tell(Input::Down { agents: Agents::Stopped, reply: None });
+}

@@ -1,0 +1,191 @@
+//! Connections with shims: frames out through a task, reports in through another; the loop never waits.
+
+use crate::input::{Handle, Input};
+use pinfold_core::RunNumber;
+use pinfold_lock::Guard;
+use pinfold_shim::client::{Link, Opening, spawn};
+use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
+use pinfold_store::SessionId;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::VecDeque;
+use std::io;
+use std::os::unix::net::UnixStream as StdStream;
+use std::path::Path;
+use std::process::Child;
+use std::time::{Duration, Instant};
+use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc;
+
+/// A shim that was started answers within this; a machine that needs longer is out of order.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+/// A shim that lives answers a new daemon within this, or counts as mute for now.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Which connection: an old one's last words are not taken for a new one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkNumber(pub(crate) u64);
+
+/// A shim that has just said welcome.
+pub(crate) struct ShimUp {
+    pub(crate) link: Link,
+    pub(crate) welcome: Box<Welcome>,
+    pub(crate) child: Option<Child>,
+}
+
+/// An open connection with a shim.
+pub(crate) struct ShimLink {
+    pub(crate) number: LinkNumber,
+    pub(crate) pid: u32,
+    out: mpsc::UnboundedSender<Vec<u8>>,
+}
+
+impl ShimLink {
+    /// Sends a command; a shim that has gone is noticed by the end of its reports.
+    pub(crate) fn send(&self, command: &Command) {
+        let mut bytes = Vec::new();
+        command.encode(&mut bytes);
+        _ = self.out.send(bytes);
+    }
+
+    /// Takes a connection over into the loop's own tasks.
+    pub(crate) fn attach(up: ShimUp, id: SessionId, number: LinkNumber, handle: &Handle) -> io::Result<ShimLink> {
+        let pid = up.welcome.shim;
+        let (stream, decoder, ready) = up.link.into_parts();
+        let (read, write) = split(stream)?;
+        let (out, commands) = mpsc::unbounded_channel();
+        tokio::spawn(write_commands(write, commands));
+        tokio::spawn(read_reports(read, decoder, ready, id, number, handle.clone()));
+        if let Some(child) = up.child {
+            tokio::spawn(reap(child));
+        }
+        Ok(ShimLink { number, pid, out })
+    }
+}
+
+fn split(stream: StdStream) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
+    stream.set_nonblocking(true)?;
+    Ok(UnixStream::from_std(stream)?.into_split())
+}
+
+async fn write_commands(mut write: OwnedWriteHalf, mut commands: mpsc::UnboundedReceiver<Vec<u8>>) {
+    while let Some(bytes) = commands.recv().await {
+        if write.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read_reports(
+    mut read: OwnedReadHalf,
+    mut decoder: Decoder,
+    mut ready: VecDeque<Report>,
+    id: SessionId,
+    link: LinkNumber,
+    handle: Handle,
+) {
+    loop {
+        while let Some(report) = ready.pop_front() {
+            handle.tell(Input::Shim { id, link, report: Some(report) });
+        }
+        match read.read_buf(decoder.room()).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        // Whoever does not speak our language any more is treated as gone.
+        if understand(&mut decoder, &mut ready).is_err() {
+            break;
+        }
+    }
+    handle.tell(Input::Shim { id, link, report: None });
+}
+
+fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(), pinfold_shim::FrameError> {
+    while let Some(frame) = decoder.frame()? {
+        ready.extend(Report::decode(&frame)?);
+    }
+    Ok(())
+}
+
+/// Reaps a shim that is our child, woken by its pidfd.
+async fn reap(mut child: Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+    if let Some(fd) = pidfd.and_then(|fd| AsyncFd::new(fd).ok()) {
+        _ = fd.readable().await;
+    }
+    _ = tokio::task::spawn_blocking(move || child.wait()).await;
+}
+
+/// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
+pub(crate) fn open(
+    opening: &Opening,
+    guards: Vec<Guard>,
+    generation: u64,
+    start: Box<Start>,
+) -> Result<Box<ShimUp>, String> {
+    let lent: Vec<&Guard> = guards.iter().collect();
+    let (mut child, mut link) = spawn(opening, &lent).map_err(|error| crate::locks::chain(&error))?;
+    let greeted = greet(&mut link, generation, Instant::now() + HANDSHAKE);
+    let welcome = match greeted {
+        Ok(welcome) => welcome,
+        Err(problem) => {
+            // Without its connection it leaves; it is our child, so it is reaped here.
+            drop(link);
+            _ = child.wait();
+            return Err(problem);
+        }
+    };
+    for guard in guards {
+        guard.surrender();
+    }
+    let told = link.send(&Command::Go).and_then(|()| link.send(&Command::Start(start)));
+    told.map_err(|error| error.to_string())?;
+    Ok(Box::new(ShimUp { link, welcome, child: Some(child) }))
+}
+
+/// What was found at a shim's socket.
+pub(crate) enum Found {
+    /// Nobody listens; only the session's lock proves that no shim lives.
+    Nobody,
+    /// Somebody listens and does not answer.
+    Mute,
+    /// A shim.
+    Shim(Box<ShimUp>),
+}
+
+/// Looks for the shim of an earlier daemon. Blocks.
+pub(crate) fn find(socket: &Path, generation: u64) -> Found {
+    let Ok(mut link) = Link::connect(socket) else { return Found::Nobody };
+    match greet(&mut link, generation, Instant::now() + ANSWER) {
+        Ok(welcome) => Found::Shim(Box::new(ShimUp { link, welcome, child: None })),
+        Err(_) => Found::Mute,
+    }
+}
+
+fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, String> {
+    link.send(&Command::Hello { generation }).map_err(|error| error.to_string())?;
+    match link.receive(Some(until)) {
+        Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
+        Ok(Some(Report::Refused { generation })) => Err(format!("the shim obeys a newer daemon ({generation})")),
+        Ok(_) => Err("the shim left before it said welcome".into()),
+        Err(error) => Err(crate::locks::chain(&error)),
+    }
+}
+
+/// The run that a report is about.
+pub(crate) fn run_of(report: &Report) -> Option<RunNumber> {
+    match report {
+        Report::Started { run, .. }
+        | Report::StartFailed { run, .. }
+        | Report::NoSuchRun { run }
+        | Report::Notify { run, .. }
+        | Report::InputTaken { run, .. }
+        | Report::InputRefused { run, .. } => Some(*run),
+        Report::Exited(exited) => Some(exited.run),
+        Report::Output(output) => Some(output.run),
+        Report::Welcome(_) | Report::Refused { .. } | Report::LogGrown { .. } | Report::Leaving => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! The objects of the contract, made from what the daemon knows.
+
+use crate::clock::Clock;
+use crate::definition::mode_word;
+use crate::entry::Entry;
+use crate::fleet::Fleet;
+use pinfold_api::object::{Event, Inbox, Next, Session, Status};
+use pinfold_core::life::{HolderSeen, Life, Process};
+use pinfold_core::{Now, State, Wall};
+use pinfold_lock::time::rfc3339;
+use pinfold_store::SessionId;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// A moment as people read it.
+pub(crate) fn time(at: Wall) -> String {
+    rfc3339(u64::try_from(at.0).unwrap_or(0))
+}
+
+/// One session.
+pub(crate) fn session(entry: &Entry, now: Now) -> Session {
+    let core = &entry.session;
+    let definition = &entry.definition;
+    let (process, since) = alive(core.life());
+    let (done, failed) = core.inbox().settled();
+    let runs = core.runs();
+    Session {
+        id: entry.id.to_string(),
+        name: entry.name.clone(),
+        agent: definition.agent.clone(),
+        dir: definition.dir.display().to_string(),
+        mode: mode_word(core.spec().mode).into(),
+        state: core.state().word().into(),
+        why: core.explain(now),
+        next: next(entry, now),
+        activity: "unknown".into(),
+        activity_from: None,
+        ready: entry.ready && process.is_some(),
+        status: entry.status.clone().filter(|_| process.is_some()),
+        pid: process.map(|process| process.pid),
+        shim_pid: entry.shim.as_ref().map(|shim| shim.pid),
+        run: entry.run.filter(|(run, _)| core.live_run() == Some(*run)).map(|(_, id)| id.to_string()),
+        fence: process.map(|process| process.fence),
+        started_at: since.map(time),
+        restarts: runs.count.saturating_sub(1),
+        crashes: core.budgets().crashes,
+        inbox: Inbox {
+            queued: core.inbox().queued() as u64,
+            in_flight: u64::from(core.inbox().in_flight().is_some()),
+            done,
+            failed,
+        },
+        consumers: core.consumers(),
+        last_consumer_at: core.last_consumer().map(time),
+        memory_bytes: core.memory_bytes(),
+        memory_limit_bytes: core.spec().memory_limit,
+        holder: holder(core.life()),
+        created_at: time(entry.created_at),
+        archived_at: archived(core.life()).map(time),
+        parent: definition.parent.clone(),
+        tags: definition.tags.clone(),
+        foreign: false,
+        command: definition.command.clone(),
+        vendor_session: definition.vendor_session.clone(),
+        env: definition.env.keys().cloned().collect(),
+        dir_lock: definition.dir_lock,
+        policy: serde_json::to_value(&core.spec().policy).unwrap_or(Value::Null),
+    }
+}
+
+fn alive(life: &Life) -> (Option<Process>, Option<Wall>) {
+    match life {
+        Life::Running { process, since, .. } | Life::Held { process, since, .. } => (Some(*process), Some(since.wall)),
+        Life::Idle { .. }
+        | Life::Starting { .. }
+        | Life::Stopping { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => (None, None),
+    }
+}
+
+fn archived(life: &Life) -> Option<Wall> {
+    if let Life::Archived { at } = life { Some(*at) } else { None }
+}
+
+fn holder(life: &Life) -> Option<Value> {
+    if let Life::Blocked { holder, .. } = life { holder.as_deref().map(holder_value) } else { None }
+}
+
+/// Whoever holds what a session needs.
+pub(crate) fn holder_value(holder: &HolderSeen) -> Value {
+    json!({
+        "resource": holder.resource,
+        "pid": holder.pid,
+        "command": holder.command,
+        "session": holder.session,
+        "since": holder.since.map(time),
+    })
+}
+
+fn next(entry: &Entry, now: Now) -> Option<Next> {
+    let deadline = entry.session.next_deadline()?;
+    let at = now.wall + deadline.at.since(now.boot);
+    Some(Next { at: time(at), what: deadline.what.word().into() })
+}
+
+/// The daemon.
+pub(crate) fn status(fleet: &Fleet, disk_bytes: u64) -> Status {
+    let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
+    for entry in fleet.entries.values() {
+        *sessions.entry(entry.session.state().word().into()).or_default() += 1;
+    }
+    Status {
+        pid: std::process::id(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        uptime_ms: u64::try_from(fleet.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        home: crate::home::shown(&fleet.home.state),
+        socket: crate::home::shown(&fleet.home.socket()),
+        sessions,
+        capabilities: capabilities(),
+        disk_bytes,
+        generation: fleet.generation,
+    }
+}
+
+/// What this machine lets us do; probed, never assumed.
+fn capabilities() -> BTreeMap<String, Value> {
+    let cgroup_kill = ["/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs"]
+        .iter()
+        .any(|file| rustix::fs::access(*file, rustix::fs::Access::WRITE_OK).is_ok());
+    BTreeMap::from([("cgroup".into(), json!(cgroup_kill))])
+}
+
+/// One audit record.
+pub(crate) fn event(row: pinfold_store::Event) -> Event {
+    Event {
+        seq: row.seq,
+        at: time(row.at),
+        session: row.name,
+        run: row.run,
+        kind: row.kind,
+        why: Some(row.why).filter(|why| !why.is_empty()),
+        facts: row.data,
+    }
+}
+
+/// Which sessions a listing shows.
+#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Filter {
+    pub(crate) all: bool,
+    pub(crate) state: Option<String>,
+    pub(crate) tag: Option<String>,
+}
+
+impl Filter {
+    fn shows(&self, entry: &Entry) -> bool {
+        let state = entry.session.state();
+        let asked_for = self.state.as_deref() == Some(state.word());
+        let listed = self.all || asked_for || state != State::Archived;
+        let tagged = self.tag.as_ref().is_none_or(|tag| entry.definition.tags.contains(tag));
+        listed && tagged && self.state.as_deref().is_none_or(|wanted| wanted == state.word())
+    }
+}
+
+/// The sessions that a filter shows, in the order in which they were made.
+pub(crate) fn sessions(fleet: &Fleet, filter: &Filter) -> Vec<Session> {
+    let now = Clock::new().now();
+    fleet.entries.values().filter(|entry| filter.shows(entry)).map(|entry| session(entry, now)).collect()
+}
+
+/// One session by its id.
+pub(crate) fn one(fleet: &Fleet, id: SessionId) -> Option<Session> {
+    fleet.entries.get(&id).map(|entry| session(entry, Clock::new().now()))
+}
