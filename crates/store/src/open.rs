@@ -83,6 +83,12 @@ pub enum Damage {
     /// Its log is there, and it is missing or empty.
     #[error("it is missing or empty, but its log is there")]
     LogOnly,
+    /// It ends in the middle of a page.
+    #[error("it ends in the middle of a page, after {bytes} bytes")]
+    Truncated {
+        /// How long it is.
+        bytes: u64,
+    },
     /// It is somebody else's database.
     #[error("it is another program's database")]
     NotOurs,
@@ -197,7 +203,19 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
 fn check(path: &Path, options: &Options) -> Result<(), OpenError> {
     let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
     check_version(path, &conn)?;
+    check_length(path, &conn)?;
     check_pages(path, &conn)
+}
+
+/// SQLite reads what is missing of the last page as zeros. With a log, the rest may still be in there.
+fn check_length(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    let page: u64 =
+        conn.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(|source| unusable(path, source))?;
+    let bytes = length(path).map_err(|source| io_error(path, source))?;
+    if has_log(path)? || bytes.is_multiple_of(page) {
+        return Ok(());
+    }
+    Err(damaged(path, Damage::Truncated { bytes }))
 }
 
 fn check_version(path: &Path, conn: &Connection) -> Result<(), OpenError> {
@@ -310,12 +328,20 @@ fn io_error(path: &Path, source: io::Error) -> OpenError {
     OpenError::Io { path: path.to_owned(), source }
 }
 
+/// What an error of SQLite's says about opening: these codes tell of locks, rights and space, all others
+/// of the file itself.
 fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            damaged(path, Damage::Unreadable(source))
-        }
-        // The other codes are SQLite's; they tell of locks, rights and space, not of the file.
-        Some(_) | None => OpenError::Unusable { path: path.to_owned(), source },
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DiskFull
+            | ErrorCode::OutOfMemory
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure,
+        ) => OpenError::Unusable { path: path.to_owned(), source },
+        Some(_) | None => damaged(path, Damage::Unreadable(source)),
     }
 }
