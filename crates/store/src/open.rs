@@ -188,12 +188,12 @@ fn make(draft: &Path) -> Result<(), OpenError> {
 }
 
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    if path.exists() {
-        // Known to be empty.
-        fs::rename(draft, path)?;
-    } else {
-        // Unlike a rename, a link does not replace what somebody else made meanwhile.
-        fs::hard_link(draft, path)?;
+    // Unlike a rename, a link does not replace what another process made meanwhile.
+    match fs::hard_link(draft, path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && length(path)? > 0 => return Ok(()),
+        // The file is there and empty, or this file system has no links.
+        Err(_) => fs::rename(draft, path)?,
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
@@ -343,5 +343,36 @@ fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
             | ErrorCode::SystemIoFailure,
         ) => OpenError::Unusable { path: path.to_owned(), source },
         Some(_) | None => damaged(path, Damage::Unreadable(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_durable_and_a_reader_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let (writer, _) = open_writer(&path, &Options::default()).unwrap();
+        let pragma = |name: &str| -> i64 { writer.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
+        assert_eq!((pragma("synchronous"), pragma("foreign_keys"), pragma("mmap_size")), (2, 1, 0));
+        let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), pragma("busy_timeout")), ("wal", 5000));
+        let reader = open_reader(&path, &Options::default()).unwrap();
+        reader.execute("DELETE FROM events", []).unwrap_err();
+    }
+
+    #[test]
+    fn a_store_that_somebody_else_made_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (draft, path) = (folder.path().join("draft"), folder.path().join("s.db"));
+        fs::write(&draft, "mine").unwrap();
+        fs::write(&path, "theirs").unwrap();
+        publish(&draft, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        fs::write(&path, "").unwrap();
+        publish(&draft, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
     }
 }

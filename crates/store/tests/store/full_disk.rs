@@ -5,6 +5,7 @@ use crate::reexec;
 use pinfold_store::{Batch, CommitError, EventQuery, Options, Store};
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -15,9 +16,11 @@ fn a_full_disk_fails_the_batch_and_the_store_works_again_when_there_is_space() {
     }
     let folder = tempfile::tempdir().unwrap();
     // In a mount namespace of its own the small disk goes away with the process, whatever happens.
-    let before = ["unshare", "--user", "--map-root-user", "--mount"];
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    let before: &[&str] =
+        if root { &["unshare", "--mount"] } else { &["unshare", "--user", "--map-root-user", "--mount"] };
     let test = "full_disk::a_full_disk_fails_the_batch_and_the_store_works_again_when_there_is_space";
-    let output = reexec::again(&before, test, folder.path().to_str().unwrap()).output().unwrap();
+    let output = reexec::again(before, test, folder.path().to_str().unwrap()).output().unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "mounting must be possible for this test: {said:?}");
     assert!(said[0].contains("the disk was full"), "{said:?}");

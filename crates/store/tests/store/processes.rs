@@ -4,12 +4,13 @@ use crate::driven::Driven;
 use crate::home::{Home, audit, note};
 use crate::reexec;
 use pinfold_core::MessageId;
-use pinfold_store::{Batch, Event, EventQuery, Options, Reader, Store, Take};
+use pinfold_store::{Batch, CommitError, Event, EventQuery, Options, Reader, Store, Take};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// How many batches the writer that is killed has on the way at any time.
 const ON_THE_WAY: u64 = 8;
@@ -165,4 +166,17 @@ fn another_process_reads_while_the_writer_writes() {
     store.commit(stop).wait().unwrap();
     lines.for_each(drop);
     assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_writer_that_another_one_keeps_waiting_says_so_and_goes_on_later() {
+    let home = Home::new();
+    let options = Options { busy_timeout: Duration::from_millis(1) };
+    let store = Store::open(&home.path(), &options).unwrap();
+    let other = home.raw();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let busy = store.commit(note(1)).wait().unwrap_err();
+    assert!(matches!(*busy, CommitError::Busy { .. }), "{busy:?}");
+    other.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(store.commit(note(2)).wait().unwrap().seqs, 1..2);
 }
