@@ -2,12 +2,13 @@
 
 use crate::driven::Driven;
 use crate::home::{Home, audit, id, note};
-use pinfold_core::event::RunEvent;
+use pinfold_core::event::{RunEvent, Shim};
 use pinfold_core::life::HolderSeen;
-use pinfold_core::{Event, Exit, Mode, RunNumber, Spec, Wall};
-use pinfold_store::{Batch, EventQuery, Prune, Reader, Store, Take};
+use pinfold_core::{Ended, Event, Exit, MessageId, Mode, RunNumber, Spec, Wall};
+use pinfold_store::{Batch, Decided, EventQuery, Facts, Prune, Reader, Store, Take};
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 fn kinds(reader: &Reader, query: &EventQuery) -> Vec<String> {
     reader.events(query).unwrap().into_iter().map(|event| event.kind).collect()
@@ -40,6 +41,34 @@ fn an_exit_is_told_with_everything_that_the_contract_names() {
     assert_eq!(Value::Object(exited.data.clone()), fields);
     let all: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(all, ["session_created", "lock_acquired", "run_started", "lock_released", "run_exited"]);
+}
+
+#[test]
+fn an_event_names_the_run_that_it_is_about() {
+    let home = Home::new();
+    let store = home.open();
+    let (mut driven, mut batch) = Driven::new(1, "api", Spec::new(Mode::Always));
+    batch.append(driven.send(MessageId(1), None));
+    batch.append(driven.start());
+    batch.append(driven.take(MessageId(1)));
+    // A record that names its run needs nobody to say which run was live.
+    let run = driven.live_run();
+    let ended = Ended::new(Exit::Code(0), Duration::from_secs(1));
+    let exited = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
+    let decision = driven.session.handle(&Event::Run { run, event: exited }, driven.now);
+    let run_ids = [(RunNumber(2), driven.run_id(RunNumber(2)))].into();
+    let (id, session, at) = (driven.id, &driven.session, driven.now.wall);
+    let facts = Facts { run_ids, ..Facts::default() };
+    batch.decided(Decided { id, session, decision: &decision, at }, &facts);
+    store.commit(batch).wait().unwrap();
+
+    let events = store.reader().unwrap().events(&EventQuery::default()).unwrap();
+    let run_of = |kind: &str| events.iter().find(|event| event.kind == kind).unwrap().run.clone();
+    let first = Some(driven.run_id(RunNumber(1)).to_string());
+    for kind in ["lock_acquired", "run_started", "message_delivered", "run_exited"] {
+        assert_eq!(run_of(kind), first, "{kind}");
+    }
+    assert_eq!(run_of("session_created"), None);
 }
 
 #[test]
