@@ -108,3 +108,19 @@ fn the_bundled_sqlite_has_no_wal_reset_bug() {
     // Fixed in 3.51.3.
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
 }
+
+#[test]
+fn a_reader_leaves_the_log_of_a_dead_writer_as_it_is() {
+    let live = Home::new();
+    let store = live.open();
+    store.commit(note(1)).wait().unwrap();
+    let files = live.bytes();
+    let home = Home::new();
+    for name in ["pinfold.db", "pinfold.db-wal"] {
+        std::fs::write(home.folder().join(name), &files[name]).unwrap();
+    }
+    assert_eq!(home.reader().max_seq().unwrap(), 1);
+    for name in ["pinfold.db", "pinfold.db-wal"] {
+        assert_eq!(home.bytes()[name], files[name], "{name}");
+    }
+}

@@ -1,5 +1,6 @@
 //! A full disk is an error with a name, and no more than that.
 
+use crate::driven::Driven;
 use crate::home::{audit, note};
 use crate::reexec;
 use pinfold_store::{Batch, CommitError, EventQuery, Options, Store};
@@ -9,27 +10,59 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 
+const FULL: &str = "full_disk::a_full_disk_fails_the_batch_and_the_store_works_again_when_there_is_space";
+const ROOM: &str = "full_disk::a_log_that_fills_the_disk_makes_room_for_itself";
+
 #[test]
 fn a_full_disk_fails_the_batch_and_the_store_works_again_when_there_is_space() {
     if let Some(folder) = reexec::role() {
-        return in_own_mount_namespace(Path::new(&folder));
+        return fill_and_recover(Path::new(&folder));
     }
+    let said = on_a_small_disk(FULL);
+    assert!(said.contains("the disk was full"), "{said}");
+}
+
+#[test]
+fn a_log_that_fills_the_disk_makes_room_for_itself() {
+    if let Some(folder) = reexec::role() {
+        return write_more_than_fits(Path::new(&folder));
+    }
+    let said = on_a_small_disk(ROOM);
+    assert!(said.contains("all was written"), "{said}");
+}
+
+/// Runs a test in a mount namespace of its own, where the small disk goes away with the process.
+fn on_a_small_disk(test: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
-    // In a mount namespace of its own the small disk goes away with the process, whatever happens.
     let root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let before: &[&str] =
         if root { &["unshare", "--mount"] } else { &["unshare", "--user", "--map-root-user", "--mount"] };
-    let test = "full_disk::a_full_disk_fails_the_batch_and_the_store_works_again_when_there_is_space";
     let output = reexec::again(before, test, folder.path().to_str().unwrap()).output().unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "mounting must be possible for this test: {said:?}");
-    assert!(said[0].contains("the disk was full"), "{said:?}");
+    said.concat()
 }
 
-fn in_own_mount_namespace(folder: &Path) {
+fn open_on_small_disk(folder: &Path) -> Store {
     let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(folder).status();
     assert!(mount.unwrap().success());
-    let store = Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap();
+    Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap()
+}
+
+fn write_more_than_fits(folder: &Path) {
+    let store = open_on_small_disk(folder);
+    let (driven, create) = Driven::on_demand(1, "api");
+    store.commit(create).wait().unwrap();
+    for number in 0..1_000 {
+        let mut batch = Batch::new();
+        batch.define(driven.id, &serde_json::json!({ "number": number, "text": "x".repeat(3_000) }));
+        store.commit(batch).wait().unwrap();
+    }
+    println!("\nall was written");
+}
+
+fn fill_and_recover(folder: &Path) {
+    let store = open_on_small_disk(folder);
     store.commit(note(1)).wait().unwrap();
 
     let filler = folder.join("filler");

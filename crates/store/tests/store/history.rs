@@ -176,6 +176,17 @@ fn pruning_takes_the_oldest_leaves_the_newest_and_never_reuses_a_number() {
 }
 
 #[test]
+fn much_is_pruned_in_parts_so_that_nobody_waits_long() {
+    let home = Home::new();
+    let store = home.open();
+    let mut batch = Batch::new();
+    (0..12_000).for_each(|at| batch.event(audit("note", at, &[])));
+    store.commit(batch).wait().unwrap();
+    let parts: Vec<u64> = (0..4).map(|_| prune(&store, i64::MAX, 1)).collect();
+    assert_eq!(parts, [5_000, 5_000, 1_999, 0]);
+}
+
+#[test]
 fn a_clock_that_was_set_back_tears_no_hole_into_the_numbers() {
     let home = Home::new();
     let store = home.open();
