@@ -4,7 +4,6 @@
 //! POSIX locks that this process has on it, those of other connections too.
 
 use crate::schema;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, ffi};
 use std::fs::{self, File};
 use std::io;
@@ -269,8 +268,6 @@ fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(options.busy_timeout)?;
     conn.pragma_update(None, "mmap_size", 0)?;
-    // The last one to leave tidies up, and that must be somebody who may write.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(conn)
 }
 
