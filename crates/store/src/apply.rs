@@ -71,10 +71,14 @@ impl<'a> Applier<'a> {
     }
 
     fn update(&self, id: SessionId, core: &str, archived_at: Option<Wall>) -> Applied {
-        let updated = self.execute(
-            "UPDATE sessions SET core = ?2, archived_at = ?3 WHERE id = ?1",
-            params![id.to_string(), core, archived_at.map(|at| at.0)],
-        );
+        let (of, archived_at) = (id.to_string(), archived_at.map(|at| at.0));
+        // Nearly always it stays where it was, and then no index of names has to be written.
+        let same = "UPDATE sessions SET core = ?2 WHERE id = ?1 AND archived_at IS ?3";
+        if self.execute(same, params![of, core, archived_at])? > 0 {
+            return Ok(());
+        }
+        let moved = "UPDATE sessions SET core = ?2, archived_at = ?3 WHERE id = ?1";
+        let updated = self.execute(moved, params![of, core, archived_at]);
         let rows = updated.map_err(|error| self.or_name_taken(error, || self.name_of(id)))?;
         self.session_changed(id, rows)
     }
@@ -163,7 +167,8 @@ impl<'a> Applier<'a> {
             RunStep::Exited(exited) => self.run_exited(session, at, exited),
             RunStep::Settled { run } => self
                 .execute(
-                    "UPDATE runs SET ended_at = ?3 WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL",
+                    "UPDATE runs INDEXED BY runs_open SET ended_at = ?3
+                     WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL",
                     params![session.to_string(), run.0, at.0],
                 )
                 .map(drop),

@@ -92,7 +92,8 @@ impl Rows<'_> {
             | Change::SignOfLife(_)
             | Change::Interrupted(_)
             | Change::Spec(..)
-            | Change::Closing(_) => Vec::new(),
+            | Change::Closing(_)
+            | Change::Mute(_) => Vec::new(),
         }
     }
 

@@ -4,7 +4,6 @@
 //! POSIX locks that this process has on it, those of other connections too.
 
 use crate::schema;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Row, ffi};
 use std::fs::{self, File};
 use std::io;
@@ -83,6 +82,12 @@ pub enum Damage {
     /// Its log is there, and it is missing or empty.
     #[error("it is missing or empty, but its log is there")]
     LogOnly,
+    /// It ends in the middle of a page.
+    #[error("it ends in the middle of a page, after {bytes} bytes")]
+    Truncated {
+        /// How long it is.
+        bytes: u64,
+    },
     /// It is somebody else's database.
     #[error("it is another program's database")]
     NotOurs,
@@ -182,12 +187,12 @@ fn make(draft: &Path) -> Result<(), OpenError> {
 }
 
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {
-    if path.exists() {
-        // Known to be empty.
-        fs::rename(draft, path)?;
-    } else {
-        // Unlike a rename, a link does not replace what somebody else made meanwhile.
-        fs::hard_link(draft, path)?;
+    // Unlike a rename, a link does not replace what another process made meanwhile.
+    match fs::hard_link(draft, path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && length(path)? > 0 => return Ok(()),
+        // The file is there and empty, or this file system has no links.
+        Err(_) => fs::rename(draft, path)?,
     }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
@@ -197,7 +202,19 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
 fn check(path: &Path, options: &Options) -> Result<(), OpenError> {
     let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
     check_version(path, &conn)?;
+    check_length(path, &conn)?;
     check_pages(path, &conn)
+}
+
+/// SQLite reads what is missing of the last page as zeros. With a log, the rest may still be in there.
+fn check_length(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    let page: u64 =
+        conn.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(|source| unusable(path, source))?;
+    let bytes = length(path).map_err(|source| io_error(path, source))?;
+    if has_log(path)? || bytes.is_multiple_of(page) {
+        return Ok(());
+    }
+    Err(damaged(path, Damage::Truncated { bytes }))
 }
 
 fn check_version(path: &Path, conn: &Connection) -> Result<(), OpenError> {
@@ -251,8 +268,6 @@ fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(options.busy_timeout)?;
     conn.pragma_update(None, "mmap_size", 0)?;
-    // The last one to leave tidies up, and that must be somebody who may write.
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     Ok(conn)
 }
 
@@ -310,12 +325,51 @@ fn io_error(path: &Path, source: io::Error) -> OpenError {
     OpenError::Io { path: path.to_owned(), source }
 }
 
+/// What an error of SQLite's says about opening: these codes tell of locks, rights and space, all others
+/// of the file itself.
 fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
     match source.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-            damaged(path, Damage::Unreadable(source))
-        }
-        // The other codes are SQLite's; they tell of locks, rights and space, not of the file.
-        Some(_) | None => OpenError::Unusable { path: path.to_owned(), source },
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DiskFull
+            | ErrorCode::OutOfMemory
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure,
+        ) => OpenError::Unusable { path: path.to_owned(), source },
+        Some(_) | None => damaged(path, Damage::Unreadable(source)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_durable_and_a_reader_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let (writer, _) = open_writer(&path, &Options::default()).unwrap();
+        let pragma = |name: &str| -> i64 { writer.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
+        assert_eq!((pragma("synchronous"), pragma("foreign_keys"), pragma("mmap_size")), (2, 1, 0));
+        let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), pragma("busy_timeout")), ("wal", 5000));
+        let reader = open_reader(&path, &Options::default()).unwrap();
+        reader.execute("DELETE FROM events", []).unwrap_err();
+    }
+
+    #[test]
+    fn a_store_that_somebody_else_made_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (draft, path) = (folder.path().join("draft"), folder.path().join("s.db"));
+        fs::write(&draft, "mine").unwrap();
+        fs::write(&path, "theirs").unwrap();
+        publish(&draft, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        fs::write(&path, "").unwrap();
+        publish(&draft, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
     }
 }

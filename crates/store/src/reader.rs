@@ -137,7 +137,8 @@ impl Reader {
         state: Option<MessageState>,
         take: Take,
     ) -> Read<Vec<Message>> {
-        let sql = format!("{MESSAGE} WHERE session = ?1 AND (?2 IS NULL OR state = ?2)");
+        let mut sql = format!("{MESSAGE} WHERE session = ?1");
+        sql.push_str(if state.is_some() { " AND state = ?2" } else { " AND ?2 IS NULL" });
         let params = params![session.to_string(), state.map(MessageState::word)];
         self.taken(&sql, "rowid", take, params, message_row)
     }
@@ -186,9 +187,12 @@ impl Reader {
     /// # Errors
     /// The file cannot be read.
     pub fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {
-        let mut sql = format!("{EVENT} WHERE seq > ?1 AND seq <= ?2");
-        // Only what is asked for is in the statement: SQLite chooses its index by it.
-        sql.push_str(if query.since.is_some() { " AND at >= ?3" } else { " AND ?3 IS NULL" });
+        // Only what is asked for is in the statement, and a plus hides a column from the choice of an index:
+        // without it SQLite would walk through all numbers to find a time.
+        let mut sql = match query.since {
+            Some(_) => format!("{EVENT} WHERE +seq > ?1 AND +seq <= ?2 AND at >= ?3"),
+            None => format!("{EVENT} WHERE seq > ?1 AND seq <= ?2 AND ?3 IS NULL"),
+        };
         sql.push_str(if query.session.is_some() { " AND session = ?4" } else { " AND ?4 IS NULL" });
         let until = query.until.unwrap_or(u64::MAX).min(i64::MAX as u64);
         let after = query.after.min(i64::MAX as u64);

@@ -12,6 +12,8 @@ use std::thread::{self, JoinHandle};
 
 /// An open store: whatever is committed through it is durable when its ticket says so.
 ///
+/// Whoever opens it sees to it that there is only one writer at a time: two would not damage the file, but
+/// each would believe in states that the other one has changed.
 /// Dropping it waits until everything that was committed is written.
 #[derive(Debug)]
 pub struct Store {
@@ -50,6 +52,12 @@ impl Store {
         self.opened
     }
 
+    /// The file that it is in.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Queues a batch. Batches become durable in the order in which they are queued.
     pub fn commit(&self, batch: Batch) -> Ticket {
         let (promise, ticket) = Promise::with_ticket();
@@ -59,7 +67,7 @@ impl Store {
 
     /// Queues a batch, and calls back on the writer's thread when it is durable or has failed.
     ///
-    /// The callback holds up all writing: wake somebody and return.
+    /// The callback holds up all writing: wake somebody and return, and never wait for a ticket in it.
     pub fn commit_then(&self, batch: Batch, callback: impl FnOnce(Outcome) + Send + 'static) {
         self.send(Job { batch, promise: Promise::new(callback) });
     }

@@ -14,7 +14,7 @@ CREATE TABLE sessions (
     archived_at INTEGER,
     parent      TEXT REFERENCES sessions (id) ON DELETE SET NULL,
     position    INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+) STRICT;
 
 CREATE UNIQUE INDEX sessions_by_name ON sessions (name) WHERE archived_at IS NULL;
 CREATE INDEX sessions_by_old_name ON sessions (name) WHERE archived_at IS NOT NULL;

@@ -1,0 +1,64 @@
+//! Stores of every version that was ever released load for ever.
+
+use crate::home::{Home, note, whole};
+use pinfold_core::{MessageId, State};
+use pinfold_store::{EventQuery, MessageState, Take};
+
+/// Written by `cargo run -p pinfold-store --example write_fixture`, and never again.
+const V1: &[u8] = include_bytes!("../fixtures/v1.db");
+
+#[test]
+fn a_store_of_version_1_loads_whole_and_can_be_written() {
+    let home = Home::new();
+    std::fs::write(home.path(), V1).unwrap();
+    let store = home.open();
+    assert!(!store.opened().created);
+    let reader = store.reader().unwrap();
+
+    let sessions: Vec<_> = reader.sessions().unwrap().into_iter().map(whole).collect();
+    let states: Vec<_> =
+        sessions.iter().map(|stored| (stored.name.as_str(), stored.session.state())).collect();
+    let expected = [
+        ("idle", State::Idle),
+        ("running", State::Running),
+        ("backoff", State::Backoff),
+        ("blocked", State::Blocked),
+        ("stopping", State::Stopping),
+        ("stopped", State::Stopped),
+        ("failed", State::Failed),
+        ("held", State::Held),
+        ("starting", State::Starting),
+        ("archived", State::Archived),
+    ];
+    assert_eq!(states, expected);
+    let running = &sessions[1];
+    assert_eq!(running.definition, serde_json::json!({ "command": ["agent", "running"], "tags": ["ü"] }));
+    assert_eq!(running.parent, Some(sessions[0].id));
+    assert_eq!((running.session.inbox().queued(), running.session.inbox().settled()), (1, (1, 1)));
+    assert_eq!(running.session.inbox().by_key("first"), Some(MessageId(1 << 100)));
+
+    let rows = reader.messages(running.id, None, Take::All).unwrap();
+    let rows: Vec<_> = rows.iter().map(|row| (row.state, row.tries, row.text.as_str())).collect();
+    let expected = [
+        (MessageState::Done, 1, "one"),
+        (MessageState::Failed, 1, "two"),
+        (MessageState::Delivered, 1, "three"),
+        (MessageState::Queued, 0, "four"),
+    ];
+    assert_eq!(rows, expected);
+    assert_eq!(
+        reader.messages(running.id, Some(MessageState::Done), Take::All).unwrap()[0].answer.as_deref(),
+        Some("eins")
+    );
+
+    let exits = reader.events(&EventQuery::default()).unwrap();
+    let exits: Vec<_> = exits.iter().filter(|event| event.kind == "run_exited").collect();
+    assert_eq!(exits[0].data["output"], serde_json::json!(["bye"]));
+    let backoff = reader.runs(sessions[2].id, Take::All).unwrap();
+    assert_eq!((backoff[0].code, backoff[0].verdict.as_deref()), (Some(1), Some("crash")));
+    let meta = reader.meta().unwrap();
+    assert_eq!((meta.generation, meta.boot_id.as_deref()), (3, Some("boot")));
+
+    let last = reader.max_seq().unwrap();
+    assert_eq!(store.commit(note(1)).wait().unwrap().seqs, last + 1..last + 2);
+}

@@ -1,0 +1,15 @@
+//! The store on real files, with real second processes.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
+
+mod commit;
+mod damage;
+mod driven;
+mod files;
+mod fixture;
+mod full_disk;
+mod history;
+mod home;
+mod lookup;
+mod processes;
+mod property;
+mod reexec;
