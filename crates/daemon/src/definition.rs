@@ -73,7 +73,9 @@ impl Definition {
             return Err(bad(format!("no agent `{agent}` is known")).hint("`command` runs any program"));
         }
         if command.is_empty() {
-            return Err(usage("a session of agent `command` needs a command").hint("pinfold new NAME -- COMMAND..."));
+            return Err(
+                usage("a session of agent `command` needs a command").hint("pinfold new NAME -- COMMAND...")
+            );
         }
         let caller = request.caller_dir.as_deref().unwrap_or("/");
         let mut definition = Definition {
@@ -124,7 +126,8 @@ impl Definition {
     fn change_limits(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
         let span = |text: &String| units::duration(text).map(Span).map_err(|error| usage(error.to_string()));
         if let Some(memory) = &request.memory {
-            self.memory = Some(units::size(memory).map_err(|error| usage(error.to_string()))?).filter(|n| *n > 0);
+            self.memory =
+                Some(units::size(memory).map_err(|error| usage(error.to_string()))?).filter(|n| *n > 0);
         }
         if let Some(idle) = &request.idle {
             self.idle = Some(span(idle)?);

@@ -1,11 +1,12 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::definition::Definition;
+use crate::locks::Reserved;
 use crate::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::session::Runs;
 use pinfold_core::{Action, RunNumber, Session, State, Wall};
-use pinfold_lock::{Cancel, Guard, Resource};
+use pinfold_lock::{Cancel, Resource};
 use pinfold_store::{RunId, SessionId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub(crate) enum Reservation {
     UnderWay(RunNumber),
     /// They are being taken, and nobody wants them any more.
     Unwanted,
-    Taken(Vec<Guard>),
+    Taken(Vec<Reserved>),
 }
 
 /// A decision on its way to the disk.
@@ -61,7 +62,13 @@ pub(crate) struct Snapshot {
 }
 
 impl Entry {
-    pub(crate) fn new(id: SessionId, name: String, definition: Definition, session: Session, at: Wall) -> Entry {
+    pub(crate) fn new(
+        id: SessionId,
+        name: String,
+        definition: Definition,
+        session: Session,
+        at: Wall,
+    ) -> Entry {
         let snapshot = Snapshot { state: session.state(), runs: session.runs() };
         Entry {
             id,

@@ -1,5 +1,6 @@
 //! Says when a file grows: the kernel tells, nobody polls.
 
+use crate::log::log;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -13,7 +14,7 @@ pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
         Ok(fd) => {
             tokio::spawn(tell(fd, sender));
         }
-        Err(error) => eprintln!("pinfold: {} cannot be watched: {error}", file.display()),
+        Err(error) => log(format_args!("{} cannot be watched: {error}", file.display())),
     }
     receiver
 }
@@ -22,7 +23,7 @@ fn open(file: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
     let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     inotify::add_watch(&fd, folder, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
-    AsyncFd::new(fd)
+    crate::readable::watch(fd)
 }
 
 async fn tell(fd: AsyncFd<OwnedFd>, sender: mpsc::Sender<()>) {

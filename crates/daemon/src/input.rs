@@ -2,14 +2,13 @@
 
 use crate::definition::Definition;
 use crate::fleet::Fleet;
-use crate::locks::Refused;
+use crate::locks::{Refused, Reserved};
 use crate::observe::Seen;
 use crate::shims::{LinkNumber, ShimUp};
 use pinfold_api::{ErrorBody, ErrorKind, Name};
 use pinfold_core::decision::Answer;
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Event, RunNumber};
-use pinfold_lock::Guard;
 use pinfold_shim::Report;
 use pinfold_store::{Facts, Outcome, SessionId};
 use tokio::sync::{mpsc, oneshot};
@@ -27,7 +26,7 @@ pub(crate) enum Input {
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
     Committed { id: Option<SessionId>, outcome: Outcome },
     /// The locks of a session were taken, or not.
-    Reserved { id: SessionId, result: Result<Vec<Guard>, Refused> },
+    Reserved { id: SessionId, result: Result<Vec<Reserved>, Refused> },
     /// A shim was started, or not.
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String> },
     /// A shim said something; nothing when its connection ended.

@@ -2,11 +2,12 @@
 
 use crate::definition::Definition;
 use crate::home::Home;
+use crate::log::log;
 use pinfold_core::life::{CannotStart, HolderSeen};
 use pinfold_core::{Event, Wall};
 use pinfold_lock::{
-    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, Request, Resource, Run, SessionName,
-    Survivors,
+    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, Request, Resource, Run,
+    SessionName, Survivors,
 };
 use std::io;
 use std::sync::Arc;
@@ -17,6 +18,9 @@ pub(crate) struct Folders {
     home: Folder,
     user: Folder,
 }
+
+/// A lock that was taken, with its folder.
+pub(crate) type Reserved = (Folder, Guard);
 
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
@@ -78,12 +82,13 @@ impl Folders {
     }
 
     /// Takes every lock of a run, or none.
-    pub(crate) fn reserve(&self, wanted: &Wanted) -> Result<Vec<Guard>, Refused> {
+    pub(crate) fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
         let request = wanted.request();
         let mut guards = Vec::new();
         for resource in wanted.resources() {
-            match self.of(&resource).try_acquire(&resource, &request) {
-                Ok(guard) => guards.push(guard),
+            let folder = self.of(&resource);
+            match folder.try_acquire(&resource, &request) {
+                Ok(guard) => guards.push((folder.clone(), guard)),
                 Err(error) => return Err(refused(resource, error)),
             }
         }
@@ -97,7 +102,7 @@ impl Folders {
         let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
         match self.of(&resource).try_acquire(&resource, &request) {
             Ok(guard) => {
-                guard.release();
+                lost_in(&guard.release());
                 Ok(())
             }
             Err(error) => Err(Box::new(refused(resource, error))),
@@ -115,7 +120,7 @@ impl Folders {
         std::thread::Builder::new().name("wait".into()).stack_size(128 << 10).spawn(move || {
             let request = Request { reason: Some("waiting for a run's turn".into()), ..Request::default() };
             if let Ok(guard) = folder.acquire_cancellable(&resource, &request, None, &token) {
-                guard.release();
+                lost_in(&guard.release());
             }
             if !token.is_cancelled() {
                 then();
@@ -140,6 +145,13 @@ fn refused(resource: Resource, error: AcquireError) -> Refused {
         | AcquireError::Cancelled { .. }
         | AcquireError::Restless { .. }
         | AcquireError::Identity(_) => Refused::ForNow(chain(&error)),
+    }
+}
+
+/// A lock goes whatever fails; what failed is said.
+pub(crate) fn lost_in(receipt: &pinfold_lock::Receipt) {
+    if let Some(trouble) = &receipt.trouble {
+        log(format_args!("`{}` was given back, but {}", receipt.resource, chain(trouble)));
     }
 }
 

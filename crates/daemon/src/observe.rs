@@ -24,7 +24,13 @@ pub(crate) struct Subject {
 }
 
 /// Looks. Blocks, and may end what is left of a run whose shim was lost.
-pub(crate) fn observe(home: &Home, folders: &Folders, generation: u64, machine: Machine, subject: &Subject) -> Seen {
+pub(crate) fn observe(
+    home: &Home,
+    folders: &Folders,
+    generation: u64,
+    machine: Machine,
+    subject: &Subject,
+) -> Seen {
     let exits = exits(home, subject.id);
     match find(&home.shim_socket(subject.id), generation) {
         Found::Shim(up) => {
@@ -41,7 +47,10 @@ pub(crate) fn observe(home: &Home, folders: &Folders, generation: u64, machine: 
         Found::Nobody => {
             let free = !subject.may_live || folders.prove_absent(&subject.name).is_ok();
             let shim = if free { ShimSeen::Nobody } else { ShimSeen::Mute };
-            Seen { world: World { machine, shim, exits: crate::observe::exits(home, subject.id) }, shim: None }
+            Seen {
+                world: World { machine, shim, exits: crate::observe::exits(home, subject.id) },
+                shim: None,
+            }
         }
     }
 }

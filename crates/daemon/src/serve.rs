@@ -5,6 +5,7 @@ use crate::home::Home;
 use crate::http::{Context, router};
 use crate::input::{Agents, Handle, Input};
 use crate::locks::Folders;
+use crate::log::log;
 use pinfold_core::event::Machine;
 use pinfold_core::identity::BootId;
 use pinfold_lock::FolderError;
@@ -73,7 +74,8 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let _only = become_the_only_one(&options.home.daemon_lock())?;
     let open_files = raise_open_files();
     // One thread decides and serves; what may block has threads of its own.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     runtime.block_on(live(options, open_files, up))
 }
 
@@ -179,7 +181,12 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
     UnixListener::bind(Path::new(&short).join(name))
 }
 
-fn serve(listener: UnixListener, fleet: &Fleet, reader: Reader, handle: &Handle) -> tokio::task::JoinHandle<()> {
+fn serve(
+    listener: UnixListener,
+    fleet: &Fleet,
+    reader: Reader,
+    handle: &Handle,
+) -> tokio::task::JoinHandle<()> {
     let context = Context {
         handle: handle.clone(),
         database: Arc::new(Mutex::new(reader)),
@@ -188,14 +195,15 @@ fn serve(listener: UnixListener, fleet: &Fleet, reader: Reader, handle: &Handle)
     };
     tokio::spawn(async move {
         if let Err(error) = axum::serve(listener, router(context)).await {
-            eprintln!("pinfold: the API socket failed: {error}");
+            log(format_args!("the API socket failed: {error}"));
         }
     })
 }
 
 /// SIGTERM and SIGINT are a `down`.
 async fn end_by_signal(handle: Handle) {
-    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) else {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
         return;
     };
     tokio::select! {

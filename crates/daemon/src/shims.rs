@@ -1,8 +1,8 @@
 //! Connections with shims: frames out through a task, reports in through another; the loop never waits.
 
 use crate::input::{Handle, Input};
-use pinfold_core::RunNumber;
-use pinfold_lock::Guard;
+use crate::locks::{Reserved, lost_in};
+use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, spawn};
 use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
 use pinfold_store::SessionId;
@@ -13,7 +13,6 @@ use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
-use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -51,7 +50,12 @@ impl ShimLink {
     }
 
     /// Takes a connection over into the loop's own tasks.
-    pub(crate) fn attach(up: ShimUp, id: SessionId, number: LinkNumber, handle: &Handle) -> io::Result<ShimLink> {
+    pub(crate) fn attach(
+        up: ShimUp,
+        id: SessionId,
+        number: LinkNumber,
+        handle: &Handle,
+    ) -> io::Result<ShimLink> {
         let pid = up.welcome.shim;
         let (stream, decoder, ready) = up.link.into_parts();
         let (read, write) = split(stream)?;
@@ -113,7 +117,7 @@ fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(),
 async fn reap(mut child: Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
-    if let Some(fd) = pidfd.and_then(|fd| AsyncFd::new(fd).ok()) {
+    if let Some(fd) = pidfd.and_then(|fd| crate::readable::watch(fd).ok()) {
         _ = fd.readable().await;
     }
     _ = tokio::task::spawn_blocking(move || child.wait()).await;
@@ -122,11 +126,11 @@ async fn reap(mut child: Child) {
 /// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
 pub(crate) fn open(
     opening: &Opening,
-    guards: Vec<Guard>,
+    guards: Vec<Reserved>,
     generation: u64,
     start: Box<Start>,
 ) -> Result<Box<ShimUp>, String> {
-    let lent: Vec<&Guard> = guards.iter().collect();
+    let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
     let (mut child, mut link) = spawn(opening, &lent).map_err(|error| crate::locks::chain(&error))?;
     let greeted = greet(&mut link, generation, Instant::now() + HANDSHAKE);
     let welcome = match greeted {
@@ -138,8 +142,8 @@ pub(crate) fn open(
             return Err(problem);
         }
     };
-    for guard in guards {
-        guard.surrender();
+    for (_, guard) in guards {
+        lost_in(&guard.surrender());
     }
     let told = link.send(&Command::Go).and_then(|()| link.send(&Command::Start(start)));
     told.map_err(|error| error.to_string())?;
@@ -169,23 +173,10 @@ fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome
     link.send(&Command::Hello { generation }).map_err(|error| error.to_string())?;
     match link.receive(Some(until)) {
         Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
-        Ok(Some(Report::Refused { generation })) => Err(format!("the shim obeys a newer daemon ({generation})")),
+        Ok(Some(Report::Refused { generation })) => {
+            Err(format!("the shim obeys a newer daemon ({generation})"))
+        }
         Ok(_) => Err("the shim left before it said welcome".into()),
         Err(error) => Err(crate::locks::chain(&error)),
-    }
-}
-
-/// The run that a report is about.
-pub(crate) fn run_of(report: &Report) -> Option<RunNumber> {
-    match report {
-        Report::Started { run, .. }
-        | Report::StartFailed { run, .. }
-        | Report::NoSuchRun { run }
-        | Report::Notify { run, .. }
-        | Report::InputTaken { run, .. }
-        | Report::InputRefused { run, .. } => Some(*run),
-        Report::Exited(exited) => Some(exited.run),
-        Report::Output(output) => Some(output.run),
-        Report::Welcome(_) | Report::Refused { .. } | Report::LogGrown { .. } | Report::Leaving => None,
     }
 }

@@ -20,7 +20,7 @@ impl Timer {
     pub(crate) fn new() -> io::Result<Timer> {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let fd = rustix::time::timerfd_create(TimerfdClockId::Boottime, flags)?;
-        Ok(Timer { fd: AsyncFd::new(fd)?, due: BTreeSet::new(), of: BTreeMap::new() })
+        Ok(Timer { fd: crate::readable::watch(fd)?, due: BTreeSet::new(), of: BTreeMap::new() })
     }
 
     /// Sets or clears the deadline of a session.

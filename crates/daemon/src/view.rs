@@ -70,7 +70,9 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
 
 fn alive(life: &Life) -> (Option<Process>, Option<Wall>) {
     match life {
-        Life::Running { process, since, .. } | Life::Held { process, since, .. } => (Some(*process), Some(since.wall)),
+        Life::Running { process, since, .. } | Life::Held { process, since, .. } => {
+            (Some(*process), Some(since.wall))
+        }
         Life::Idle { .. }
         | Life::Starting { .. }
         | Life::Stopping { .. }

@@ -3,19 +3,19 @@
 use super::Fleet;
 use crate::entry::Reservation;
 use crate::input::Input;
-use crate::locks::{Refused, Wanted};
+use crate::locks::{Refused, Reserved, Wanted};
+use crate::log::log;
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Purpose};
 use pinfold_core::{Action, Event, MessageId, RunEvent, RunNumber};
-use pinfold_lock::Guard;
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
 
 impl Fleet {
-    pub(super) fn perform(&mut self, id: SessionId, action: Action) {
-        match action {
+    pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
+        match *action {
             Action::Reserve { run, .. } => self.reserve(id, run),
             Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
             Action::Stop { run, grace } => self.tell_shim(id, &Command::Stop { run, grace }),
@@ -62,9 +62,10 @@ impl Fleet {
         });
     }
 
-    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Vec<Guard>, Refused>) {
+    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Vec<Reserved>, Refused>) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let Reservation::UnderWay(run) = std::mem::replace(&mut entry.reservation, Reservation::Nothing) else {
+        let Reservation::UnderWay(run) = std::mem::replace(&mut entry.reservation, Reservation::Nothing)
+        else {
             return;
         };
         let event = match result {
@@ -75,6 +76,9 @@ impl Fleet {
             Err(refused) => {
                 if let Refused::Busy { resource, .. } = &refused {
                     entry.refused = Some(resource.clone());
+                }
+                if let Refused::ForNow(problem) = &refused {
+                    log(format_args!("the locks of `{}` could not be taken: {problem}", entry.name));
                 }
                 refused.event()
             }
@@ -164,7 +168,7 @@ impl Fleet {
         let handle = self.handle.clone();
         match self.folders.wait_for(resource, move || handle.tell(Input::HolderGone { id })) {
             Ok(cancel) => entry.waiting = Some(cancel),
-            Err(error) => eprintln!("pinfold: cannot wait for a lock of `{}`: {error}", entry.name),
+            Err(error) => log(format_args!("cannot wait for a lock of `{}`: {error}", entry.name)),
         }
     }
 

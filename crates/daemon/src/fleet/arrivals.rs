@@ -4,6 +4,7 @@ use super::Fleet;
 use crate::definition::Definition;
 use crate::entry::Entry;
 use crate::input::Input;
+use crate::log::log;
 use crate::observe::{Seen, Subject, observe};
 use pinfold_core::Event;
 use pinfold_core::event::{Machine, Shim};
@@ -21,7 +22,10 @@ impl Fleet {
             match loaded {
                 Loaded::Whole(stored) => self.enter(*stored, reader)?,
                 Loaded::Damaged(damaged) => {
-                    eprintln!("pinfold: session `{}` ({}) is damaged: {}", damaged.name, damaged.id, damaged.problem);
+                    log(format_args!(
+                        "session `{}` ({}) is damaged: {}",
+                        damaged.name, damaged.id, damaged.problem
+                    ));
                 }
             }
         }
@@ -32,7 +36,7 @@ impl Fleet {
         let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
             Ok(definition) => definition,
             Err(error) => {
-                eprintln!("pinfold: session `{}` has a definition that cannot be read: {error}", stored.name);
+                log(format_args!("session `{}` has a definition that cannot be read: {error}", stored.name));
                 return Ok(());
             }
         };
@@ -81,7 +85,7 @@ impl Fleet {
         if let Some(up) = seen.shim {
             let unsettled: Vec<_> = up.welcome.exits.iter().map(|exited| exited.run).collect();
             if let Err(problem) = self.attach(id, up) {
-                eprintln!("pinfold: the shim of session {id} could not be taken over: {problem}");
+                log(format_args!("the shim of session {id} could not be taken over: {problem}"));
             }
             self.acknowledge_settled(id, &unsettled);
         }

@@ -10,6 +10,7 @@ use crate::entry::{Entry, Pending};
 use crate::home::Home;
 use crate::input::{Agents, Handle, Input};
 use crate::locks::Folders;
+use crate::log::log;
 use crate::timer::Timer;
 use pinfold_core::decision::Answer;
 use pinfold_core::{Change, Decision, Event};
@@ -139,15 +140,28 @@ impl Fleet {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let decision = entry.session.handle(event, now);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
+        self.note_name(id);
         self.note_new_run(id, &decision);
         self.keep(id, event, decision, facts, reply);
+    }
+
+    /// An archived session gives its name up, and a restored one has it again.
+    fn note_name(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        let archived = entry.session.state() == pinfold_core::State::Archived;
+        match (archived, self.names.get(&entry.name)) {
+            (true, Some(owner)) if *owner == id => _ = self.names.remove(&entry.name),
+            (false, None) => _ = self.names.insert(entry.name.clone(), id),
+            (true | false, _) => {}
+        }
     }
 
     /// Gives a run that was just decided its name.
     fn note_new_run(&mut self, id: SessionId, decision: &Decision) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let last = entry.session.runs().last;
-        let decided = decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
+        let decided =
+            decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
         if decided && entry.run.is_none_or(|(run, _)| run < last) {
             let name = RunId(new_ulid(&mut self.clock));
             entry.run = Some((last, name));
@@ -170,7 +184,8 @@ impl Fleet {
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settles = exit_in(&decision);
-        let pending = Pending { durable: !durable, actions: decision.actions, answer: decision.answer, reply, settles };
+        let pending =
+            Pending { durable: !durable, actions: decision.actions, answer: decision.answer, reply, settles };
         entry.pending.push_back(pending);
         self.drain(id);
     }
@@ -199,7 +214,7 @@ impl Fleet {
             Ok(_) => {}
             // What is not on disk has not happened: end here, and begin again from what is.
             Err(error) => {
-                eprintln!("pinfold: the store cannot be written: {}", crate::locks::chain(&*error));
+                log(format_args!("the store cannot be written: {}", crate::locks::chain(&*error)));
                 self.closing = Closing::Over(Vec::new());
                 return;
             }
@@ -228,7 +243,7 @@ impl Fleet {
             if let Some(reply) = pending.reply {
                 _ = reply.send(pending.answer.unwrap_or(Answer::Done));
             }
-            for action in pending.actions {
+            for action in &pending.actions {
                 self.perform(id, action);
             }
         }
@@ -265,7 +280,7 @@ impl Fleet {
         let mut batch = Batch::new();
         batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
         if let Err(error) = self.store.commit(batch).wait() {
-            eprintln!("pinfold: the last event was not written: {error}");
+            log(format_args!("the last event was not written: {error}"));
         }
         if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {
             for reply in replies {

@@ -1,6 +1,7 @@
 //! What shims say, in the core's words.
 
 use super::Fleet;
+use crate::log::log;
 use crate::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_core::event::{Shim, StartFailure};
 use pinfold_core::exit::{Ended, Exit};
@@ -16,7 +17,7 @@ impl Fleet {
         match result.and_then(|up| self.attach(id, *up)) {
             Ok(()) => {}
             Err(problem) => {
-                eprintln!("pinfold: no shim for session {id}: {problem}");
+                log(format_args!("no shim for session {id}: {problem}"));
                 self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused));
             }
         }
@@ -24,7 +25,8 @@ impl Fleet {
 
     pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
         self.links += 1;
-        let link = ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
+        let link =
+            ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
         if let Some(entry) = self.entries.get_mut(&id) {
             // A stop that came while the shim was being started is told again: it was sent to nobody.
             if let pinfold_core::Life::Stopping { run, .. } = entry.session.life() {
@@ -86,7 +88,8 @@ impl Fleet {
 
     pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
         let entries = pinfold_shim::log::tail(&self.home.log(id), LAST_LINES, Some(run)).unwrap_or_default();
-        let text: String = entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect();
+        let text: String =
+            entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect();
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
     }
@@ -111,7 +114,8 @@ impl Fleet {
             _ => std::time::Duration::ZERO,
         };
         let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
-        let event = RunEvent::Exited { ended: Ended::new(Exit::ShimLost, lived), shim: Shim::Absent, holder: None };
+        let event =
+            RunEvent::Exited { ended: Ended::new(Exit::ShimLost, lived), shim: Shim::Absent, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 

@@ -16,7 +16,8 @@ impl Fleet {
         let name = create.name.as_str().to_owned();
         if self.names.contains_key(&name) {
             let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
-            let hint = format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name");
+            let hint =
+                format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name");
             _ = create.reply.send(Err(exists.hint(hint)));
             return;
         }
@@ -34,8 +35,9 @@ impl Fleet {
     }
 
     fn make_folder_of_next(&self) -> Result<(), ErrorBody> {
-        make_private(&self.home.state.join("sessions"))
-            .map_err(|error| ErrorBody::new(ErrorKind::Failed, format!("the home cannot be written: {error}")))
+        make_private(&self.home.state.join("sessions")).map_err(|error| {
+            ErrorBody::new(ErrorKind::Failed, format!("the home cannot be written: {error}"))
+        })
     }
 
     fn store_new(&mut self, id: SessionId, name: String, create: Create) {
@@ -47,7 +49,8 @@ impl Fleet {
         let decision = session.handle(&Event::Created, now);
         let mut batch = Batch::new();
         let stored = serde_json::to_value(&definition).unwrap_or_default();
-        let new = NewSession { id, name: name.clone(), definition: stored, parent: None, created_at: now.wall };
+        let new =
+            NewSession { id, name: name.clone(), definition: stored, parent: None, created_at: now.wall };
         batch.create(new, &session);
         let mut entry = Entry::new(id, name.clone(), definition, session, now.wall);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
@@ -104,8 +107,13 @@ impl Fleet {
             );
         }
         let (sender, receiver) = oneshot::channel();
-        let pending =
-            Pending { durable: false, actions: decision.actions, answer: None, reply: Some(sender), settles: None };
+        let pending = Pending {
+            durable: false,
+            actions: decision.actions,
+            answer: None,
+            reply: Some(sender),
+            settles: None,
+        };
         entry.pending.push_back(pending);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
         self.commit(Some(id), batch);
@@ -127,14 +135,18 @@ impl Fleet {
             found.extend(self.entries.keys().filter(by_prefix));
         }
         if found.is_empty() {
-            found.extend(self.entries.values().filter(|entry| entry.name == wanted).map(|entry| entry.id).last());
+            found.extend(
+                self.entries.values().filter(|entry| entry.name == wanted).map(|entry| entry.id).next_back(),
+            );
         }
         match found[..] {
             [id] => Ok(id),
             [] => Err(ErrorBody::new(ErrorKind::NotFound, format!("there is no session `{wanted}`"))
                 .hint("`pinfold ls --all` lists them")),
-            [..] => Err(ErrorBody::new(ErrorKind::Usage, format!("`{wanted}` is the beginning of several ids"))
-                .hint("`pinfold ls --all` lists them")),
+            [..] => {
+                Err(ErrorBody::new(ErrorKind::Usage, format!("`{wanted}` is the beginning of several ids"))
+                    .hint("`pinfold ls --all` lists them"))
+            }
         }
     }
 }

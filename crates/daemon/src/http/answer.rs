@@ -50,7 +50,9 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
             format!("session `{name}` is being stopped"),
             format!("`pinfold start {name}` starts it again"),
         ),
-        Refusal::NotArchived => (ErrorKind::Failed, format!("session `{name}` is not archived"), String::new()),
+        Refusal::NotArchived => {
+            (ErrorKind::Failed, format!("session `{name}` is not archived"), String::new())
+        }
         Refusal::Busy => (
             ErrorKind::Busy,
             format!("somebody else holds the lock of session `{name}`"),
@@ -66,7 +68,9 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
             (ErrorKind::Failed, format!("session `{name}` has no terminal program"), String::new())
         }
         Refusal::RunsOnce => (ErrorKind::Failed, format!("session `{name}` runs once only"), String::new()),
-        Refusal::NoTurn => (ErrorKind::Failed, format!("session `{name}` has no turn under way"), String::new()),
+        Refusal::NoTurn => {
+            (ErrorKind::Failed, format!("session `{name}` has no turn under way"), String::new())
+        }
         Refusal::NoSuchMessage => (ErrorKind::NotFound, "there is no such message".into(), String::new()),
         Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`"), String::new()),
         Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way"), String::new()),

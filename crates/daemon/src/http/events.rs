@@ -32,7 +32,10 @@ pub(crate) struct Which {
     follow: Option<bool>,
 }
 
-pub(crate) async fn events(State(context): State<Context>, Query(which): Query<Which>) -> Result<Response, Failure> {
+pub(crate) async fn events(
+    State(context): State<Context>,
+    Query(which): Query<Which>,
+) -> Result<Response, Failure> {
     let session = match which.session.clone() {
         Some(session) => Some(super::sessions::find(&context, session).await?),
         None => None,

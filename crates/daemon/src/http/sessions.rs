@@ -21,7 +21,10 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-pub(crate) async fn list(State(context): State<Context>, Query(filter): Query<Filter>) -> Answered<Vec<Session>> {
+pub(crate) async fn list(
+    State(context): State<Context>,
+    Query(filter): Query<Filter>,
+) -> Answered<Vec<Session>> {
     Ok(Json(context.handle.look(move |fleet| view::sessions(fleet, &filter)).await?))
 }
 
@@ -59,7 +62,8 @@ pub(crate) async fn set(
 ) -> Answered<Session> {
     let request: NewSession = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
     let id = find(&context, session).await?;
-    let look = move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
+    let look =
+        move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(going_down)?;
     definition.change(&request)?;
     if let Some(cause) = definition.settle().err().filter(|_| request.force != Some(true)) {
@@ -76,7 +80,10 @@ pub(crate) async fn start(State(context): State<Context>, Path(session): Path<St
     run_again(&context, session, Ask::Start).await
 }
 
-pub(crate) async fn restart(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+pub(crate) async fn restart(
+    State(context): State<Context>,
+    Path(session): Path<String>,
+) -> Answered<Session> {
     run_again(&context, session, Ask::Restart).await
 }
 
@@ -105,14 +112,23 @@ fn started_since(seen: &Snapshot, before: Runs) -> bool {
 /// States from which a start does not go on by itself.
 fn at_an_end(state: CoreState) -> bool {
     match state {
-        CoreState::Blocked | CoreState::Failed | CoreState::Stopped | CoreState::Archived | CoreState::Backoff => true,
-        CoreState::Idle | CoreState::Starting | CoreState::Running | CoreState::Stopping | CoreState::Held => false,
+        CoreState::Blocked
+        | CoreState::Failed
+        | CoreState::Stopped
+        | CoreState::Archived
+        | CoreState::Backoff => true,
+        CoreState::Idle
+        | CoreState::Starting
+        | CoreState::Running
+        | CoreState::Stopping
+        | CoreState::Held => false,
     }
 }
 
 fn not_started(session: &Session) -> ErrorBody {
     let kind = if session.state == "blocked" { ErrorKind::Busy } else { ErrorKind::Failed };
-    let mut body = ErrorBody::new(kind, format!("session `{}` was not started: {}", session.name, session.why));
+    let mut body =
+        ErrorBody::new(kind, format!("session `{}` was not started: {}", session.name, session.why));
     body.holder.clone_from(&session.holder);
     body
 }
@@ -134,11 +150,17 @@ pub(crate) async fn stop(
     .await
 }
 
-pub(crate) async fn archive(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+pub(crate) async fn archive(
+    State(context): State<Context>,
+    Path(session): Path<String>,
+) -> Answered<Session> {
     until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
 }
 
-pub(crate) async fn restore(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+pub(crate) async fn restore(
+    State(context): State<Context>,
+    Path(session): Path<String>,
+) -> Answered<Session> {
     let id = find(&context, session).await?;
     let taken = context.handle.look(move |fleet| {
         let name = fleet.entries.get(&id).map(|entry| entry.name.clone()).unwrap_or_default();
@@ -180,7 +202,9 @@ pub(crate) async fn wait(
 ) -> Answered<Session> {
     let id = find(&context, session.clone()).await?;
     let wanted: Vec<String> = wait.r#for.split(',').map(str::to_owned).collect();
-    if let Some(unknown) = wanted.iter().find(|word| !STATES.iter().any(|state| state.word() == word.as_str())) {
+    if let Some(unknown) =
+        wanted.iter().find(|word| !STATES.iter().any(|state| state.word() == word.as_str()))
+    {
         let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
         let body = ErrorBody::new(ErrorKind::Usage, format!("there is no state `{unknown}`"));
         return Err(Failure(body.hint(format!("the states are {}", known.join(", ")))));
@@ -189,8 +213,8 @@ pub(crate) async fn wait(
     let timeout = timeout.map_err(|error| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
     let mut seen = watcher(&context, id).await?;
     let reached = seen.wait_for(|seen| wanted.iter().any(|word| word == seen.state.word()));
-    let in_time = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), reached).await;
-    if in_time.is_err() {
+    let in_time = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), reached).await.is_ok();
+    if !in_time {
         let message = format!("session `{session}` did not become {} in time", wait.r#for);
         return Err(Failure(ErrorBody::new(ErrorKind::Timeout, message)));
     }
@@ -215,7 +239,8 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
 }
 
 async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
-    let look = move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
+    let look =
+        move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
     Ok(context.handle.look(look).await?.ok_or_else(going_down)?)
 }
 
@@ -227,6 +252,7 @@ async fn object(context: &Context, id: SessionId) -> Answered<Session> {
 async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
     let answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     let Answer::Refused(refused) = answer else { return Ok(answer) };
-    let name = context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| entry.name.clone())).await?;
+    let name =
+        context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| entry.name.clone())).await?;
     Err(refusal(&name.unwrap_or_default(), refused))
 }

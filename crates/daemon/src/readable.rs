@@ -1,0 +1,13 @@
+//! Descriptors that the runtime watches: the one place where it has to be promised that they stay open.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+/// Lets the runtime watch a descriptor for reading.
+pub(crate) fn watch(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: an `OwnedFd` is open until it is dropped, and is moved into the `AsyncFd`, which drops it last.
+    let watched = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
+    watched.map_err(io::Error::from)
+}
