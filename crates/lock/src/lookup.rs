@@ -282,6 +282,15 @@ fn from_file(file: &OwnedFd) -> Option<LockSeen> {
     }
 }
 
+/// The run that a file says holds it.
+pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
+    let head = Head::read(file).ok()?;
+    match file::last(file, &head).ok()? {
+        Last::Unreleased(record) => record.run,
+        Last::Nothing | Last::Released => None,
+    }
+}
+
 /// The runs that hold a file, exclusively or through something below it.
 pub(crate) fn runs_on(folder: &Folder, file: &OwnedFd) -> Vec<Run> {
     let Ok(facts) = facts(file) else { return Vec::new() };
