@@ -71,7 +71,7 @@ pub struct ProcessSeen {
 impl Folder {
     /// Every lock of this folder that is held now.
     pub fn locks(&self) -> Result<Vec<LockSeen>, Errno> {
-        let open = scan::open_files(self.device());
+        let open = scan::open_files(self.device())?;
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
         for one in open.iter().filter(|one| one.locked == Some(Mode::Exclusive) && one.name.is_lock()) {
             if is_of(self, one) && !files.iter().any(|(id, _, _)| *id == one.file) {
@@ -99,7 +99,7 @@ impl Folder {
     /// Who holds a resource now, if anybody.
     pub fn holder_of(&self, resource: &Resource) -> Result<Option<LockSeen>, crate::AcquireError> {
         let target = crate::acquire::Target::open(resource)?;
-        let open = scan::open_files(self.device());
+        let open = scan::open_files(self.device()).unwrap_or_default();
         for want in target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
             let mut here: Vec<&Open> =
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
@@ -229,7 +229,7 @@ pub(crate) fn behind(
     because: BusyBecause,
 ) -> Option<LockSeen> {
     let id = facts(file).ok()?.id;
-    let open = scan::open_files(folder.device());
+    let open = scan::open_files(folder.device()).unwrap_or_default();
     let here: Vec<&Open> = open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
     let Some(first) = here.first() else { return from_file(file) };
     if because == BusyBecause::Awaited {
@@ -282,10 +282,19 @@ fn from_file(file: &OwnedFd) -> Option<LockSeen> {
     }
 }
 
+/// The run that a file says holds it.
+pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
+    let head = Head::read(file).ok()?;
+    match file::last(file, &head).ok()? {
+        Last::Unreleased(record) => record.run,
+        Last::Nothing | Last::Released => None,
+    }
+}
+
 /// The runs that hold a file, exclusively or through something below it.
 pub(crate) fn runs_on(folder: &Folder, file: &OwnedFd) -> Vec<Run> {
     let Ok(facts) = facts(file) else { return Vec::new() };
-    let open = scan::open_files(folder.device());
+    let open = scan::open_files(folder.device()).unwrap_or_default();
     let pids: Vec<u32> =
         open.iter().filter(|one| one.file == facts.id && one.locked.is_some()).map(|one| one.pid).collect();
     exclusive_records(&open, &pids).into_iter().filter_map(|(record, _)| record.run).collect()
@@ -302,18 +311,23 @@ pub(crate) fn left_of(record: &Record, left: &Left) -> LockSeen {
 }
 
 /// The lock files of this folder that were removed while somebody holds them.
-pub(crate) fn removed_holders(folder: &Folder) -> Vec<Open> {
-    let open = scan::open_files(folder.device());
-    open.into_iter().filter(|one| one.removed && one.locked.is_some() && is_of(folder, one)).collect()
+pub(crate) fn removed_holders(folder: &Folder) -> Result<Vec<Open>, Errno> {
+    let mut open = scan::open_files(folder.device())?;
+    open.retain(|one| one.removed && one.locked.is_some() && is_of(folder, one));
+    Ok(open)
 }
 
 /// A removed file of this name that somebody holds, open.
-pub(crate) fn removed_holder(folder: &Folder, name: &FileName) -> Option<OwnedFd> {
-    let removed = removed_holders(folder);
-    removed
-        .iter()
-        .filter(|one| one.name == *name)
-        .find_map(|one| sys::open(&one.through, OFlags::RDONLY).ok())
+pub(crate) fn removed_holder(folder: &Folder, name: &FileName) -> Result<Option<OwnedFd>, Errno> {
+    for one in removed_holders(folder)?.iter().filter(|one| one.name == *name) {
+        match sys::open(&one.through, OFlags::RDONLY) {
+            Ok(file) => return Ok(Some(file)),
+            // It has gone meanwhile.
+            Err(Errno::NOENT | Errno::SRCH) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(None)
 }
 
 impl LockSeen {
