@@ -1,8 +1,9 @@
 //! The command line. What is not built yet is not listed.
 
-use crate::duration;
 use crate::error::{Failure, Kind};
+use crate::verbs::{Defining, Events, Listing, Logs, Up};
 use clap::{Args, Parser, Subcommand, ValueHint};
+use pinfold_api::units;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -36,6 +37,74 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Start the daemon, and return when it answers
+    Up(Up),
+    /// Stop the agents, then the daemon
+    Down {
+        /// Leave the agents running under their shims
+        #[arg(long)]
+        keep: bool,
+    },
+    /// Tell about the daemon
+    Status,
+    /// Create a session, and print its id
+    New(Defining),
+    /// Change a session; takes effect with its next run
+    Set(Defining),
+    /// List sessions
+    Ls(Listing),
+    /// Tell everything about a session
+    Show {
+        /// Its name, or a unique beginning of its id
+        session: String,
+    },
+    /// List sessions below their parents
+    Tree {
+        /// Archived ones too
+        #[arg(long)]
+        all: bool,
+    },
+    /// Say in a sentence what a session does, why, and what comes next
+    Why {
+        /// Its name, or a unique beginning of its id
+        session: String,
+    },
+    /// Print what a session's agents printed
+    Logs(Logs),
+    /// Print what happened
+    Events(Events),
+    /// Start sessions; a person's start begins a new crash streak
+    Start {
+        /// Which
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Stop sessions with everything they started
+    Stop {
+        /// Which
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Instead of the grace before SIGKILL
+        #[arg(long, value_name = "DUR")]
+        timeout: Option<String>,
+    },
+    /// End the run of sessions and start another
+    Restart {
+        /// Which
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Wait until a session is in a state
+    Wait {
+        /// Its name, or a unique beginning of its id
+        session: String,
+        /// The states, separated by commas
+        #[arg(long = "for", value_name = "STATE[,STATE]")]
+        states: String,
+        /// Give up after so long (124)
+        #[arg(long, value_name = "DUR")]
+        timeout: Option<String>,
+    },
     /// Run a command under a lock, like flock(1)
     ///
     /// The command is given the lock: it is held while the command, or anything it passed it to, lives,
@@ -66,7 +135,7 @@ pub(crate) struct Lock {
     /// A directory, session:NAME or key:ANY
     pub(crate) resource: OsString,
     /// Wait so long for the lock: 250ms, 10s, 5m, 2h, 7d
-    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
     pub(crate) wait: Option<Duration>,
     /// Say what the lock is held for
     #[arg(long, value_name = "TEXT")]

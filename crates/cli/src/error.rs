@@ -2,47 +2,13 @@
 
 use crate::args::Global;
 use crate::json;
+use pinfold_api::{ClientError, ErrorBody};
 use pinfold_lock::{AcquireError, BusyBecause, DirectoryError, FolderError, NotAResource};
 use serde_json::{Value, json};
 use std::error::Error;
 use std::process::ExitCode;
 
-/// The kinds of failure; scripts rely on their words and codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Failed,
-    NotFound,
-    Usage,
-    Damaged,
-    Busy,
-    NotPermitted,
-    BadConfig,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Failed => "failed",
-            Self::NotFound => "not_found",
-            Self::Usage => "usage",
-            Self::Damaged => "damaged",
-            Self::Busy => "busy",
-            Self::NotPermitted => "not_permitted",
-            Self::BadConfig => "bad_config",
-        }
-    }
-
-    fn code(self) -> u8 {
-        match self {
-            Self::Failed | Self::NotFound => 1,
-            Self::Usage => 2,
-            Self::Damaged => 65,
-            Self::Busy => 75,
-            Self::NotPermitted => 77,
-            Self::BadConfig => 78,
-        }
-    }
-}
+pub(crate) use pinfold_api::ErrorKind as Kind;
 
 /// A failure on its way to the user.
 #[derive(Debug)]
@@ -69,6 +35,11 @@ impl Failure {
         Self::new(kind, message)
     }
 
+    /// Whether it says that no daemon answers.
+    pub(crate) fn is_down(&self) -> bool {
+        self.kind == Kind::Unavailable
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -90,7 +61,7 @@ pub(crate) fn report(failure: &Failure, global: &Global) -> ExitCode {
         });
         crate::verbs::say(&json!({ "error": error }));
     }
-    ExitCode::from(failure.kind.code())
+    ExitCode::from(failure.kind.exit_code())
 }
 
 impl From<NotAResource> for Failure {
@@ -163,23 +134,20 @@ fn kind_of(errno: rustix::io::Errno) -> Kind {
     if [Errno::ACCESS, Errno::PERM, Errno::ROFS].contains(&errno) { Kind::NotPermitted } else { Kind::Failed }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl From<ErrorBody> for Failure {
+    fn from(body: ErrorBody) -> Self {
+        Self { kind: body.kind, message: body.message, hint: body.hint, holder: body.holder }
+    }
+}
 
-    #[test]
-    fn kinds_have_the_words_and_codes_of_the_contract() {
-        let rows = [
-            (Kind::Failed, "failed", 1),
-            (Kind::NotFound, "not_found", 1),
-            (Kind::Usage, "usage", 2),
-            (Kind::Damaged, "damaged", 65),
-            (Kind::Busy, "busy", 75),
-            (Kind::NotPermitted, "not_permitted", 77),
-            (Kind::BadConfig, "bad_config", 78),
-        ];
-        for (kind, word, code) in rows {
-            assert_eq!((kind.word(), kind.code()), (word, code));
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(body) => (*body).into(),
+            ClientError::Down { .. } => {
+                Self::from_error(Kind::Unavailable, &error).hint("`pinfold up` starts the daemon")
+            }
+            ClientError::Broken(_) | ClientError::Garbled(_) => Self::from_error(Kind::Unavailable, &error),
         }
     }
 }

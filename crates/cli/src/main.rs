@@ -2,16 +2,23 @@
 
 mod args;
 mod audit;
-mod duration;
+mod connect;
 mod error;
 mod json;
+mod paint;
 mod places;
 mod under;
 mod verbs;
 
 use std::process::ExitCode;
 
+/// The word that makes this program a shim, where the small one is not beside it.
+const SHIM: &str = "__shim";
+
 fn main() -> ExitCode {
+    if std::env::args_os().nth(1).is_some_and(|word| word == SHIM) {
+        return pinfold_shim::keep::main();
+    }
     match args::parse().and_then(|args| verbs::run(&args).map_err(|failure| (failure, args.global))) {
         Ok(code) => code,
         Err((failure, global)) => error::report(&failure, &global),

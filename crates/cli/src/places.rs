@@ -52,7 +52,7 @@ fn say_tightened(path: &Path, from: u32, global: &Global) {
 
 /// Only `PINFOLD_LOCKS` moves it: two folders would be two truths. `HOME` and XDG differ between a login, a
 /// service and sudo, so the user's entry in the password file decides.
-fn user_locks() -> Result<PathBuf, Failure> {
+pub(crate) fn user_locks() -> Result<PathBuf, Failure> {
     if let Some(path) = variable("PINFOLD_LOCKS") {
         return absolute(&path);
     }
@@ -97,6 +97,15 @@ pub(crate) fn home(global: &Global) -> Result<PathBuf, Failure> {
         say_tightened(&path, bits, global);
     }
     Ok(path)
+}
+
+/// Where sockets live: below a home that was named, else in the runtime folder of the login.
+pub(crate) fn runtime(global: &Global) -> Result<PathBuf, Failure> {
+    let named = global.home.is_some() || variable("PINFOLD_HOME").is_some();
+    match variable("XDG_RUNTIME_DIR").filter(|path| !named && path.is_absolute() && path.is_dir()) {
+        Some(path) => Ok(path.join("pinfold")),
+        None => home_path(global),
+    }
 }
 
 fn home_path(global: &Global) -> Result<PathBuf, Failure> {

@@ -1,22 +1,59 @@
 //! One file a verb.
 
+mod daemon;
 mod lock;
 mod locks;
+mod new;
+mod sessions;
 mod unlock;
+mod watch;
 mod who;
 
-use crate::args::{Command, Verb};
+pub(crate) use daemon::Up;
+pub(crate) use new::Defining;
+pub(crate) use sessions::Listing;
+pub(crate) use watch::{Events, Logs};
+
+use crate::args::{Command, Global, Verb};
 use crate::error::Failure;
+use serde_json::json;
 use std::process::ExitCode;
 
 /// Does what the command line says.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     let global = &command.global;
-    match &command.verb {
-        Verb::Lock(lock) => lock::run(lock, global),
-        Verb::Locks => locks::run(global).map(|()| ExitCode::SUCCESS),
-        Verb::Who { directory } => who::run(directory, global).map(|()| ExitCode::SUCCESS),
-        Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global).map(|()| ExitCode::SUCCESS),
+    // The one verb whose code is somebody else's.
+    if let Verb::Lock(lock) = &command.verb {
+        return lock::run(lock, global);
+    }
+    done(&command.verb, global).map(|()| ExitCode::SUCCESS)
+}
+
+fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
+    match verb {
+        Verb::Lock(_) => Ok(()),
+        Verb::Up(up) => daemon::up(*up, global),
+        Verb::Down { keep } => daemon::down(*keep, global),
+        Verb::Status => daemon::status(global),
+        Verb::New(defining) => new::new(defining, global),
+        Verb::Set(defining) => new::set(defining, global),
+        Verb::Ls(listing) => sessions::ls(listing, global),
+        Verb::Show { session } => sessions::show(session, global),
+        Verb::Tree { all } => sessions::tree(*all, global),
+        Verb::Why { session } => sessions::why(session, global),
+        Verb::Logs(logs) => watch::logs(logs, global),
+        Verb::Events(events) => watch::events(events, global),
+        Verb::Start { sessions } => sessions::each(sessions, "start", &json!({}), global),
+        Verb::Stop { sessions, timeout } => {
+            sessions::each(sessions, "stop", &json!({ "timeout": timeout }), global)
+        }
+        Verb::Restart { sessions } => sessions::each(sessions, "restart", &json!({}), global),
+        Verb::Wait { session, states, timeout } => {
+            sessions::wait(session, states, timeout.as_deref(), global)
+        }
+        Verb::Locks => locks::run(global),
+        Verb::Who { directory } => who::run(directory, global),
+        Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global),
     }
 }
 

@@ -138,11 +138,14 @@ impl Fleet {
     ) {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
+        // What is recorded is about the run that lived when it happened.
+        let run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
+        let facts = Facts { run, ..facts.clone() };
         let decision = entry.session.handle(event, now);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
         self.note_name(id);
         self.note_new_run(id, &decision);
-        self.keep(id, event, decision, facts, reply);
+        self.keep(id, decision, facts, reply);
     }
 
     /// An archived session gives its name up, and a restored one has it again.
@@ -172,14 +175,13 @@ impl Fleet {
     fn keep(
         &mut self,
         id: SessionId,
-        event: &Event,
         decision: Decision,
-        facts: &Facts,
+        facts: Facts,
         reply: Option<oneshot::Sender<Answer>>,
     ) {
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
-            let batch = self.batch(id, event, &decision, facts);
+            let batch = self.batch(id, &decision, facts);
             self.commit(Some(id), batch);
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
@@ -190,13 +192,11 @@ impl Fleet {
         self.drain(id);
     }
 
-    fn batch(&mut self, id: SessionId, event: &Event, decision: &Decision, facts: &Facts) -> Batch {
+    fn batch(&mut self, id: SessionId, decision: &Decision, mut facts: Facts) -> Batch {
         let mut batch = Batch::new();
         let at = crate::clock::wall();
         let Some(entry) = self.entries.get(&id) else { return batch };
-        let mut facts = facts.clone();
         facts.run_ids.extend(entry.run);
-        facts.run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
         batch.decided(Decided { id, session: &entry.session, decision, at }, &facts);
         batch
     }

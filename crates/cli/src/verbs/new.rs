@@ -1,0 +1,191 @@
+//! `new` and `set`: what a session is.
+
+use super::say;
+use crate::args::Global;
+use crate::connect;
+use crate::error::{Failure, Kind};
+use clap::Args;
+use pinfold_api::object::Session;
+use pinfold_api::request::NewSession;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The options of `new` and `set`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Defining {
+    /// The name; for `set` also a unique beginning of the id
+    pub(crate) name: String,
+    /// The kind of agent; `command` runs any program
+    #[arg(long, value_name = "A")]
+    agent: Option<String>,
+    /// The agent's own session to continue
+    #[arg(long, value_name = "ID")]
+    vendor_session: Option<String>,
+    /// Where it runs; the directory is locked for it
+    #[arg(long, value_name = "D")]
+    dir: Option<String>,
+    /// When it runs: on-demand, always or once
+    #[arg(long, value_name = "M")]
+    mode: Option<String>,
+    /// Memory at which it is drained: 512M, 2G
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// How long a run without need is kept: 5m
+    #[arg(long, value_name = "DUR")]
+    idle: Option<String>,
+    /// Time between the stop signal and SIGKILL: 10s
+    #[arg(long, value_name = "DUR")]
+    stop_grace: Option<String>,
+    /// Give it a terminal
+    #[arg(long)]
+    pty: bool,
+    /// How messages are written: line or json
+    #[arg(long, value_name = "HOW")]
+    input: Option<String>,
+    /// When a turn is over: line or done
+    #[arg(long, value_name = "WHEN")]
+    turns: Option<String>,
+    /// The session it belongs to
+    #[arg(long, value_name = "S")]
+    parent: Option<String>,
+    /// A tag; may be given several times
+    #[arg(long, value_name = "T")]
+    tag: Vec<String>,
+    /// A variable to set, or to take from here; may be given several times
+    #[arg(long, value_name = "K[=V]")]
+    env: Vec<String>,
+    /// Do not lock the directory
+    #[arg(long)]
+    no_dir_lock: bool,
+    /// Run beside a foreign agent in the directory
+    #[arg(long)]
+    beside: bool,
+    /// Create it although its program or directory is missing
+    #[arg(long)]
+    force: bool,
+    /// The command to run
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// Harmless variables that a session keeps from whoever made it. Nothing of git's, no keys, no tokens.
+const HARMLESS: [&str; 16] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TERM",
+    "COLORTERM",
+    "TMPDIR",
+    "EDITOR",
+    "VISUAL",
+    "PAGER",
+    "XDG_RUNTIME_DIR",
+    "XDG_SESSION_TYPE",
+];
+const HARMLESS_BEGINNINGS: [&str; 4] = ["LC_", "XDG_CONFIG", "XDG_DATA", "XDG_CACHE"];
+
+pub(crate) fn new(defining: &Defining, global: &Global) -> Result<(), Failure> {
+    let request = request(defining)?;
+    let session: Session = connect::client(global)?.post("/v1/sessions", &request)?;
+    if global.json {
+        say(&json!(session));
+    } else {
+        say(&session.id);
+    }
+    if !global.quiet && session.state != "running" && session.state != "idle" {
+        eprintln!("{} is {}", session.name, session.why);
+    }
+    Ok(())
+}
+
+pub(crate) fn set(defining: &Defining, global: &Global) -> Result<(), Failure> {
+    let request = NewSession { caller_dir: None, caller_env: None, ..request(defining)? };
+    let path = super::sessions::path(&defining.name, "set");
+    let session: Session = connect::client(global)?.post(&path, &request)?;
+    if global.json {
+        say(&json!(session));
+    }
+    Ok(())
+}
+
+fn request(defining: &Defining) -> Result<NewSession, Failure> {
+    let own = defining.clone();
+    Ok(NewSession {
+        env: if own.env.is_empty() { None } else { Some(variables(&own.env)?) },
+        name: own.name,
+        agent: own.agent,
+        vendor_session: own.vendor_session,
+        dir: own.dir.map(|dir| absolute(&dir)).transpose()?,
+        mode: own.mode,
+        memory: own.memory,
+        idle: own.idle,
+        stop_grace: own.stop_grace,
+        pty: own.pty.then_some(true),
+        input: own.input,
+        turns: own.turns,
+        parent: own.parent,
+        tags: (!own.tag.is_empty()).then_some(own.tag),
+        dir_lock: own.no_dir_lock.then_some(false),
+        beside: own.beside.then_some(true),
+        force: own.force.then_some(true),
+        command: (!own.command.is_empty()).then_some(own.command),
+        caller_dir: Some(absolute(".")?),
+        caller_env: Some(harmless()),
+    })
+}
+
+fn absolute(path: &str) -> Result<String, Failure> {
+    let path = std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// `K=V` sets a variable, `K` takes it from here.
+fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
+    words
+        .iter()
+        .map(|word| match word.split_once('=') {
+            Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+            Some(_) => Err(Failure::new(Kind::Usage, format!("`{word}` has no variable name"))),
+            None => match std::env::var(word) {
+                Ok(value) => Ok((word.clone(), value)),
+                Err(_) => Err(Failure::new(Kind::Usage, format!("the variable `{word}` is not set here"))
+                    .hint(format!("--env {word}=VALUE sets it"))),
+            },
+        })
+        .collect()
+}
+
+fn harmless() -> BTreeMap<String, String> {
+    let kept =
+        |key: &str| HARMLESS.contains(&key) || HARMLESS_BEGINNINGS.iter().any(|begin| key.starts_with(begin));
+    std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(key, _)| kept(key))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_secret_is_on_the_list_of_harmless_variables() {
+        for name in ["GIT_DIR", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "LD_PRELOAD"] {
+            assert!(!HARMLESS.contains(&name));
+            assert!(!HARMLESS_BEGINNINGS.iter().any(|begin| name.starts_with(begin)));
+        }
+    }
+
+    #[test]
+    fn a_variable_is_set_taken_or_an_error() {
+        let set = variables(&["A=1=2".into(), "B=".into()]).unwrap();
+        assert_eq!((set["A"].as_str(), set["B"].as_str()), ("1=2", ""));
+        assert!(variables(&["=x".into()]).is_err());
+        assert!(variables(&["SURELY_NOT_SET_ANYWHERE".into()]).is_err());
+    }
+}

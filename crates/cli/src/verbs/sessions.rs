@@ -1,0 +1,194 @@
+//! `ls`, `show`, `tree`, `why`, and what people ask of sessions.
+
+use super::say;
+use crate::args::Global;
+use crate::connect;
+use crate::error::Failure;
+use crate::paint::{Cell, Paper, Shade, plain, shade_of};
+use clap::Args;
+use pinfold_api::Client;
+use pinfold_api::object::Session;
+use serde_json::{Value, json};
+
+/// Which sessions `ls` shows.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Listing {
+    /// Archived ones too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Only those in this state
+    #[arg(long, value_name = "S")]
+    pub(crate) state: Option<String>,
+    /// Only those with this tag
+    #[arg(long, value_name = "T")]
+    pub(crate) tag: Option<String>,
+}
+
+/// The address of a session, or of something it can do.
+pub(crate) fn path(session: &str, what: &str) -> String {
+    let session = encode(session);
+    if what.is_empty() { format!("/v1/sessions/{session}") } else { format!("/v1/sessions/{session}/{what}") }
+}
+
+/// Percent-encodes what may not stand in a path or a query.
+pub(crate) fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+fn fetch(client: &Client, listing: &Listing) -> Result<Vec<Session>, Failure> {
+    let mut query = format!("/v1/sessions?all={}", listing.all);
+    for (key, value) in [("state", &listing.state), ("tag", &listing.tag)] {
+        if let Some(value) = value {
+            query.push_str(&format!("&{key}={}", encode(value)));
+        }
+    }
+    Ok(client.get(&query)?)
+}
+
+pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
+    let sessions = fetch(&connect::client(global)?, listing)?;
+    if global.json {
+        say(&json!(sessions));
+        return Ok(());
+    }
+    if sessions.is_empty() {
+        if !global.quiet {
+            eprintln!("no sessions; `pinfold new NAME -- COMMAND` makes one");
+        }
+        return Ok(());
+    }
+    let rows: Vec<Vec<Cell>> = sessions.iter().map(row).collect();
+    for line in Paper::stdout().table(&["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"], &rows)
+    {
+        say(&line);
+    }
+    Ok(())
+}
+
+fn row(session: &Session) -> Vec<Cell> {
+    let state = Cell { text: session.state.clone(), shade: shade_of(&session.state) };
+    let pid = session.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+    let mut command = session.command.join(" ");
+    if command.chars().count() > 24 {
+        command = format!("{}…", command.chars().take(23).collect::<String>());
+    }
+    vec![
+        plain(session.name.clone()),
+        state,
+        plain(session.mode.clone()),
+        plain(pid),
+        plain(session.restarts.to_string()),
+        Cell { text: command, shade: Shade::Faint },
+        plain(session.why.clone()),
+    ]
+}
+
+pub(crate) fn show(session: &str, global: &Global) -> Result<(), Failure> {
+    let object: Value = connect::client(global)?.get(&path(session, ""))?;
+    if global.json {
+        say(&object);
+        return Ok(());
+    }
+    let Value::Object(fields) = &object else { return Ok(()) };
+    let width = fields.keys().map(String::len).max().unwrap_or(0);
+    for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let text = match value {
+            Value::String(text) => text.clone(),
+            Value::Array(words) => words.iter().map(word).collect::<Vec<_>>().join(" "),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+        };
+        say(&format!("{key:<width$}  {text}"));
+    }
+    Ok(())
+}
+
+fn word(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {
+    let object: Session = connect::client(global)?.get(&path(session, ""))?;
+    if global.json {
+        let Session { name, state, why, next, holder, .. } = object;
+        say(&json!({ "name": name, "state": state, "why": why, "next": next, "holder": holder }));
+    } else {
+        say(&format!("{} is {}.", object.name, object.why));
+    }
+    Ok(())
+}
+
+pub(crate) fn tree(all: bool, global: &Global) -> Result<(), Failure> {
+    let listing = Listing { all, state: None, tag: None };
+    let sessions = fetch(&connect::client(global)?, &listing)?;
+    if global.json {
+        let roots: Vec<&Session> = sessions.iter().filter(|session| is_root(session, &sessions)).collect();
+        say(&Value::Array(roots.iter().map(|root| branch(root, &sessions)).collect()));
+        return Ok(());
+    }
+    for root in sessions.iter().filter(|session| is_root(session, &sessions)) {
+        print_branch(root, &sessions, 0);
+    }
+    Ok(())
+}
+
+fn is_root(session: &Session, all: &[Session]) -> bool {
+    session.parent.as_ref().is_none_or(|parent| !all.iter().any(|other| is_named(other, parent)))
+}
+
+fn is_named(session: &Session, wanted: &str) -> bool {
+    session.name == wanted || session.id == wanted
+}
+
+fn children<'a>(of: &'a Session, all: &'a [Session]) -> impl Iterator<Item = &'a Session> {
+    all.iter()
+        .filter(|other| other.id != of.id && other.parent.as_ref().is_some_and(|parent| is_named(of, parent)))
+}
+
+fn branch(session: &Session, all: &[Session]) -> Value {
+    let below: Vec<Value> = children(session, all).map(|child| branch(child, all)).collect();
+    json!({ "session": session, "children": below })
+}
+
+fn print_branch(session: &Session, all: &[Session], depth: usize) {
+    say(&format!("{}{} ({})", "  ".repeat(depth), session.name, session.state));
+    for child in children(session, all) {
+        print_branch(child, all, depth + 1);
+    }
+}
+
+/// Asks the same of several sessions; the first failure ends it.
+pub(crate) fn each(sessions: &[String], what: &str, body: &Value, global: &Global) -> Result<(), Failure> {
+    let client = connect::client(global)?;
+    let mut objects = Vec::new();
+    for session in sessions {
+        let object: Session = client.post(&path(session, what), body)?;
+        if !global.json && !global.quiet {
+            eprintln!("{} is {}", object.name, object.why);
+        }
+        objects.push(object);
+    }
+    if global.json {
+        say(&json!(objects));
+    }
+    Ok(())
+}
+
+pub(crate) fn wait(
+    session: &str,
+    states: &str,
+    timeout: Option<&str>,
+    global: &Global,
+) -> Result<(), Failure> {
+    let mut address = format!("{}?for={}", path(session, "wait"), encode(states));
+    if let Some(timeout) = timeout {
+        address.push_str(&format!("&timeout={}", encode(timeout)));
+    }
+    let object: Session = connect::client(global)?.get(&address)?;
+    if global.json {
+        say(&json!(object));
+    }
+    Ok(())
+}
