@@ -1,0 +1,378 @@
+//! Acquires: tries all files, waits on the one that refused, tries again.
+//!
+//! Nothing is held while waiting except the gates of an exclusive directory, and those are taken in a fixed
+//! order and never waited behind: so no two waiters can wait for each other.
+
+use crate::cancel::Cancel;
+use crate::directory::{DirectoryError, Gated, Mode, Place, Wanted};
+use crate::error::{AcquireError, Busy, BusyBecause, Step};
+use crate::fence::Fence;
+use crate::folder::Folder;
+use crate::grant::{self, Denied};
+use crate::guard::Guard;
+use crate::held::{self, Gates, Held, NotTaken, Refused, RefusedAt};
+use crate::lookup;
+use crate::mine;
+use crate::process;
+use crate::record::{self, Record};
+use crate::request::Request;
+use crate::resource::{FileName, Kind, Resource};
+use crate::wait::{self, Patience, Waited};
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A child that is being spawned holds a copy until its exec; this is long enough for any exec.
+const SPAWNING_SIBLING: Duration = Duration::from_millis(20);
+/// A directory that moves more often than this while it is being locked is left alone.
+const MOVES: usize = 3;
+/// A lock file that is replaced more often than this is somebody's game.
+const REPLACEMENTS: usize = 16;
+
+impl Folder {
+    /// Acquires without waiting; "busy" is said only after 20 ms, in which a spawning sibling lets go.
+    pub fn try_acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, Limit::Spawning, None)
+    }
+
+    /// Acquires, however long it takes.
+    pub fn acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, Limit::Never, None)
+    }
+
+    /// Acquires, or says who holds it when `deadline` has passed.
+    pub fn acquire_until(
+        &self,
+        resource: &Resource,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, Limit::At(deadline), None)
+    }
+
+    /// Acquires until `deadline` (none: for ever) or until cancelled.
+    pub fn acquire_cancellable(
+        &self,
+        resource: &Resource,
+        request: &Request,
+        deadline: Option<Instant>,
+        cancel: &Cancel,
+    ) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, deadline.map_or(Limit::Never, Limit::At), Some(cancel))
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Spawning,
+    At(Instant),
+    Never,
+}
+
+impl Limit {
+    /// When the wait ends, for one that begins now.
+    fn starting_now(self) -> Option<Instant> {
+        let spawning = Instant::now() + SPAWNING_SIBLING;
+        match self {
+            Self::Spawning => Some(spawning),
+            Self::At(deadline) => Some(deadline.max(spawning)),
+            Self::Never => None,
+        }
+    }
+}
+
+/// A resource with its files.
+pub(crate) struct Target {
+    pub(crate) resource: String,
+    pub(crate) kind: Kind,
+    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) place: Option<Place>,
+}
+
+impl Target {
+    pub(crate) fn open(resource: &Resource) -> Result<Self, DirectoryError> {
+        let alone = |name| vec![Wanted { name, mode: Mode::Exclusive, gated: Gated::No }];
+        let wanted = match resource {
+            Resource::Key(name) => alone(FileName::of_key(name)),
+            Resource::Session(name) => alone(FileName::of_session(name)),
+            Resource::Vendor(name) => alone(FileName::of_vendor(name)),
+            Resource::Directory(path) => return Place::open(path).map(Self::directory),
+        };
+        Ok(Self { resource: resource.to_string(), kind: resource.kind(), wanted, place: None })
+    }
+
+    fn directory(place: Place) -> Self {
+        let resource = place.path.display().to_string();
+        Self { resource, kind: Kind::Directory, wanted: place.wanted(), place: Some(place) }
+    }
+}
+
+fn acquire(
+    folder: &Folder,
+    resource: &Resource,
+    request: &Request,
+    limit: Limit,
+    cancel: Option<&Cancel>,
+) -> Result<Guard, AcquireError> {
+    let mut moves = 0;
+    loop {
+        let target = Target::open(resource)?;
+        let acquiring = Acquiring { folder, target: &target, request, began: Instant::now(), limit, cancel };
+        let files = acquiring.take()?;
+        match target.place.as_ref().map_or(Ok(()), Place::check) {
+            Ok(()) => return acquiring.grant(files, target.place.as_ref()),
+            // Its names are others now: everything is closed and taken anew.
+            Err(DirectoryError::Moved { .. }) if moves < MOVES => moves += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+struct Files {
+    held: Vec<Held>,
+    settled: grant::Settled,
+}
+
+struct Acquiring<'a> {
+    folder: &'a Folder,
+    target: &'a Target,
+    request: &'a Request,
+    began: Instant,
+    limit: Limit,
+    cancel: Option<&'a Cancel>,
+}
+
+impl Acquiring<'_> {
+    /// Takes and settles the files.
+    fn take(&self) -> Result<Files, AcquireError> {
+        let mut wait = Wait { ready: None, gates: Vec::new(), until: None };
+        for _ in 0..REPLACEMENTS {
+            let held = self.take_flocks(&mut wait)?;
+            let patience = self.patience(&mut wait);
+            match grant::settle(self.folder, &held, &patience) {
+                Ok(settled) if patience.is_cancelled() => {
+                    drop(settled);
+                    return Err(self.cancelled());
+                }
+                Ok(settled) => return Ok(Files { held, settled }),
+                Err(Denied::Replaced(_)) => {}
+                Err(Denied::Removed(name, file)) => {
+                    // The new file is let go: its rightful holder is on the removed one.
+                    drop(held);
+                    self.wait_for_removed(name, file, &mut wait)?;
+                }
+                Err(denied) => return Err(self.denied(denied)),
+            }
+        }
+        let name = &self.target.wanted[self.target.wanted.len() - 1].name;
+        Err(AcquireError::Restless { path: self.folder.file_path(name) })
+    }
+
+    fn take_flocks(&self, wait: &mut Wait) -> Result<Vec<Held>, AcquireError> {
+        loop {
+            if self.cancel.is_some_and(Cancel::is_cancelled) {
+                return Err(self.cancelled());
+            }
+            match held::take(self.folder, &self.target.wanted, wait.ready.take(), &wait.gates) {
+                Ok(held) => return Ok(held),
+                Err(NotTaken::NotAFile(name)) => return Err(self.denied(Denied::NotAFile(name))),
+                Err(NotTaken::Failed(name, step, errno)) => return Err(self.failed(&name, step, errno)),
+                Err(NotTaken::Refused(refused)) => self.wait(refused, wait)?,
+            }
+        }
+    }
+
+    fn wait(&self, refused: Refused, wait: &mut Wait) -> Result<(), AcquireError> {
+        if self.is_own(&refused) {
+            return Err(AcquireError::AlreadyYours { resource: self.target.resource.clone() });
+        }
+        match (refused.at, refused.mode, self.target.kind) {
+            // Whoever waits behind a gate holds none, so that gates are never waited for in a circle.
+            (RefusedAt::Gate, _, _) => wait.gates.clear(),
+            (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
+            (RefusedAt::File, _, _) => {}
+        }
+        let patience = self.patience(wait);
+        let waited = wait::lock(&refused.file, held::waiting(refused.mode), &patience);
+        self.waited(waited, &refused)?;
+        wait.ready = match refused.at {
+            RefusedAt::Gate => None,
+            RefusedAt::File => Some(Held { name: refused.name, mode: refused.mode, lock: refused.file }),
+        };
+        Ok(())
+    }
+
+    /// Stands in the gates of the directory's two names: shared newcomers wait behind from now on.
+    fn close_gates(&self, wait: &mut Wait) -> Result<(), AcquireError> {
+        if !wait.gates.is_empty() {
+            return Ok(());
+        }
+        for want in self.target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
+            let name = want.name.gate();
+            let file = held::open(self.folder, &name).map_err(|not| match not {
+                NotTaken::Failed(name, step, errno) => self.failed(&name, step, errno),
+                NotTaken::NotAFile(name) => self.denied(Denied::NotAFile(name)),
+                NotTaken::Refused(_) => self.cancelled(),
+            })?;
+            let refused = Refused {
+                name: want.name.clone(),
+                mode: Mode::Exclusive,
+                file: Arc::new(file),
+                at: RefusedAt::Gate,
+            };
+            let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), &self.patience(wait));
+            self.waited(waited, &refused)?;
+            wait.gates.push((want.name.clone(), refused.file));
+        }
+        Ok(())
+    }
+
+    fn wait_for_removed(
+        &self,
+        name: FileName,
+        file: Arc<std::os::fd::OwnedFd>,
+        wait: &mut Wait,
+    ) -> Result<(), AcquireError> {
+        let refused = Refused { name, mode: Mode::Exclusive, file, at: RefusedAt::File };
+        let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), &self.patience(wait));
+        match waited {
+            Ok(Waited::TimeUp) => Err(self.busy(BusyBecause::Removed, &refused)),
+            other => self.waited(other, &refused),
+        }
+    }
+
+    fn waited(&self, waited: Result<Waited, Errno>, refused: &Refused) -> Result<(), AcquireError> {
+        match waited {
+            Ok(Waited::Done) => Ok(()),
+            Ok(Waited::Cancelled) => Err(self.cancelled()),
+            Ok(Waited::TimeUp) => Err(self.busy(
+                match refused.at {
+                    RefusedAt::File => BusyBecause::Held,
+                    RefusedAt::Gate => BusyBecause::Awaited,
+                },
+                refused,
+            )),
+            Err(errno) => Err(self.failed(&refused.name, Step::Lock, errno)),
+        }
+    }
+
+    /// The clock starts with the first refusal, so that an undisturbed acquire does not ask the time.
+    fn patience<'b>(&'b self, wait: &mut Wait) -> Patience<'b> {
+        let until = *wait.until.get_or_insert_with(|| self.limit.starting_now());
+        Patience { until, cancel: self.cancel }
+    }
+
+    fn is_own(&self, refused: &Refused) -> bool {
+        if refused.at == RefusedAt::Gate {
+            return false;
+        }
+        let run = self.request.run.as_ref();
+        if held::facts(&refused.file).is_ok_and(|facts| mine::holds(facts.id, run)) {
+            return true;
+        }
+        let inside =
+            |run: &crate::Run| self.request.inside.contains(run) || self.request.run.as_ref() == Some(run);
+        if self.request.inside.is_empty() && run.is_none() {
+            return false;
+        }
+        lookup::runs_on(self.folder, &refused.file).iter().any(inside)
+    }
+
+    fn grant(&self, files: Files, place: Option<&Place>) -> Result<Guard, AcquireError> {
+        let own = process::own()?;
+        let mut record = self.record(own, place);
+        match grant::write(&files.settled.writers, &mut record, own.boot, Fence(0)) {
+            Ok(_) => {}
+            Err(denied) => {
+                // What was written claims a grant that nobody got.
+                for writer in &files.settled.writers {
+                    let _ = crate::file::write_mark(&writer.file, record.fence);
+                }
+                return Err(self.denied(denied));
+            }
+        }
+        let entry = mine::enter(files.settled.files, self.request.run.as_ref());
+        let directory = place.map(|place| place.fd.try_clone()).transpose();
+        let directory = match directory {
+            Ok(directory) => directory,
+            Err(error) => {
+                let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+                drop(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, None));
+                return Err(self.failed(&self.target.wanted[0].name, Step::Open, errno));
+            }
+        };
+        Ok(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, directory))
+    }
+
+    fn record(&self, own: pinfold_core::identity::Identity, place: Option<&Place>) -> Record {
+        let request = self.request;
+        Record {
+            fence: Fence(0),
+            resource: self.target.resource.clone(),
+            since_ms: record::now_ms(),
+            holder: own,
+            host: record::host().to_owned(),
+            command: if request.command.is_empty() {
+                own_command().to_owned()
+            } else {
+                request.command.clone()
+            },
+            reason: request.reason.clone(),
+            session: request.session.clone(),
+            run: request.run.clone(),
+            agent: request.agent,
+            cgroup: request.cgroup.clone(),
+            survivors: request.survivors,
+            above: place.map(Place::above).unwrap_or_default(),
+        }
+    }
+
+    fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
+        let lock = lookup::behind(self.folder, &refused.name, &refused.file, because);
+        self.busy_with(because, lock)
+    }
+
+    fn busy_with(&self, because: BusyBecause, lock: Option<lookup::LockSeen>) -> AcquireError {
+        let resource = self.target.resource.clone();
+        AcquireError::Busy(Box::new(Busy { resource, because, lock, waited: self.began.elapsed() }))
+    }
+
+    fn cancelled(&self) -> AcquireError {
+        AcquireError::Cancelled { resource: self.target.resource.clone() }
+    }
+
+    fn failed(&self, name: &FileName, step: Step, source: Errno) -> AcquireError {
+        AcquireError::File { path: self.folder.file_path(name), step, source }
+    }
+
+    fn denied(&self, denied: Denied) -> AcquireError {
+        match denied {
+            Denied::Survived(record, left) => {
+                let run = record.run.as_ref();
+                if run.is_some_and(|run| self.request.inside.contains(run)) {
+                    return AcquireError::AlreadyYours { resource: self.target.resource.clone() };
+                }
+                let because = BusyBecause::Survivor(left.trace);
+                self.busy_with(because, Some(lookup::left_of(&record, &left)))
+            }
+            Denied::Cancelled => self.cancelled(),
+            Denied::NotAFile(name) => AcquireError::NotAFile { path: self.folder.file_path(&name) },
+            Denied::Failed(name, step, errno) => self.failed(&name, step, errno),
+            Denied::Replaced(name) | Denied::Removed(name, _) => {
+                AcquireError::Restless { path: self.folder.file_path(&name) }
+            }
+        }
+    }
+}
+
+/// What is kept from one try to the next.
+struct Wait {
+    ready: Option<Held>,
+    gates: Gates,
+    until: Option<Option<Instant>>,
+}
+
+fn own_command() -> &'static str {
+    static COMMAND: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    COMMAND.get_or_init(|| crate::scan::command(std::process::id()))
+}

@@ -1,0 +1,149 @@
+//! Why a lock was not granted, with the facts a person needs at that moment.
+
+use crate::directory::DirectoryError;
+use crate::folder::FolderError;
+use crate::lookup::LockSeen;
+use crate::process::IdentifyError;
+use pinfold_core::grant::Trace;
+use rustix::io::Errno;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Why a lock was not granted.
+#[derive(Debug, thiserror::Error)]
+pub enum AcquireError {
+    /// Somebody else has it.
+    #[error("{0}")]
+    Busy(Box<Busy>),
+    /// The asking holder has it already; waiting would last for ever.
+    #[error(
+        "`{resource}` is already held by the one who asks for it; a lock is not granted twice to one holder"
+    )]
+    AlreadyYours {
+        /// The resource.
+        resource: String,
+    },
+    /// The wait was cancelled.
+    #[error("waiting for `{resource}` was cancelled")]
+    Cancelled {
+        /// The resource.
+        resource: String,
+    },
+    /// The directory cannot be locked.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// There is a symbolic link, a directory or a device in place of the lock file; nothing was removed.
+    #[error("{} is not a lock file", path.display())]
+    NotAFile {
+        /// Where.
+        path: PathBuf,
+    },
+    /// The lock file was replaced again and again while it was being locked.
+    #[error("{} is being replaced again and again", path.display())]
+    Restless {
+        /// Where.
+        path: PathBuf,
+    },
+    /// A file operation failed; nothing is held.
+    #[error("{} could not be {step}", path.display())]
+    File {
+        /// The lock file.
+        path: PathBuf,
+        /// What was being done.
+        step: Step,
+        /// What the kernel said.
+        #[source]
+        source: Errno,
+    },
+    /// The calling process could not be identified.
+    #[error(transparent)]
+    Identity(#[from] IdentifyError),
+    /// A folder could not be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+/// What was being done to a lock file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Opening or making it.
+    Open,
+    /// Locking it.
+    Lock,
+    /// Looking at it.
+    Examine,
+    /// Reading it.
+    Read,
+    /// Writing fence, record or mark.
+    Write,
+    /// Bringing the fence to the disk.
+    Sync,
+    /// Looking for processes of the last run.
+    Search,
+    /// Closing it.
+    Close,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Open => "opened",
+            Self::Lock => "locked",
+            Self::Examine => "examined",
+            Self::Read => "read",
+            Self::Write => "written",
+            Self::Sync => "brought to the disk",
+            Self::Search => "searched for",
+            Self::Close => "closed",
+        })
+    }
+}
+
+/// A lock that somebody else has.
+#[derive(Debug, Clone)]
+pub struct Busy {
+    /// The resource asked for.
+    pub resource: String,
+    /// Why it is not free.
+    pub because: BusyBecause,
+    /// The lock that is in the way: the resource itself, or a directory above or below it.
+    pub lock: Option<LockSeen>,
+    /// How long the caller waited.
+    pub waited: Duration,
+}
+
+/// Why a lock is not free.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BusyBecause {
+    /// A process has it.
+    Held,
+    /// Its flock is free but processes of its last run are alive.
+    Survivor(Trace),
+    /// Its file was removed while somebody held it, and that holder lives on.
+    Removed,
+    /// Somebody waits for exclusive use of it; newcomers wait behind.
+    Awaited,
+}
+
+impl fmt::Display for Busy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ", self.resource)?;
+        f.write_str(match self.because {
+            BusyBecause::Held => "is held",
+            BusyBecause::Survivor(_) => "was held by a run of which something is still alive,",
+            BusyBecause::Removed => "is held through a lock file that was removed,",
+            BusyBecause::Awaited => "is awaited",
+        })?;
+        match &self.lock {
+            Some(lock) => {
+                write!(f, " by {}", lock.holder_text())?;
+                if lock.resource != self.resource && !lock.resource.is_empty() {
+                    write!(f, " as `{}`", lock.resource)?;
+                }
+                Ok(())
+            }
+            None => f.write_str(" by a process that cannot be seen from here"),
+        }
+    }
+}

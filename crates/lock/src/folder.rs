@@ -1,0 +1,300 @@
+//! The folder that has the lock files: one of the user's own, on a file system that really excludes.
+
+use crate::ledger::{self, Ledger};
+use crate::process;
+use crate::resource::{FileId, FileName};
+use crate::selftest::{self, Failed, NoExclusion, Outcome};
+use crate::sys;
+use rustix::fs::{Mode, OFlags, Stat};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A folder of lock files, open and tried out. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Folder(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    dir: OwnedFd,
+    path: PathBuf,
+    device: u64,
+    modes: Modes,
+    ledger: Ledger,
+}
+
+/// Whether the folder's modes were as they should be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modes {
+    /// Nobody else could look in.
+    Private,
+    /// Others could; now they cannot.
+    Tightened {
+        /// The permission bits found.
+        from: u32,
+    },
+}
+
+/// Why a folder cannot have locks.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FolderError {
+    /// It belongs to somebody else.
+    #[error("{} belongs to user {owner}, not to user {caller}", path.display())]
+    NotOurs {
+        /// The folder.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Who asked.
+        caller: u32,
+    },
+    /// It may not be made, opened or written.
+    #[error("{} may not be used", path.display())]
+    NotPermitted {
+        /// The folder.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: Errno,
+    },
+    /// Its file system does not exclude.
+    #[error("{} cannot have locks: {why}", path.display())]
+    NoExclusion {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: NoExclusion,
+    },
+    /// There is something else in its place.
+    #[error("{} is not a directory", path.display())]
+    NotADirectory {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The kernel failed otherwise.
+    #[error("{} cannot be used", path.display())]
+    Failed {
+        /// The folder.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: Errno,
+    },
+}
+
+impl FolderError {
+    fn new(path: &Path, errno: Errno) -> Self {
+        let path = path.to_owned();
+        match errno {
+            Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::NotPermitted { path, source: errno },
+            Errno::NOTDIR => Self::NotADirectory { path },
+            source => Self::Failed { path, source },
+        }
+    }
+}
+
+impl Folder {
+    /// Opens a folder, makes it when it is missing, and tries it out once in a boot.
+    ///
+    /// Modes wider than 0700 are tightened ([`Folder::modes`] says so); a folder of another user is refused.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, FolderError> {
+        let path = path.as_ref();
+        let failed = |errno| FolderError::new(path, errno);
+        let dir = match open_dir(path) {
+            Err(Errno::NOENT) => make(path).and_then(|()| open_dir(path)),
+            other => other,
+        }
+        .map_err(failed)?;
+        let stat = sys::fstat(&dir).map_err(failed)?;
+        let modes = own(&dir, &stat, path)?;
+        let kind = sys::fstatfs(&dir).map_err(failed)?.f_type;
+        if let Some(name) = selftest::network(kind as u64) {
+            return Err(FolderError::NoExclusion {
+                path: path.to_owned(),
+                why: NoExclusion::Network { name },
+            });
+        }
+        let ledger = Ledger::open(dir.as_fd()).map_err(failed)?;
+        let path = std::path::absolute(path).map_err(|_| FolderError::new(path, Errno::INVAL))?;
+        let folder = Self(Arc::new(Inner { dir, path, device: stat.st_dev, modes, ledger }));
+        folder.try_out()?;
+        Ok(folder)
+    }
+
+    fn try_out(&self) -> Result<(), FolderError> {
+        let failed = |errno| FolderError::new(self.path(), errno);
+        let boot = process::vantage().map_err(failed)?.boot;
+        let stamp = ledger::Stamp { boot, device: self.0.device };
+        let ledger = &self.0.ledger;
+        let state = ledger.state().map_err(failed)?;
+        if state.stamp != Some(stamp) {
+            match selftest::run(self.dir()) {
+                Ok(Outcome::Excludes) => ledger.set_stamp(stamp).map_err(failed)?,
+                Ok(Outcome::BeingTested) => {}
+                Err(Failed::No(why)) => {
+                    return Err(FolderError::NoExclusion { path: self.path().to_owned(), why });
+                }
+                Err(Failed::Kernel(errno)) => return Err(failed(errno)),
+            }
+        }
+        // A ledger without its trust mark is new: the folder may have been removed under living holders.
+        if !state.trusted && crate::lookup::removed_holders(self).is_empty() {
+            ledger.set_trusted().map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Whether its modes had to be tightened when it was opened.
+    #[must_use]
+    pub fn modes(&self) -> Modes {
+        self.0.modes
+    }
+
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.0.dir.as_fd()
+    }
+
+    pub(crate) fn device(&self) -> u64 {
+        self.0.device
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.0.ledger
+    }
+
+    pub(crate) fn file_path(&self, name: &FileName) -> PathBuf {
+        self.0.path.join(name.as_path())
+    }
+
+    /// Opens a lock file to lock it, and makes it when it is missing.
+    pub(crate) fn open_lock(&self, name: &FileName) -> Result<OwnedFd, Errno> {
+        match self.open_existing(name, OFlags::RDONLY) {
+            Err(Errno::NOENT) => {
+                let flags = OFlags::RDONLY | OFlags::CREATE | OFlags::NOFOLLOW;
+                sys::open_at(self.dir(), name.as_path(), flags, Mode::RUSR | Mode::WUSR)
+            }
+            other => other,
+        }
+    }
+
+    pub(crate) fn open_existing(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, Errno> {
+        sys::open_at(self.dir(), name.as_path(), flags | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())
+    }
+
+    /// The file that is now at a name.
+    pub(crate) fn id_at(&self, name: &FileName) -> Result<FileId, Errno> {
+        let stat = sys::stat_at(self.dir(), name.as_path(), rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(FileId::from(&stat))
+    }
+
+    /// The names of all files that may carry a record.
+    pub(crate) fn names(&self) -> Result<Vec<FileName>, Errno> {
+        let names = sys::list(&PathBuf::from(format!(
+            "/proc/self/fd/{}",
+            rustix::fd::AsRawFd::as_raw_fd(&self.dir())
+        )))
+        .or_else(|_| sys::list(self.path()))?;
+        Ok(names.iter().filter_map(|name| FileName::read(name.to_str()?)).filter(FileName::is_lock).collect())
+    }
+}
+
+fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
+    sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY)
+}
+
+fn make(path: &Path) -> Result<(), Errno> {
+    match sys::make_dir(path) {
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(Errno::NOENT) => {
+            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).ok_or(Errno::NOENT)?;
+            make(parent)?;
+            match sys::make_dir(path) {
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(errno) => Err(errno),
+            }
+        }
+        Err(errno) => Err(errno),
+    }
+}
+
+fn own(dir: &OwnedFd, stat: &Stat, path: &Path) -> Result<Modes, FolderError> {
+    let caller = rustix::process::geteuid().as_raw();
+    if stat.st_uid != caller {
+        return Err(FolderError::NotOurs { path: path.to_owned(), owner: stat.st_uid, caller });
+    }
+    let bits = stat.st_mode & 0o7777;
+    if bits & 0o077 == 0 {
+        return Ok(Modes::Private);
+    }
+    sys::change_mode(dir, Mode::RWXU).map_err(|errno| FolderError::new(path, errno))?;
+    Ok(Modes::Tightened { from: bits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_missing_folder_is_made_private_with_its_parents() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("a/b/locks");
+        let folder = Folder::open(&path).unwrap();
+        assert_eq!(folder.modes(), Modes::Private);
+        assert_eq!((mode(&path), mode(&temp.path().join("a"))), (0o700, 0o700));
+    }
+
+    #[test]
+    fn wider_modes_are_tightened_and_said_so() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("locks");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(Folder::open(&path).unwrap().modes(), Modes::Tightened { from: 0o755 });
+        assert_eq!(mode(&path), 0o700);
+        assert_eq!(Folder::open(&path).unwrap().modes(), Modes::Private);
+    }
+
+    #[test]
+    fn a_file_in_place_of_the_folder_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("locks");
+        std::fs::write(&path, "").unwrap();
+        assert_eq!(Folder::open(&path).unwrap_err(), FolderError::NotADirectory { path });
+    }
+
+    #[test]
+    fn the_folder_of_another_user_is_refused() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("locks");
+        std::fs::create_dir(&path).unwrap();
+        if rustix::process::geteuid().is_root() {
+            std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+            let error = Folder::open(&path).unwrap_err();
+            assert_eq!(error, FolderError::NotOurs { path, owner: 12345, caller: 0 });
+        } else {
+            assert!(matches!(Folder::open("/root/x"), Err(FolderError::NotPermitted { .. })));
+        }
+    }
+
+    #[test]
+    fn the_folder_is_tried_out_once_in_a_boot() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("locks");
+        Folder::open(&path).unwrap();
+        let armed = crate::fault::arm(usize::MAX, crate::fault::Fault::Short, crate::fault::Reach::Once);
+        Folder::open(&path).unwrap();
+        assert!(!armed.operations().contains(&"flock"), "{:?}", armed.operations());
+    }
+}

@@ -1,0 +1,232 @@
+//! Turns flocks into a grant: the files are where they should be, nothing of the last run is left, and the
+//! fence has grown.
+
+use crate::error::Step;
+use crate::fence::{self, Fence, Next};
+use crate::file::{self, Head, Last};
+use crate::folder::Folder;
+use crate::held::{Held, facts};
+use crate::lookup;
+use crate::record::Record;
+use crate::resource::{FileId, FileName};
+use crate::survivors::{self, Cleared, Left};
+use crate::sys;
+use crate::wait::Patience;
+use crate::{directory::Mode, record::now_ms};
+use pinfold_core::identity::BootId;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Why flocks did not become a grant.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// Another file is at the name now; everything has to be taken again.
+    Replaced(FileName),
+    /// The file was removed under a holder that lives on; the removed file is open here.
+    Removed(FileName, Arc<OwnedFd>),
+    /// Something of the last run is left.
+    Survived(Box<Record>, Left),
+    Cancelled,
+    NotAFile(FileName),
+    Failed(FileName, Step, Errno),
+}
+
+/// One exclusively held file, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) name: FileName,
+    pub(crate) file: OwnedFd,
+    head: Head,
+    recorded: Option<Fence>,
+    size: u64,
+    /// An earlier file of this name was removed, and its counter with it.
+    removed: bool,
+}
+
+/// The files of a grant: the writers of the exclusive ones, and which files they are.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) writers: Vec<Writer>,
+    pub(crate) files: Vec<FileId>,
+}
+
+/// Checks every file and clears away what is left of earlier runs.
+pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) -> Result<Settled, Denied> {
+    let mut settled = Settled { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
+    for one in held {
+        let id = match one.mode {
+            Mode::Exclusive => {
+                let (id, writer) = settle_exclusive(folder, one, patience)?;
+                settled.writers.push(writer);
+                id
+            }
+            Mode::Shared => settle_shared(folder, one, patience)?,
+        };
+        settled.files.push(id);
+    }
+    Ok(settled)
+}
+
+fn settle_exclusive(
+    folder: &Folder,
+    held: &Held,
+    patience: &Patience<'_>,
+) -> Result<(FileId, Writer), Denied> {
+    let failed = |step| move |errno| Denied::Failed(held.name.clone(), step, errno);
+    let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
+    if !locked.regular {
+        return Err(Denied::NotAFile(held.name.clone()));
+    }
+    // Opened by name after the flock: the same inode proves that the name still leads to what is locked.
+    let file = open_writer(folder, &held.name)?;
+    if facts(&file).map_err(failed(Step::Examine))?.id != locked.id {
+        return Err(Denied::Replaced(held.name.clone()));
+    }
+    let removed = locked.size == 0 && settle_new(folder, &held.name)?;
+    let head = Head::read(&file).map_err(failed(Step::Read))?;
+    let last = file::last(&file, &head).map_err(failed(Step::Read))?;
+    let recorded = match &last {
+        Last::Unreleased(record) => Some(record.fence),
+        Last::Nothing | Last::Released => None,
+    };
+    if let Last::Unreleased(record) = last {
+        clear(&held.name, *record, patience)?;
+    }
+    if head.below() {
+        clear_below(folder, held, patience)?;
+        file::write_below(&file, false).map_err(failed(Step::Write))?;
+    }
+    Ok((locked.id, Writer { name: held.name.clone(), file, head, recorded, size: locked.size, removed }))
+}
+
+/// A shared file is an ancestor's: its exclusive holder must be gone with all its run, and whoever takes it
+/// exclusively later must know that something below was locked.
+fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<FileId, Denied> {
+    let failed = |step| move |errno| Denied::Failed(held.name.clone(), step, errno);
+    let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
+    if !locked.regular {
+        return Err(Denied::NotAFile(held.name.clone()));
+    }
+    match folder.id_at(&held.name) {
+        Ok(id) if id == locked.id => {}
+        Ok(_) | Err(Errno::NOENT) => return Err(Denied::Replaced(held.name.clone())),
+        Err(errno) => return Err(failed(Step::Examine)(errno)),
+    }
+    if locked.size == 0 {
+        settle_new(folder, &held.name)?;
+    }
+    let head = Head::read(&held.lock).map_err(failed(Step::Read))?;
+    if head.fence().is_some()
+        && let Last::Unreleased(record) = file::last(&held.lock, &head).map_err(failed(Step::Read))?
+    {
+        let fence = record.fence;
+        clear(&held.name, *record, patience)?;
+        // Under a shared flock nobody can be granted the file, so every writer writes these same bytes.
+        let file = open_writer(folder, &held.name)?;
+        file::write_mark(&file, fence).map_err(failed(Step::Write))?;
+    }
+    // Runs below are found by their ancestors' inodes, so only those files carry the flag.
+    if held.name.is_inode() && !head.below() {
+        let file = open_writer(folder, &held.name)?;
+        file::write_below(&file, true).map_err(failed(Step::Write))?;
+    }
+    Ok(locked.id)
+}
+
+fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
+    folder.open_existing(name, OFlags::RDWR).map_err(|errno| match errno {
+        Errno::NOENT => Denied::Replaced(name.clone()),
+        Errno::LOOP | Errno::ISDIR => Denied::NotAFile(name.clone()),
+        other => Denied::Failed(name.clone(), Step::Open, other),
+    })
+}
+
+/// An empty file: if the ledger knows its name, an earlier file was removed, and its holder may live.
+///
+/// Returns whether there was an earlier file.
+fn settle_new(folder: &Folder, name: &FileName) -> Result<bool, Denied> {
+    let failed = |step| move |errno| Denied::Failed(name.clone(), step, errno);
+    let made_before = folder.ledger().was_made(name).map_err(failed(Step::Read))?;
+    if made_before && let Some(file) = lookup::removed_holder(folder, name) {
+        return Err(Denied::Removed(name.clone(), Arc::new(file)));
+    }
+    folder.ledger().note_made(name).map_err(failed(Step::Write))?;
+    Ok(made_before)
+}
+
+fn clear(name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
+    match survivors::clear(&record, patience) {
+        Ok(Cleared::Clear) => Ok(()),
+        Ok(Cleared::Persists(left)) => Err(Denied::Survived(Box::new(record), left)),
+        Ok(Cleared::Cancelled) => Err(Denied::Cancelled),
+        Err(errno) => Err(Denied::Failed(name.clone(), Step::Search, errno)),
+    }
+}
+
+/// Something below was locked since the last grant: none of those runs may be left.
+fn clear_below(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<(), Denied> {
+    let failed = |step| move |errno| Denied::Failed(held.name.clone(), step, errno);
+    for name in folder.names().map_err(failed(Step::Read))? {
+        let Ok(file) = folder.open_existing(&name, OFlags::RDONLY) else { continue };
+        let head = Head::read(&file).map_err(failed(Step::Read))?;
+        let Last::Unreleased(record) = file::last(&file, &head).map_err(failed(Step::Read))? else {
+            continue;
+        };
+        if record.above.iter().any(|above| above == held.name.as_str()) {
+            clear(&name, *record, patience)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes fence and record of a grant into every exclusive file; returns the fence.
+pub(crate) fn write(
+    writers: &[Writer],
+    record: &mut Record,
+    boot: BootId,
+    floor: Fence,
+) -> Result<Fence, Denied> {
+    let seconds = now_ms() / 1000;
+    let chosen: Vec<Next> = writers
+        .iter()
+        .map(|writer| {
+            fence::next(writer.head.evidence(writer.recorded, writer.removed), boot, seconds, floor.0)
+        })
+        .collect();
+    let fence = chosen.iter().map(|next| next.counter.fence).max().unwrap_or(0);
+    record.fence = Fence(fence);
+    for (writer, next) in writers.iter().zip(chosen) {
+        write_one(writer, next.raised_to(fence), record)?;
+    }
+    Ok(Fence(fence))
+}
+
+fn write_one(writer: &Writer, next: Next, record: &Record) -> Result<(), Denied> {
+    let failed = |step| move |errno| Denied::Failed(writer.name.clone(), step, errno);
+    file::fill(&writer.file, writer.size).map_err(failed(Step::Write))?;
+    file::write_fence(&writer.file, next).map_err(failed(Step::Write))?;
+    if next.sync {
+        sys::sync(&writer.file).map_err(failed(Step::Sync))?;
+    }
+    file::write_record(&writer.file, record).map_err(failed(Step::Write))
+}
+
+impl Writer {
+    /// A writer for a file that is held already.
+    pub(crate) fn reopen(name: FileName, file: OwnedFd) -> Result<Self, Errno> {
+        let head = Head::read(&file)?;
+        let recorded = file::record(&file)?.map(|record| record.fence);
+        let size = facts(&file)?.size;
+        Ok(Self { name, file, head, recorded, size, removed: false })
+    }
+
+    /// Reads again what the file says, before another fence is chosen.
+    pub(crate) fn refresh(&mut self) -> Result<(), Errno> {
+        self.head = Head::read(&self.file)?;
+        self.recorded = file::record(&self.file)?.map(|record| record.fence);
+        self.size = facts(&self.file)?.size;
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! The unsafe lines of the crate, each behind a safe function: fork, signals, inherited descriptors.
+//!
+//! Nothing else in the crate is unsafe. Each function is a few lines with its argument beside it, and the
+//! tests run them under valgrind's memory checker where it is installed.
+#![expect(unsafe_code, reason = "signals, fork and pre_exec have no safe form; this is the only place")]
+
+use rustix::io::Errno;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::sync::{OnceLock, Weak};
+
+/// The first descriptor number at which a child is given locks: far above what programs expect to be theirs.
+pub(crate) const GIVEN_FROM: RawFd = 100;
+
+/// Forks a child that runs `answer` and ends.
+///
+/// `answer` must not allocate, lock or panic: other threads of the parent may have held the allocator's lock.
+pub(crate) fn fork_and_answer(out: BorrowedFd<'_>, answer: &dyn Fn(BorrowedFd<'_>)) -> Result<i32, Errno> {
+    // SAFETY: the child calls `answer`, which makes system calls only, and `_exit`, which is
+    // async-signal-safe and runs no destructors; it never returns into the caller's frames.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_errno()),
+        0 => {
+            answer(out);
+            // SAFETY: always allowed.
+            unsafe { libc::_exit(0) }
+        }
+        child => Ok(child),
+    }
+}
+
+/// Reaps a forked child. Its answer came through a pipe, so it does not matter if somebody else reaped it.
+pub(crate) fn reap(child: i32) {
+    if let Some(pid) = rustix::process::Pid::from_raw(child) {
+        let none = rustix::process::WaitOptions::empty();
+        while matches!(rustix::process::waitpid(Some(pid), none), Err(Errno::INTR)) {}
+    }
+}
+
+fn last_errno() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error();
+    code.map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+/// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
+/// which is why Go's runtime interrupts its threads with it too.
+const WAKE: libc::c_int = libc::SIGURG;
+
+extern "C" fn nothing(_: libc::c_int) {}
+
+/// Whether [`interrupt`] can work: the wake signal has a handler that does not restart system calls.
+pub(crate) fn interruptible() -> bool {
+    static READY: OnceLock<bool> = OnceLock::new();
+    *READY.get_or_init(install)
+}
+
+fn install() -> bool {
+    // SAFETY: `sigaction` is a plain C struct for which all zeroes is valid, and both pointers are to live
+    // values. The handler does nothing, so it is async-signal-safe. A handler of the program is left alone.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(WAKE, std::ptr::null(), &raw mut action) != 0 {
+            return false;
+        }
+        if action.sa_sigaction != libc::SIG_DFL && action.sa_sigaction != libc::SIG_IGN {
+            return action.sa_flags & libc::SA_RESTART == 0;
+        }
+        action.sa_sigaction = nothing as *const () as usize;
+        action.sa_flags = 0;
+        libc::sigaction(WAKE, &raw const action, std::ptr::null_mut()) == 0
+    }
+}
+
+/// Lets the wake signal through to the calling thread.
+pub(crate) fn accept_wake() {
+    // SAFETY: the set is initialised by `sigemptyset` before use and lives through the calls.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, WAKE);
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
+    }
+}
+
+/// Interrupts the system call a thread of ours is in.
+pub(crate) fn interrupt<T>(thread: &std::thread::JoinHandle<T>) {
+    use std::os::unix::thread::JoinHandleExt;
+    // SAFETY: the handle is not joined while it is borrowed, so its pthread_t is valid, also when the
+    // thread has already returned.
+    unsafe {
+        libc::pthread_kill(thread.as_pthread_t(), WAKE);
+    }
+}
+
+/// Has a child of `command` receive copies of `files`, at the lowest free numbers from 100 on.
+///
+/// The copies are made in the child, after the fork: no other child that is spawned at the same moment can
+/// ever inherit them. When a file is closed before the command is spawned, the spawn fails.
+pub(crate) fn give(command: &mut Command, files: Vec<Weak<OwnedFd>>) {
+    let copy = move || {
+        for file in &files {
+            let file = file.upgrade().ok_or_else(|| std::io::Error::from(Errno::BADF))?;
+            duplicate(file.as_raw_fd())?;
+        }
+        Ok(())
+    };
+    // SAFETY: the closure makes system calls and counts references; it neither allocates nor locks.
+    unsafe {
+        command.pre_exec(copy);
+    }
+}
+
+/// Copies a descriptor to the lowest free number from 100 on, without close-on-exec.
+pub(crate) fn duplicate(fd: RawFd) -> Result<RawFd, Errno> {
+    // SAFETY: F_DUPFD takes an integer and touches no memory of ours; a bad number gives EBADF.
+    match unsafe { libc::fcntl(fd, libc::F_DUPFD, GIVEN_FROM) } {
+        -1 => Err(last_errno()),
+        copy => Ok(copy),
+    }
+}
+
+/// Whether two threads of a process have one descriptor table; false also when the kernel does not say.
+pub(crate) fn same_files(one: u32, other: u32) -> bool {
+    const KCMP_FILES: libc::c_long = 2;
+    // SAFETY: kcmp takes integers only.
+    unsafe {
+        libc::syscall(libc::SYS_kcmp, libc::c_long::from(one), libc::c_long::from(other), KCMP_FILES, 0, 0)
+            == 0
+    }
+}
+
+/// Copies a descriptor that this process inherited, named by its `/proc/self/fd` path, and closes the original.
+///
+/// The original has no owner in this program: it came through exec.
+pub(crate) fn take_inherited(path: &std::path::Path) -> Result<OwnedFd, Errno> {
+    use std::os::fd::FromRawFd;
+    let number = path.file_name().and_then(|name| name.to_str()?.parse::<RawFd>().ok()).ok_or(Errno::BADF)?;
+    if number < GIVEN_FROM {
+        return Err(Errno::BADF);
+    }
+    // SAFETY: numbers from 100 on with a lock on a lock file come only from a hand-over at exec, and the
+    // caller takes each of them once; so this is the only owner.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}

@@ -1,0 +1,313 @@
+//! What can be locked, how people write it, and which file stands for it.
+
+use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
+use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// Something that at most one holder may use at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// `key:ANY`: any name at all.
+    Key(String),
+    /// `session:NAME`: a session of one home; its lock lives in that home's folder.
+    Session(SessionName),
+    /// `vendor:AGENT:STORE:ID`: a conversation in an agent's own store.
+    Vendor(String),
+    /// A directory with everything below it.
+    Directory(PathBuf),
+}
+
+/// The kinds of resources, as the lock object names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `key:`
+    Key,
+    /// `session:`
+    Session,
+    /// `vendor:`
+    Vendor,
+    /// A path.
+    Directory,
+}
+
+/// A session's name: 1 to 64 of `a-z A-Z 0-9 . _ -`, not starting with `.` or `-`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SessionName(String);
+
+/// A text that names no resource.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAResource {
+    /// The text is empty, or ends after `key:`.
+    #[error("`{text}` names nothing")]
+    Empty {
+        /// What was written.
+        text: String,
+    },
+    /// A session name with other characters, or too long.
+    #[error("`{name}` is not a session name")]
+    BadSessionName {
+        /// What was written.
+        name: String,
+    },
+    /// `vendor:` without agent, store and id.
+    #[error("`{text}` is not of the form vendor:AGENT:STORE:ID")]
+    BadVendor {
+        /// What was written.
+        text: String,
+    },
+    /// A key or a path with a NUL byte, or a key that is not UTF-8.
+    #[error("`{text}` has bytes that no name may have")]
+    BadBytes {
+        /// What was written, as far as it can be shown.
+        text: String,
+    },
+}
+
+impl SessionName {
+    /// Checks a name.
+    pub fn new(name: &str) -> Result<Self, NotAResource> {
+        let allowed = |b: u8| b.is_ascii_alphanumeric() || b"._-".contains(&b);
+        let good =
+            (1..=64).contains(&name.len()) && name.bytes().all(allowed) && !name.starts_with(['.', '-']);
+        if good {
+            Ok(Self(name.to_owned()))
+        } else {
+            Err(NotAResource::BadSessionName { name: name.to_owned() })
+        }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Resource {
+    /// Reads a resource as people write it: `key:ANY`, `session:NAME`, `vendor:AGENT:STORE:ID`, else a path.
+    ///
+    /// ```
+    /// use pinfold_lock::Resource;
+    /// assert_eq!(Resource::parse("key:deploy".as_ref()), Ok(Resource::Key("deploy".into())));
+    /// assert_eq!(Resource::parse("./key:odd".as_ref()), Ok(Resource::Directory("./key:odd".into())));
+    /// assert!(Resource::parse("session:no spaces".as_ref()).is_err());
+    /// ```
+    pub fn parse(text: &OsStr) -> Result<Self, NotAResource> {
+        let shown = || text.to_string_lossy().into_owned();
+        if text.is_empty() {
+            return Err(NotAResource::Empty { text: shown() });
+        }
+        if text.as_bytes().contains(&0) {
+            return Err(NotAResource::BadBytes { text: shown() });
+        }
+        let Some((kind, name)) = split_kind(text) else { return Ok(Self::Directory(PathBuf::from(text))) };
+        let Ok(name) = std::str::from_utf8(name) else {
+            return Err(NotAResource::BadBytes { text: shown() });
+        };
+        if name.is_empty() {
+            return Err(NotAResource::Empty { text: shown() });
+        }
+        match kind {
+            Kind::Key => Ok(Self::Key(name.to_owned())),
+            Kind::Session => SessionName::new(name).map(Self::Session),
+            Kind::Vendor => vendor(name).ok_or_else(|| NotAResource::BadVendor { text: shown() }),
+            Kind::Directory => Ok(Self::Directory(PathBuf::from(text))),
+        }
+    }
+
+    /// Which kind it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Key(_) => Kind::Key,
+            Self::Session(_) => Kind::Session,
+            Self::Vendor(_) => Kind::Vendor,
+            Self::Directory(_) => Kind::Directory,
+        }
+    }
+}
+
+fn split_kind(text: &OsStr) -> Option<(Kind, &[u8])> {
+    let prefixes: [(&[u8], Kind); 3] =
+        [(b"key:", Kind::Key), (b"session:", Kind::Session), (b"vendor:", Kind::Vendor)];
+    prefixes.into_iter().find_map(|(prefix, kind)| Some((kind, text.as_bytes().strip_prefix(prefix)?)))
+}
+
+fn vendor(name: &str) -> Option<Resource> {
+    let (agent, rest) = name.split_once(':')?;
+    // The store may be a path with colons in it; an id has none.
+    let (store, id) = rest.rsplit_once(':')?;
+    let whole = !agent.is_empty() && !store.is_empty() && !id.is_empty();
+    whole.then(|| Resource::Vendor(name.to_owned()))
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Key(name) => write!(f, "key:{name}"),
+            Self::Session(name) => write!(f, "session:{}", name.0),
+            Self::Vendor(name) => write!(f, "vendor:{name}"),
+            Self::Directory(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// The name of a lock file. Made from a hash, so no user's text ever becomes a path.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FileName(String);
+
+impl FileName {
+    pub(crate) fn of_key(name: &str) -> Self {
+        Self::hashed('k', name.as_bytes())
+    }
+
+    pub(crate) fn of_session(name: &SessionName) -> Self {
+        Self::hashed('s', name.0.as_bytes())
+    }
+
+    pub(crate) fn of_vendor(name: &str) -> Self {
+        Self::hashed('v', name.as_bytes())
+    }
+
+    pub(crate) fn of_path(path: &Path) -> Self {
+        Self::hashed('p', path.as_os_str().as_bytes())
+    }
+
+    pub(crate) fn of_inode(id: FileId) -> Self {
+        Self(format!("i-{:x}-{:x}", id.device, id.inode))
+    }
+
+    /// The gate before this file: whoever waits for exclusive use stands in it.
+    pub(crate) fn gate(&self) -> Self {
+        Self(format!("{}.gate", self.0))
+    }
+
+    fn hashed(kind: char, bytes: &[u8]) -> Self {
+        Self(format!("{kind}-{:032x}", hash(bytes)))
+    }
+
+    /// Whether this is the name of a file that carries a record, not of a gate.
+    pub(crate) fn is_lock(&self) -> bool {
+        !self.0.ends_with(".gate")
+    }
+
+    /// A name read from the folder or from another process; anything with a `/` is none.
+    pub(crate) fn read(name: &str) -> Option<Self> {
+        let mut chars = name.chars();
+        let kind = chars.next().is_some_and(|c| "ksvpi".contains(c));
+        let hyphen = chars.next() == Some('-');
+        let digits = name.get(2..).unwrap_or_default().trim_end_matches(".gate");
+        let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        (kind && hyphen && plain && !digits.is_empty()).then(|| Self(name.to_owned()))
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self.0.as_bytes().first() {
+            Some(b'k') => Kind::Key,
+            Some(b's') => Kind::Session,
+            Some(b'v') => Kind::Vendor,
+            _ => Kind::Directory,
+        }
+    }
+
+    pub(crate) fn is_inode(&self) -> bool {
+        self.0.starts_with('i')
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn as_path(&self) -> &Path {
+        Path::new(&self.0)
+    }
+}
+
+/// FNV-1a over 128 bits. Two names that collide would exclude each other, never share a lock unseen.
+pub(crate) fn hash(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |state, byte| {
+        (state ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
+    })
+}
+
+/// Which file: its device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The device.
+    pub device: u64,
+    /// The inode on it.
+    pub inode: u64,
+}
+
+impl From<&rustix::fs::Stat> for FileId {
+    fn from(stat: &rustix::fs::Stat) -> Self {
+        Self { device: stat.st_dev, inode: stat.st_ino }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rows_of_the_resource_syntax() {
+        let rows = [
+            ("key:a b/c:d", Some(Kind::Key)),
+            ("key:", None),
+            ("session:api", Some(Kind::Session)),
+            ("session:.api", None),
+            ("session:-api", None),
+            ("session:", None),
+            ("vendor:claude:/home/u/.claude:id", Some(Kind::Vendor)),
+            ("vendor:claude", None),
+            ("vendor:a:b", None),
+            ("/tmp", Some(Kind::Directory)),
+            (".", Some(Kind::Directory)),
+            ("keys", Some(Kind::Directory)),
+            ("", None),
+        ];
+        for (text, kind) in rows {
+            let parsed = Resource::parse(OsStr::new(text));
+            assert_eq!(parsed.as_ref().ok().map(Resource::kind), kind, "{text}: {parsed:?}");
+            if let Ok(resource) = parsed {
+                assert_eq!(resource.to_string(), text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_session_name_is_checked_at_the_door() {
+        assert!(SessionName::new(&"x".repeat(64)).is_ok());
+        for bad in ["", ".x", "-x", "a/b", "a b", "ä", &"x".repeat(65)] {
+            assert!(SessionName::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn no_users_text_becomes_a_path() {
+        for name in ["../../etc/passwd", "a/b", "."] {
+            assert!(!FileName::of_key(name).as_str().contains(['/', '.']));
+        }
+        assert_eq!(FileName::read("../k-1"), None);
+        assert_eq!(FileName::read("k-../x"), None);
+    }
+
+    #[test]
+    fn kinds_never_share_a_file() {
+        let session = SessionName::new("x").unwrap();
+        let names = [
+            FileName::of_key("x"),
+            FileName::of_session(&session),
+            FileName::of_vendor("x"),
+            FileName::of_path(Path::new("x")),
+        ];
+        let distinct: std::collections::BTreeSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+    }
+}

@@ -1,0 +1,214 @@
+//! Looks through `/proc` for processes: who has a lock file open, who carries a run's marker, who works where.
+//!
+//! Nothing here takes a lock, starts a program or waits. A process that may not be examined is passed over.
+
+use crate::directory::Mode;
+use crate::process::{parse_parent, proc_is_ours, proc_path};
+use crate::raw;
+use crate::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, Run};
+use crate::resource::{FileId, FileName};
+use crate::sys;
+use rustix::fs::{AtFlags, CWD};
+use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// One descriptor of a process on a lock file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Open {
+    pub(crate) pid: u32,
+    /// Where the descriptor can be opened again, even when the file was removed.
+    pub(crate) through: PathBuf,
+    pub(crate) name: FileName,
+    pub(crate) file: FileId,
+    pub(crate) locked: Option<Mode>,
+    pub(crate) removed: bool,
+}
+
+/// All pids that `/proc` shows; none when it shows another namespace.
+pub(crate) fn pids() -> Vec<u32> {
+    if !proc_is_ours() {
+        return Vec::new();
+    }
+    numbers(Path::new("/proc"))
+}
+
+fn numbers(path: &Path) -> Vec<u32> {
+    let names = sys::list(path).unwrap_or_default();
+    names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
+}
+
+/// Every descriptor on a file of `device` that is named like a lock file.
+pub(crate) fn open_files(device: u64) -> Vec<Open> {
+    pids().into_iter().flat_map(|pid| open_files_of(pid, device)).collect()
+}
+
+/// The descriptors of one process, also of threads that have a table of their own.
+pub(crate) fn open_files_of(pid: u32, device: u64) -> Vec<Open> {
+    let mut found = open_files_in(pid, &proc_path(pid, "fd"), &proc_path(pid, "fdinfo"), device);
+    for thread in numbers(&proc_path(pid, "task")) {
+        if thread != pid && !raw::same_files(pid, thread) {
+            let fd = proc_path(pid, &format!("task/{thread}/fd"));
+            let fdinfo = proc_path(pid, &format!("task/{thread}/fdinfo"));
+            found.extend(open_files_in(pid, &fd, &fdinfo, device));
+        }
+    }
+    found
+}
+
+fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Vec<Open> {
+    let found = numbers(fd).into_iter().filter_map(|number| {
+        let through = fd.join(number.to_string());
+        let (name, removed) = lock_name(&sys::read_link(&through).ok()?)?;
+        let stat = sys::stat_at(CWD, &through, AtFlags::empty()).ok()?;
+        if stat.st_dev != device {
+            return None;
+        }
+        let locked = sys::read_file(&fdinfo.join(number.to_string())).ok().and_then(|text| locked(&text));
+        Some(Open { pid, through, name, file: FileId::from(&stat), locked, removed })
+    });
+    found.collect()
+}
+
+fn lock_name(link: &Path) -> Option<(FileName, bool)> {
+    let name = link.file_name()?.to_str()?;
+    match name.strip_suffix(" (deleted)") {
+        Some(removed) => Some((FileName::read(removed)?, true)),
+        None => Some((FileName::read(name)?, false)),
+    }
+}
+
+/// The flock that a descriptor's fdinfo shows.
+pub(crate) fn locked(fdinfo: &[u8]) -> Option<Mode> {
+    let text = std::str::from_utf8(fdinfo).ok()?;
+    text.lines().filter(|line| line.starts_with("lock:")).find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "FLOCK").skip(2);
+        match words.next()? {
+            "WRITE" => Some(Mode::Exclusive),
+            "READ" => Some(Mode::Shared),
+            _ => None,
+        }
+    })
+}
+
+/// The processes, other than the caller, whose environment names `run`.
+pub(crate) fn marked(run: &Run) -> Vec<u32> {
+    let own = std::process::id();
+    pids().into_iter().filter(|pid| *pid != own && is_marked(*pid, run)).collect()
+}
+
+/// Whether a process carries the marker of `run`.
+pub(crate) fn is_marked(pid: u32, run: &Run) -> bool {
+    sys::read_file(&proc_path(pid, "environ")).is_ok_and(|environ| names_run(&environ, run))
+}
+
+fn names_run(environ: &[u8], run: &Run) -> bool {
+    environ.split(|byte| *byte == 0).any(|entry| {
+        let Some(at) = entry.iter().position(|byte| *byte == b'=') else { return false };
+        let (name, value) = (&entry[..at], &entry[at + 1..]);
+        let mut runs = value.split(|byte| *byte == b':');
+        match name {
+            _ if name == RUN_VARIABLE.as_bytes() => value == run.as_str().as_bytes(),
+            _ if name == LOCK_RUNS_VARIABLE.as_bytes() => runs.any(|one| one == run.as_str().as_bytes()),
+            _ => false,
+        }
+    })
+}
+
+/// The command line of a process, for people; its name in brackets when there is none.
+#[must_use]
+pub(crate) fn command(pid: u32) -> String {
+    let words = sys::read_file(&proc_path(pid, "cmdline")).unwrap_or_default();
+    let words: Vec<_> = words.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect();
+    if !words.is_empty() {
+        return words.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ");
+    }
+    let name = sys::read_file(&proc_path(pid, "comm")).unwrap_or_default();
+    format!("[{}]", String::from_utf8_lossy(&name).trim_end())
+}
+
+/// The processes whose working directory is `directory` or below it.
+pub(crate) fn working_in(directory: &Path) -> Vec<(u32, PathBuf)> {
+    let places =
+        pids().into_iter().filter_map(|pid| Some((pid, sys::read_link(&proc_path(pid, "cwd")).ok()?)));
+    places
+        .filter(|(_, place)| {
+            place.as_os_str().as_bytes().first() == Some(&b'/') && place.starts_with(directory)
+        })
+        .collect()
+}
+
+/// The descendants of some processes, by the parents that `/proc` shows now.
+pub(crate) fn descendants(roots: &[u32]) -> Vec<u32> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for pid in pids() {
+        if let Some(parent) =
+            sys::read_file(&proc_path(pid, "stat")).ok().and_then(|stat| parse_parent(&stat))
+        {
+            children.entry(parent).or_default().push(pid);
+        }
+    }
+    let mut found: Vec<u32> = Vec::new();
+    let mut next: Vec<u32> = roots.to_vec();
+    while let Some(pid) = next.pop() {
+        for child in children.get(&pid).into_iter().flatten() {
+            if !found.contains(child) {
+                found.push(*child);
+                next.push(*child);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fdinfo_tells_a_flock_from_other_locks() {
+        let head = "pos:\t0\nflags:\t02100000\nmnt_id:\t29\nino:\t1234\n";
+        let rows = [
+            ("lock:\t1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF\n", Some(Mode::Exclusive)),
+            ("lock:\t1: FLOCK  ADVISORY  READ  4711 fe:00:1234 0 EOF\n", Some(Mode::Shared)),
+            ("lock:\t1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 0 EOF\n", None),
+            (
+                "lock:\t1: OFDLCK ADVISORY  READ -1 fe:00:1 0 EOF\nlock:\t2: FLOCK ADVISORY READ 1 a:b:1 0 EOF\n",
+                Some(Mode::Shared),
+            ),
+            ("", None),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(locked(format!("{head}{line}").as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_marker_is_a_whole_entry_of_the_environment() {
+        let run = Run::new("r1").unwrap();
+        let rows: [(&[u8], bool); 8] = [
+            (b"A=1\0PINFOLD_RUN=r1\0", true),
+            (b"PINFOLD_RUN=r1", true),
+            (b"PINFOLD_RUN=r12\0", false),
+            (b"XPINFOLD_RUN=r1\0", false),
+            (b"A=PINFOLD_RUN=r1\0", false),
+            (b"PINFOLD_LOCK_RUNS=r0:r1\0", true),
+            (b"PINFOLD_LOCK_RUNS=r0:r11\0", false),
+            (b"", false),
+        ];
+        for (environ, expected) in rows {
+            assert_eq!(names_run(environ, &run), expected, "{}", String::from_utf8_lossy(environ));
+        }
+    }
+
+    #[test]
+    fn links_to_lock_files_are_recognised_also_when_removed() {
+        let name = FileName::of_key("k");
+        let path = format!("/x/locks/{}", name.as_str());
+        assert_eq!(lock_name(Path::new(&path)), Some((name.clone(), false)));
+        assert_eq!(lock_name(Path::new(&format!("{path} (deleted)"))), Some((name, true)));
+        for other in ["socket:[12]", "/x/other", "/x/k-xyz", "/x/ledger"] {
+            assert_eq!(lock_name(Path::new(other)), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Finds what is left of a run whose flock is free, and ends it or waits for it.
+//!
+//! A process is named by three traces: the run's control group, its first process, the marker in the
+//! environment. Every process is held by a pidfd and recognised again before it is signalled.
+
+use crate::process;
+use crate::record::{Record, Survivors};
+use crate::scan;
+use crate::sys;
+use crate::wait::{Patience, Waited};
+use pinfold_core::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// One process that provably belongs to the last run.
+#[derive(Debug)]
+pub(crate) struct Survivor {
+    pub(crate) pid: u32,
+    pidfd: OwnedFd,
+}
+
+/// What is left of a run.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) trace: Trace,
+    pub(crate) processes: Vec<Survivor>,
+}
+
+/// How the search for survivors ended.
+#[derive(Debug)]
+pub(crate) enum Cleared {
+    /// Nothing is left.
+    Clear,
+    /// Something is left that was not, or could not be, ended.
+    Persists(Left),
+    Cancelled,
+}
+
+/// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Ends or waits for what is left of the run that `record` names.
+pub(crate) fn clear(record: &Record, patience: &Patience<'_>) -> Result<Cleared, Errno> {
+    let patience = match record.survivors {
+        Survivors::Ignore => return Ok(Cleared::Clear),
+        Survivors::Wait => *patience,
+        Survivors::End => Patience { until: Some(Instant::now() + ENDING), cancel: patience.cancel },
+    };
+    let mut unseen = 0;
+    loop {
+        let Some(left) = find(record)? else { return Ok(Cleared::Clear) };
+        // Proved and yet not to be seen: it ended this moment, or it cannot be reached from here.
+        if left.processes.is_empty() {
+            unseen += 1;
+            if unseen > 1 {
+                return Ok(Cleared::Persists(left));
+            }
+            continue;
+        }
+        match decide(Payload::Unreleased, Remains::Found(left.trace)) {
+            Grant::Yes(_) => return Ok(Cleared::Clear),
+            Grant::No(_) => return Ok(Cleared::Persists(left)),
+            Grant::EndFirst(_) => {}
+        }
+        if record.survivors == Survivors::End {
+            end(record, &left);
+        }
+        let pidfds: Vec<_> = left.processes.iter().map(|survivor| survivor.pidfd.as_fd()).collect();
+        match patience.wait_for(&pidfds)? {
+            Waited::Done => {}
+            Waited::TimeUp => return Ok(Cleared::Persists(left)),
+            Waited::Cancelled => return Ok(Cleared::Cancelled),
+        }
+    }
+}
+
+/// What is left of a run, if anything can be proved.
+pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
+    // A run of another boot cannot have survived; one of another namespace cannot be recognised.
+    let here = process::vantage()?;
+    if record.holder.boot != here.boot || record.holder.pid_namespace != here.pid_namespace {
+        return Ok(None);
+    }
+    if let Some(left) = in_cgroup(record)? {
+        return Ok(Some(left));
+    }
+    if let Some(agent) = record.agent {
+        let remains = remains_by_identity(process::verdict(Some(&agent)));
+        if remains != Remains::None {
+            let processes =
+                hold(agent.pid, || process::identify(agent.pid).is_ok_and(|now| same(&now, &agent)));
+            return Ok(Some(Left { trace: Trace::Identity, processes: processes?.into_iter().collect() }));
+        }
+    }
+    by_marker(record)
+}
+
+fn same(now: &pinfold_core::identity::Identity, then: &pinfold_core::identity::Identity) -> bool {
+    now.start_ticks == then.start_ticks && (then.pidfs.is_none() || now.pidfs == then.pidfs)
+}
+
+fn by_marker(record: &Record) -> Result<Option<Left>, Errno> {
+    let Some(run) = &record.run else { return Ok(None) };
+    let mut processes = Vec::new();
+    for pid in scan::marked(run) {
+        processes.extend(hold(pid, || scan::is_marked(pid, run))?);
+    }
+    Ok((!processes.is_empty()).then_some(Left { trace: Trace::Marker, processes }))
+}
+
+fn in_cgroup(record: &Record) -> Result<Option<Left>, Errno> {
+    let Some(cgroup) = &record.cgroup else { return Ok(None) };
+    if !is_populated(cgroup) {
+        return Ok(None);
+    }
+    let mut processes = Vec::new();
+    for pid in members(cgroup) {
+        processes.extend(hold(pid, || members(cgroup).contains(&pid))?);
+    }
+    // Populated by processes that cannot be seen from here still means populated.
+    Ok(is_populated(cgroup).then_some(Left { trace: Trace::Cgroup, processes }))
+}
+
+/// Whether a control group has a living process, in it or below.
+pub(crate) fn is_populated(cgroup: &Path) -> bool {
+    let events = sys::read_file(&cgroup.join("cgroup.events")).unwrap_or_default();
+    events.split(|byte| *byte == b'\n').any(|line| line == b"populated 1")
+}
+
+fn members(cgroup: &Path) -> Vec<u32> {
+    let text = sys::read_file(&cgroup.join("cgroup.procs")).unwrap_or_default();
+    let mut pids: Vec<u32> =
+        String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse().ok()).collect();
+    // 0 is a process of another namespace; the caller cannot be its own survivor.
+    pids.retain(|pid| *pid != 0 && *pid != std::process::id());
+    for name in sys::list(cgroup).unwrap_or_default() {
+        let below = cgroup.join(name);
+        if below.join("cgroup.procs").exists() {
+            pids.extend(members(&below));
+        }
+    }
+    pids
+}
+
+/// Holds a process by a pidfd and recognises it again, so that no later process can be taken for it.
+fn hold(pid: u32, recognised: impl Fn() -> bool) -> Result<Option<Survivor>, Errno> {
+    let pidfd = match sys::pidfd(pid) {
+        Ok(pidfd) => pidfd,
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    Ok((recognised() && !process::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
+}
+
+fn end(record: &Record, left: &Left) {
+    if let (Trace::Cgroup, Some(cgroup)) = (left.trace, &record.cgroup) {
+        // Kills what is forked meanwhile too. A kernel without it leaves the processes to the signals below.
+        if let Ok(fd) = sys::open(&cgroup.join("cgroup.kill"), OFlags::WRONLY) {
+            let _ = sys::append(&fd, b"1");
+        }
+    }
+    for survivor in &left.processes {
+        // A failure shows as a process that persists.
+        let _ = sys::signal(survivor.pidfd.as_fd(), Signal::KILL);
+    }
+}

@@ -1,0 +1,205 @@
+//! Every file operation of this crate, so that tests can make any of them fail (see [`crate::fault`]).
+//!
+//! `EINTR` is retried and short reads and writes are continued here; nothing above has to think of them.
+//! Every descriptor is opened `O_CLOEXEC`.
+
+use crate::fault::{Pass, pass};
+use rustix::event::{EventfdFlags, PollFd, Timespec};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, Stat, StatFs, Statx, StatxFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::ffi::OsString;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+pub(crate) type Result<T> = std::result::Result<T, Errno>;
+
+fn again<T>(operation: &'static str, mut call: impl FnMut() -> Result<T>) -> Result<T> {
+    loop {
+        match pass(operation).and_then(|_| call()) {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+pub(crate) fn open_at(dir: impl AsFd, name: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+    let flags = flags | OFlags::CLOEXEC;
+    again("open", || rustix::fs::openat(dir.as_fd(), name, flags, mode))
+}
+
+pub(crate) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
+    open_at(rustix::fs::CWD, path, flags, Mode::empty())
+}
+
+/// Closes and says whether the kernel was content; the descriptor is gone either way.
+pub(crate) fn close(fd: OwnedFd) -> Result<()> {
+    drop(fd);
+    match pass("close") {
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Locks without retrying `EINTR` when it may block: the waiting thread is ended by a signal.
+pub(crate) fn flock_once(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
+    pass("flock").and_then(|_| rustix::fs::flock(fd.as_fd(), operation))
+}
+
+pub(crate) fn flock(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
+    again("flock", || rustix::fs::flock(fd.as_fd(), operation))
+}
+
+pub(crate) fn fstat(fd: impl AsFd) -> Result<Stat> {
+    again("fstat", || rustix::fs::fstat(fd.as_fd()))
+}
+
+pub(crate) fn stat_at(dir: impl AsFd, name: &Path, flags: AtFlags) -> Result<Stat> {
+    again("stat", || rustix::fs::statat(dir.as_fd(), name, flags))
+}
+
+pub(crate) fn statx(path: &Path) -> Result<Statx> {
+    let flags = AtFlags::SYMLINK_NOFOLLOW;
+    again("statx", || rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::BASIC_STATS))
+}
+
+pub(crate) fn fstatfs(fd: impl AsFd) -> Result<StatFs> {
+    again("statfs", || rustix::fs::fstatfs(fd.as_fd()))
+}
+
+pub(crate) fn make_dir(path: &Path) -> Result<()> {
+    again("mkdir", || rustix::fs::mkdir(path, Mode::RWXU))
+}
+
+pub(crate) fn change_mode(fd: impl AsFd, mode: Mode) -> Result<()> {
+    again("chmod", || rustix::fs::fchmod(fd.as_fd(), mode))
+}
+
+/// Reads from `offset` until the buffer is full or the file ends; returns how much there was.
+pub(crate) fn read_at(fd: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+    let mut done = 0;
+    while done < buffer.len() {
+        let rest = &mut buffer[done..];
+        match again("read", || rustix::io::pread(fd.as_fd(), &mut *rest, offset + done as u64))? {
+            0 => break,
+            count => done += count,
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of `bytes` at `offset`.
+pub(crate) fn write_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let rest = &bytes[done..];
+        done += written(rest, |part| rustix::io::pwrite(fd.as_fd(), part, offset + done as u64))?;
+    }
+    Ok(())
+}
+
+/// Appends `bytes` with as few writes as the kernel allows; returns an error only if nothing more can be done.
+pub(crate) fn append(fd: impl AsFd, bytes: &[u8]) -> Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        done += written(&bytes[done..], |part| rustix::io::write(fd.as_fd(), part))?;
+    }
+    Ok(())
+}
+
+fn written(bytes: &[u8], mut call: impl FnMut(&[u8]) -> Result<usize>) -> Result<usize> {
+    loop {
+        let part = match pass("write") {
+            Ok(Pass::Whole) => call(bytes),
+            Ok(Pass::Short) => call(&bytes[..1]),
+            Err(errno) => Err(errno),
+        };
+        match part {
+            Err(Errno::INTR) => {}
+            // A kernel that takes nothing and reports nothing would be asked for ever.
+            Ok(0) => return Err(Errno::IO),
+            other => return other,
+        }
+    }
+}
+
+pub(crate) fn sync(fd: impl AsFd) -> Result<()> {
+    again("fdatasync", || rustix::fs::fdatasync(fd.as_fd()))
+}
+
+/// Reads a whole file of unknown size, such as those of `/proc`.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+    let fd = open(path, OFlags::RDONLY)?;
+    read_all(&fd)
+}
+
+pub(crate) fn read_all(fd: impl AsFd) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; 4096];
+    let mut length = 0;
+    loop {
+        length += read_at(fd.as_fd(), &mut bytes[length..], length as u64)?;
+        if length < bytes.len() {
+            bytes.truncate(length);
+            return Ok(bytes);
+        }
+        bytes.resize(length * 2, 0);
+    }
+}
+
+pub(crate) fn read_link(path: &Path) -> Result<PathBuf> {
+    let bytes = again("readlink", || rustix::fs::readlink(path, Vec::new()))?;
+    Ok(PathBuf::from(OsString::from_vec(bytes.into_bytes())))
+}
+
+/// The names in a directory, without `.` and `..`.
+pub(crate) fn list(path: &Path) -> Result<Vec<OsString>> {
+    let fd = open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
+    pass("readdir")?;
+    let mut space = [MaybeUninit::uninit(); 8192];
+    let mut entries = RawDir::new(&fd, &mut space);
+    let mut names = Vec::new();
+    while let Some(entry) = entries.next() {
+        let name = entry?.file_name().to_bytes().to_vec();
+        if name != b"." && name != b".." {
+            names.push(OsString::from_vec(name));
+        }
+    }
+    Ok(names)
+}
+
+pub(crate) fn event() -> Result<OwnedFd> {
+    again("eventfd", || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
+}
+
+/// Raises an event descriptor; it stays readable. No file operation, so no fault strikes it.
+pub(crate) fn raise(event: impl AsFd) {
+    // It fails only when its counter is full, and then it is readable already.
+    let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
+}
+
+/// Waits until one of `fds` is readable; returns which ones, none when the time is up.
+pub(crate) fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
+    let timeout = timeout.map(|t| Timespec {
+        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(t.subsec_nanos()),
+    });
+    pass("poll")?;
+    rustix::event::poll(fds, timeout.as_ref())
+}
+
+pub(crate) fn pidfd(pid: u32) -> Result<OwnedFd> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+    again("pidfd_open", || rustix::process::pidfd_open(pid, PidfdFlags::empty()))
+}
+
+pub(crate) fn signal(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<()> {
+    again("pidfd_send_signal", || rustix::process::pidfd_send_signal(pidfd, signal))
+}
+
+/// Cuts a data file back to where a failed append began. Never called on a lock file.
+pub(crate) fn cut(fd: impl AsFd, length: u64) -> Result<()> {
+    again("ftruncate", || rustix::fs::ftruncate(fd.as_fd(), length))
+}
