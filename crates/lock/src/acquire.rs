@@ -291,7 +291,7 @@ impl Acquiring<'_> {
                 return Err(self.denied(denied));
             }
         }
-        let entry = mine::enter(files.settled.files, self.request.run.as_ref());
+        let entry = mine::enter(files.settled.files, own.pid, self.request.run.as_ref());
         let directory = place.map(|place| place.fd.try_clone()).transpose();
         let directory = match directory {
             Ok(directory) => directory,

@@ -149,7 +149,7 @@ impl Place {
         let moved = || DirectoryError::Moved { path: self.path.clone() };
         let now = visible_path(&self.fd).map_err(|errno| DirectoryError::new(&self.path, errno))?;
         let there = sys::statx(&self.path).map_err(|_| moved())?;
-        if now == self.path && id_of(&there) == self.id { Ok(()) } else { Err(moved()) }
+        if now == self.path && FileId::from(&there) == self.id { Ok(()) } else { Err(moved()) }
     }
 }
 
@@ -181,11 +181,7 @@ fn steps(real: &Path) -> Result<Vec<Step>, Errno> {
 fn step(path: &Path) -> Result<Step, Errno> {
     let stat = sys::statx(path)?;
     let mount_root = stat.stx_attributes.contains(StatxAttributes::MOUNT_ROOT);
-    Ok(Step { path: path.to_owned(), id: id_of(&stat), mount_root })
-}
-
-fn id_of(stat: &rustix::fs::Statx) -> FileId {
-    FileId { device: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), inode: stat.stx_ino }
+    Ok(Step { path: path.to_owned(), id: FileId::from(&stat), mount_root })
 }
 
 /// One line of `/proc/self/mountinfo`.
@@ -220,7 +216,7 @@ fn hidden_ancestors(bound: &Mount, mounts: &[Mount]) -> Vec<FileId> {
         let Ok(relative) = bound.root.strip_prefix(&mount.root) else { continue };
         let visible = mount.point.join(relative);
         let ancestors = visible.ancestors().skip(1).take_while(|path| path.starts_with(&mount.point));
-        let ids = ancestors.filter_map(|path| sys::statx(path).ok()).map(|stat| id_of(&stat));
+        let ids = ancestors.filter_map(|path| sys::statx(path).ok()).map(|stat| FileId::from(&stat));
         found.extend(ids.filter(|id| id.device == bound.device));
     }
     found

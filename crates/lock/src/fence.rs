@@ -89,9 +89,11 @@ fn newest(a: Slot, b: Slot) -> Option<Counter> {
     }
 }
 
-/// The current fence, for those who only look.
-pub(crate) fn current(slots: [Slot; 2]) -> Option<u64> {
-    newest(slots[0], slots[1]).map(|counter| counter.fence)
+/// The current fence and the slot that has it, for those who only look.
+pub(crate) fn current(slots: [Slot; 2]) -> Option<(u64, usize)> {
+    let newest = newest(slots[0], slots[1])?;
+    let which = usize::from(slots[0] != Slot::Good(newest));
+    Some((newest.fence, which))
 }
 
 fn writes(a: Slot, b: Slot, damaged: bool) -> Writes {

@@ -1,7 +1,7 @@
 //! Reads and writes the parts of one lock file.
 
 use crate::fence::{self, Evidence, Fence, Next, Writes};
-use crate::page::{self, HEAD, PAGE, Text};
+use crate::page::{self, HEAD, SIZE, Text};
 use crate::record::Record;
 use crate::sys;
 use rustix::io::Errno;
@@ -25,7 +25,7 @@ pub(crate) enum Last {
 impl Head {
     pub(crate) fn read(file: impl AsFd) -> Result<Self, Errno> {
         let mut bytes = [0; HEAD];
-        sys::read_at(file, &mut bytes, 0)?;
+        sys::read_at(file, &mut bytes, page::HEAD_AT as u64)?;
         Ok(Self(bytes))
     }
 
@@ -34,7 +34,7 @@ impl Head {
     }
 
     pub(crate) fn fence(&self) -> Option<Fence> {
-        fence::current(self.slots()).map(Fence)
+        fence::current(self.slots()).map(|(fence, _)| Fence(fence))
     }
 
     pub(crate) fn released(&self) -> Option<Fence> {
@@ -64,42 +64,43 @@ pub(crate) fn last(file: impl AsFd, head: &Head) -> Result<Last, Errno> {
     }
     Ok(match record(file)? {
         None => Last::Nothing,
-        Some(record) if head.released() == Some(record.fence) => Last::Released,
+        Some(record) if head.released() >= Some(record.fence) => Last::Released,
         Some(record) => Last::Unreleased(Box::new(record)),
     })
 }
 
-/// The record, when it is whole.
+/// The record of the newest grant that left a whole one.
+///
+/// When the newest is torn, the one before it is older than the mark of its release, or its run may live.
 pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
-    let mut bytes = [0; PAGE];
-    let length = sys::read_at(file, &mut bytes, 0)?;
-    Ok(match page::read_record(&bytes[..length]) {
+    let mut bytes = [0; SIZE];
+    sys::read_at(file, &mut bytes, 0)?;
+    let read = |which| match page::read_record(&bytes, which) {
         Text::Good(text) => Record::from_bytes(&text),
         Text::Blank | Text::Damaged => None,
-    })
+    };
+    let records = [0, 1].into_iter().filter_map(read);
+    Ok(records.max_by_key(|record| record.fence))
 }
 
-/// Fills the page, so that later writes need no new space on the disk.
+/// Fills the file, so that later writes need no new space on the disk.
 pub(crate) fn fill(file: impl AsFd, size: u64) -> Result<(), Errno> {
-    match usize::try_from(size) {
-        Ok(size) if size < PAGE => sys::write_at(file, &[0; PAGE][size..], size as u64),
-        _ => Ok(()),
-    }
+    // Nothing was ever granted through a shorter file, so there is nothing to lose in it.
+    if size < SIZE as u64 { sys::write_at(file, &[0; SIZE], 0) } else { Ok(()) }
 }
 
-pub(crate) fn write_fence(file: impl AsFd, next: Next) -> Result<(), Errno> {
-    let slot = page::slot(next.counter);
-    let write = |which: usize| sys::write_at(file.as_fd(), &slot, page::SLOT_AT[which] as u64);
+/// Writes fence and record of a grant: one write, unless a damaged slot has to be mended too.
+pub(crate) fn write_grant(file: impl AsFd, next: Next, record: &Record) -> Result<(), Errno> {
+    let text = record.to_bytes();
+    let write = |which: usize| {
+        // A record always fits: it was cut when it was made.
+        let (at, bytes) = page::grant(which, next.counter, &text).ok_or(Errno::TOOBIG)?;
+        sys::write_at(file.as_fd(), &bytes, at as u64)
+    };
     match next.writes {
         Writes::Slot(which) => write(which),
         Writes::Both => write(0).and_then(|()| write(1)),
     }
-}
-
-pub(crate) fn write_record(file: impl AsFd, record: &Record) -> Result<(), Errno> {
-    // A record always fits: it was cut when it was made.
-    let bytes = page::record(&record.to_bytes()).ok_or(Errno::TOOBIG)?;
-    sys::write_at(file, &bytes, page::RECORD_AT as u64)
 }
 
 /// Marks one grant as given back. The mark names its fence, so it can never release another one.

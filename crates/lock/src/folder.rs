@@ -7,9 +7,10 @@ use crate::selftest::{self, Failed, NoExclusion, Outcome};
 use crate::sys;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A folder of lock files, open and tried out. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -22,7 +23,11 @@ struct Inner {
     device: u64,
     modes: Modes,
     ledger: Ledger,
+    writers: Mutex<VecDeque<(FileId, Arc<OwnedFd>)>>,
 }
+
+/// So many lock files are kept open for writing: opening is the costliest part of a grant.
+const KEPT_WRITERS: usize = 8;
 
 /// Whether the folder's modes were as they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,7 +122,14 @@ impl Folder {
         }
         let ledger = Ledger::open(dir.as_fd()).map_err(failed)?;
         let path = std::path::absolute(path).map_err(|_| FolderError::new(path, Errno::INVAL))?;
-        let folder = Self(Arc::new(Inner { dir, path, device: stat.st_dev, modes, ledger }));
+        let folder = Self(Arc::new(Inner {
+            dir,
+            path,
+            device: stat.st_dev,
+            modes,
+            ledger,
+            writers: Mutex::default(),
+        }));
         folder.try_out()?;
         Ok(folder)
     }
@@ -185,7 +197,26 @@ impl Folder {
     }
 
     pub(crate) fn open_existing(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, Errno> {
-        sys::open_at(self.dir(), name.as_path(), flags | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())
+        // The folder is ours and so are its files, so their access times may be left alone; that makes reads
+        // free of writes.
+        let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
+        sys::open_at(self.dir(), name.as_path(), flags, Mode::empty())
+    }
+
+    /// A description for writing that was kept from an earlier grant. It never has the flock.
+    pub(crate) fn kept_writer(&self, id: FileId) -> Option<Arc<OwnedFd>> {
+        let kept = self.0.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|(of, _)| *of == id).map(|(_, file)| file.clone())
+    }
+
+    pub(crate) fn keep_writer(&self, id: FileId, file: OwnedFd) -> Arc<OwnedFd> {
+        let file = Arc::new(file);
+        let mut kept = self.0.writers.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == KEPT_WRITERS {
+            kept.pop_front();
+        }
+        kept.push_back((id, file.clone()));
+        file
     }
 
     /// The file that is now at a name.

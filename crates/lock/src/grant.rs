@@ -37,7 +37,7 @@ pub(crate) enum Denied {
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) name: FileName,
-    pub(crate) file: OwnedFd,
+    pub(crate) file: Arc<OwnedFd>,
     head: Head,
     recorded: Option<Fence>,
     size: u64,
@@ -79,11 +79,11 @@ fn settle_exclusive(
     if !locked.regular {
         return Err(Denied::NotAFile(held.name.clone()));
     }
-    // Opened by name after the flock: the same inode proves that the name still leads to what is locked.
-    let file = open_writer(folder, &held.name)?;
-    if facts(&file).map_err(failed(Step::Examine))?.id != locked.id {
+    // Looked at after the flock: whoever replaced the file in between has left it without a name.
+    if locked.removed {
         return Err(Denied::Replaced(held.name.clone()));
     }
+    let file = writer(folder, &held.name, locked.id)?;
     let removed = locked.size == 0 && settle_new(folder, &held.name)?;
     let head = Head::read(&file).map_err(failed(Step::Read))?;
     let last = file::last(&file, &head).map_err(failed(Step::Read))?;
@@ -109,10 +109,8 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
     if !locked.regular {
         return Err(Denied::NotAFile(held.name.clone()));
     }
-    match folder.id_at(&held.name) {
-        Ok(id) if id == locked.id => {}
-        Ok(_) | Err(Errno::NOENT) => return Err(Denied::Replaced(held.name.clone())),
-        Err(errno) => return Err(failed(Step::Examine)(errno)),
+    if locked.removed {
+        return Err(Denied::Replaced(held.name.clone()));
     }
     if locked.size == 0 {
         settle_new(folder, &held.name)?;
@@ -124,15 +122,28 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
         let fence = record.fence;
         clear(&held.name, *record, patience)?;
         // Under a shared flock nobody can be granted the file, so every writer writes these same bytes.
-        let file = open_writer(folder, &held.name)?;
+        let file = writer(folder, &held.name, locked.id)?;
         file::write_mark(&file, fence).map_err(failed(Step::Write))?;
     }
     // Runs below are found by their ancestors' inodes, so only those files carry the flag.
     if held.name.is_inode() && !head.below() {
-        let file = open_writer(folder, &held.name)?;
+        let file = writer(folder, &held.name, locked.id)?;
         file::write_below(&file, true).map_err(failed(Step::Write))?;
     }
     Ok(locked.id)
+}
+
+/// A description to write through: the one kept from the last grant, or a new one on the same file.
+fn writer(folder: &Folder, name: &FileName, id: FileId) -> Result<Arc<OwnedFd>, Denied> {
+    if let Some(file) = folder.kept_writer(id) {
+        return Ok(file);
+    }
+    let file = open_writer(folder, name)?;
+    let facts = facts(&file).map_err(|errno| Denied::Failed(name.clone(), Step::Examine, errno))?;
+    if facts.id != id {
+        return Err(Denied::Replaced(name.clone()));
+    }
+    Ok(folder.keep_writer(id, file))
 }
 
 fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
@@ -206,11 +217,11 @@ pub(crate) fn write(
 fn write_one(writer: &Writer, next: Next, record: &Record) -> Result<(), Denied> {
     let failed = |step| move |errno| Denied::Failed(writer.name.clone(), step, errno);
     file::fill(&writer.file, writer.size).map_err(failed(Step::Write))?;
-    file::write_fence(&writer.file, next).map_err(failed(Step::Write))?;
+    file::write_grant(&writer.file, next, record).map_err(failed(Step::Write))?;
     if next.sync {
         sys::sync(&writer.file).map_err(failed(Step::Sync))?;
     }
-    file::write_record(&writer.file, record).map_err(failed(Step::Write))
+    Ok(())
 }
 
 impl Writer {
@@ -219,7 +230,7 @@ impl Writer {
         let head = Head::read(&file)?;
         let recorded = file::record(&file)?.map(|record| record.fence);
         let size = facts(&file)?.size;
-        Ok(Self { name, file, head, recorded, size, removed: false })
+        Ok(Self { name, file: Arc::new(file), head, recorded, size, removed: false })
     }
 
     /// Reads again what the file says, before another fence is chosen.

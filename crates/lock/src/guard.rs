@@ -168,7 +168,7 @@ impl Guard {
         let files: Vec<_> = self.held.iter().filter_map(|held| crate::held::facts(&held.lock).ok()).collect();
         self.entry = None;
         let ids = files.into_iter().map(|facts| facts.id).collect();
-        self.entry = Some(mine::enter(ids, self.record.run.as_ref()));
+        self.entry = Some(mine::enter(ids, self.record.holder.pid, self.record.run.as_ref()));
     }
 
     /// Marks the grant as given back in order, so that the next acquirer need not look for survivors.
@@ -214,12 +214,8 @@ impl Guard {
             trouble = self.mark_released().err();
         }
         let changes = self.watched.drain(..).filter_map(Watch::look).collect();
-        for writer in std::mem::take(&mut self.writers) {
-            if let Err(errno) = sys::close(writer.file) {
-                let path = self.folder.file_path(&writer.name);
-                trouble.get_or_insert(Trouble { path, step: Step::Close, source: errno });
-            }
-        }
+        // Before the flock goes, so that nothing of this grant writes any more when the next one begins.
+        self.writers.clear();
         self.entry = None;
         // Leaf first: nobody may get an ancestor while a descendant is still held.
         while let Some(held) = self.held.pop() {

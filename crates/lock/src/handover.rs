@@ -130,7 +130,7 @@ impl Guard {
             }
             held.push(Held { name, mode, lock: Arc::new(lock) });
         }
-        let entry = mine::enter(ids, description.record.run.as_ref());
+        let entry = mine::enter(ids, std::process::id(), description.record.run.as_ref());
         let mut guard = Self::new(folder.clone(), held, writers, description.record, entry, directory);
         // The sender may hold it still, and so may a child it was given to.
         guard.note_given();

@@ -125,10 +125,12 @@ pub(crate) struct Facts {
     pub(crate) id: FileId,
     pub(crate) size: u64,
     pub(crate) regular: bool,
+    /// The file has no name any more: somebody removed or replaced it.
+    pub(crate) removed: bool,
 }
 
 pub(crate) fn facts(file: &OwnedFd) -> Result<Facts, Errno> {
-    let stat = sys::fstat(file)?;
-    let regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    Ok(Facts { id: FileId::from(&stat), size: u64::try_from(stat.st_size).unwrap_or(0), regular })
+    let stat = sys::fstat_timeless(file)?;
+    let regular = FileType::from_raw_mode(stat.stx_mode.into()) == FileType::RegularFile;
+    Ok(Facts { id: FileId::from(&stat), size: stat.stx_size, regular, removed: stat.stx_nlink == 0 })
 }

@@ -22,12 +22,12 @@ pub(crate) struct Entry {
     files: Vec<FileId>,
 }
 
-/// Enters the files of one guard.
-pub(crate) fn enter(files: Vec<FileId>, run: Option<&Run>) -> Entry {
+/// Enters the files of one guard of the process `pid`, which is the caller.
+pub(crate) fn enter(files: Vec<FileId>, pid: u32, run: Option<&Run>) -> Entry {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     held.0 += 1;
     let number = held.0;
-    let holding = Holding { pid: std::process::id(), run: run.cloned() };
+    let holding = Holding { pid, run: run.cloned() };
     for file in &files {
         held.1.insert((*file, number), holding.clone());
     }

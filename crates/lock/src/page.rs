@@ -1,23 +1,32 @@
-//! The layout of a lock file: two fence slots, the released mark, a flag, and the record.
+//! The layout of a lock file: two fence slots with a record each, the released mark, and a flag.
 //!
-//! Everything lies in the first 4096 bytes and each part has a checksum of its own, so a torn write damages
-//! one part only. Nothing here does I/O.
+//! ```text
+//! page 0   record A, ending where its slot begins ........ | slot A |
+//! page 1   mark | flag | slot B | record B ......................... |
+//! ```
+//! A slot touches its record, so a grant is one write inside one page, and a torn one spares the other page.
+//! Everything an orderly grant has to read lies together in the middle. Each part has a checksum of its own.
+//! Nothing here does I/O.
 
 use pinfold_core::identity::BootId;
 
-pub(crate) const PAGE: usize = 4096;
-/// Slots, mark and flag together: all that an orderly grant has to read.
-pub(crate) const HEAD: usize = 256;
-pub(crate) const SLOT_AT: [usize; 2] = [0, 64];
-pub(crate) const MARK_AT: usize = 128;
-pub(crate) const BELOW_AT: usize = 192;
-pub(crate) const RECORD_AT: usize = HEAD;
-const RECORD_HEAD: usize = 24;
-/// The longest record text that fits.
-pub(crate) const RECORD_MAX: usize = PAGE - RECORD_AT - RECORD_HEAD;
-
+const PAGE: usize = 4096;
+/// The whole file.
+pub(crate) const SIZE: usize = 2 * PAGE;
 const SLOT_LENGTH: usize = 48;
 const MARK_LENGTH: usize = 24;
+/// Where the part lies that an orderly grant reads: slot A, mark, flag and slot B.
+pub(crate) const HEAD_AT: usize = PAGE - SLOT_LENGTH;
+pub(crate) const HEAD: usize = SLOT_LENGTH + 128;
+pub(crate) const MARK_AT: usize = PAGE;
+pub(crate) const BELOW_AT: usize = PAGE + 64;
+const SLOT_B_AT: usize = HEAD_AT + HEAD - SLOT_LENGTH;
+const SLOT_IN_HEAD: [usize; 2] = [0, SLOT_B_AT - HEAD_AT];
+/// The longest record text that fits beside either slot.
+pub(crate) const RECORD_MAX: usize = SIZE - SLOT_B_AT - SLOT_LENGTH - RECORD_FRAME;
+/// Magic, length and checksum of a record; they touch the slot.
+const RECORD_FRAME: usize = 24;
+
 const SLOT_MAGIC: &[u8; 8] = b"PFslot1\n";
 const MARK_MAGIC: &[u8; 8] = b"PFfree1\n";
 const RECORD_MAGIC: &[u8; 8] = b"PFheld1\n";
@@ -74,7 +83,7 @@ fn is_blank(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn read_slot(head: &[u8; HEAD], which: usize) -> Slot {
-    let bytes = &head[SLOT_AT[which]..SLOT_AT[which] + SLOT_LENGTH];
+    let bytes = &head[SLOT_IN_HEAD[which]..][..SLOT_LENGTH];
     if is_blank(bytes) {
         return Slot::Blank;
     }
@@ -85,7 +94,7 @@ pub(crate) fn read_slot(head: &[u8; HEAD], which: usize) -> Slot {
     Slot::Good(Counter { fence: word(bytes, 8), synced: word(bytes, 16), boot })
 }
 
-pub(crate) fn slot(counter: Counter) -> [u8; SLOT_LENGTH] {
+fn slot(counter: Counter) -> [u8; SLOT_LENGTH] {
     let mut bytes = [0; SLOT_LENGTH];
     bytes[..8].copy_from_slice(SLOT_MAGIC);
     bytes[8..16].copy_from_slice(&counter.fence.to_le_bytes());
@@ -98,7 +107,7 @@ pub(crate) fn slot(counter: Counter) -> [u8; SLOT_LENGTH] {
 
 /// The fence whose grant was released in order, if the mark is whole.
 pub(crate) fn read_mark(head: &[u8; HEAD]) -> Option<u64> {
-    let bytes = &head[MARK_AT..MARK_AT + MARK_LENGTH];
+    let bytes = &head[MARK_AT - HEAD_AT..][..MARK_LENGTH];
     (&bytes[..8] == MARK_MAGIC && word(bytes, 16) == checksum(&bytes[..16])).then(|| word(bytes, 8))
 }
 
@@ -113,95 +122,144 @@ pub(crate) fn mark(fence: u64) -> [u8; MARK_LENGTH] {
 
 /// Whether a directory below this one was locked since this one was last granted.
 pub(crate) fn read_below(head: &[u8; HEAD]) -> bool {
-    head[BELOW_AT] != 0
+    head[BELOW_AT - HEAD_AT] != 0
 }
 
-pub(crate) fn read_record(page: &[u8]) -> Text {
-    let Some(bytes) = page.get(RECORD_AT..).filter(|bytes| !is_blank(bytes)) else { return Text::Blank };
-    if bytes.len() < RECORD_HEAD || &bytes[..8] != RECORD_MAGIC {
-        return Text::Damaged;
-    }
-    let text = usize::try_from(word(bytes, 8))
-        .ok()
-        .and_then(|n| bytes.get(RECORD_HEAD..RECORD_HEAD.checked_add(n)?));
-    match text {
-        Some(text) if word(bytes, 16) == checksum(text) => Text::Good(text.to_vec()),
-        _ => Text::Damaged,
-    }
-}
-
-/// The record part for `text`, or nothing when it is too long.
-pub(crate) fn record(text: &[u8]) -> Option<Vec<u8>> {
+/// The bytes of one grant, slot and record together, and where they go; nothing when the text is too long.
+pub(crate) fn grant(which: usize, counter: Counter, text: &[u8]) -> Option<(usize, Vec<u8>)> {
     if text.len() > RECORD_MAX {
         return None;
     }
-    let mut bytes = Vec::with_capacity(RECORD_HEAD + text.len());
-    bytes.extend_from_slice(RECORD_MAGIC);
-    bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&checksum(text).to_le_bytes());
-    bytes.extend_from_slice(text);
-    Some(bytes)
+    let mut bytes = Vec::with_capacity(SLOT_LENGTH + RECORD_FRAME + text.len());
+    match which {
+        0 => {
+            bytes.extend_from_slice(text);
+            bytes.extend_from_slice(&frame(text));
+            bytes.extend_from_slice(&slot(counter));
+            Some((PAGE - bytes.len(), bytes))
+        }
+        _ => {
+            bytes.extend_from_slice(&slot(counter));
+            bytes.extend_from_slice(&frame(text));
+            bytes.extend_from_slice(text);
+            Some((SLOT_B_AT, bytes))
+        }
+    }
+}
+
+fn frame(text: &[u8]) -> [u8; RECORD_FRAME] {
+    let mut bytes = [0; RECORD_FRAME];
+    bytes[..8].copy_from_slice(RECORD_MAGIC);
+    bytes[8..16].copy_from_slice(&(text.len() as u64).to_le_bytes());
+    bytes[16..].copy_from_slice(&checksum(text).to_le_bytes());
+    bytes
+}
+
+/// The record beside a slot, when it is whole.
+pub(crate) fn read_record(file: &[u8; SIZE], which: usize) -> Text {
+    let frame_at = [HEAD_AT - RECORD_FRAME, SLOT_B_AT + SLOT_LENGTH][which];
+    let frame = &file[frame_at..][..RECORD_FRAME];
+    if is_blank(frame) {
+        return Text::Blank;
+    }
+    let Some(length) = usize::try_from(word(frame, 8)).ok().filter(|length| *length <= RECORD_MAX) else {
+        return Text::Damaged;
+    };
+    let text = match which {
+        0 => &file[frame_at - length..frame_at],
+        _ => &file[frame_at + RECORD_FRAME..][..length],
+    };
+    if &frame[..8] == RECORD_MAGIC && word(frame, 16) == checksum(text) {
+        Text::Good(text.to_vec())
+    } else {
+        Text::Damaged
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn head_with(at: usize, part: &[u8]) -> [u8; HEAD] {
-        let mut head = [0; HEAD];
-        head[at..at + part.len()].copy_from_slice(part);
-        head
-    }
+    const TEXT: &[u8] = br#"{"some":"text"}"#;
 
     fn counter() -> Counter {
         Counter { fence: 7, synced: 5, boot: BootId(1 << 100 | 3) }
     }
 
+    fn file_with(parts: &[(usize, Vec<u8>)]) -> Box<[u8; SIZE]> {
+        let mut file = Box::new([0; SIZE]);
+        for (at, part) in parts {
+            file[*at..*at + part.len()].copy_from_slice(part);
+        }
+        file
+    }
+
+    fn head(file: &[u8; SIZE]) -> &[u8; HEAD] {
+        file[HEAD_AT..][..HEAD].try_into().unwrap()
+    }
+
     #[test]
-    fn a_slot_reads_back_what_was_written() {
+    fn a_grant_reads_back_what_was_written_and_leaves_the_other_slot_alone() {
         for which in [0, 1] {
-            let head = head_with(SLOT_AT[which], &slot(counter()));
-            assert_eq!(read_slot(&head, which), Slot::Good(counter()));
-            assert_eq!(read_slot(&head, 1 - which), Slot::Blank);
+            let file = file_with(&[grant(which, counter(), TEXT).unwrap()]);
+            assert_eq!(read_slot(head(&file), which), Slot::Good(counter()));
+            assert_eq!(read_record(&file, which), Text::Good(TEXT.to_vec()));
+            assert_eq!(read_slot(head(&file), 1 - which), Slot::Blank);
+            assert_eq!(read_record(&file, 1 - which), Text::Blank);
         }
     }
 
     #[test]
-    fn every_flipped_bit_of_a_slot_a_mark_and_a_record_is_noticed() {
-        let parts = [
-            (SLOT_AT[0], slot(counter()).to_vec()),
-            (MARK_AT, mark(7).to_vec()),
-            (RECORD_AT, record(b"{\"some\":\"text\"}").unwrap()),
-        ];
-        for (at, part) in parts {
-            for bit in 0..part.len() * 8 {
-                let mut page = vec![0; PAGE];
-                page[at..at + part.len()].copy_from_slice(&part);
-                page[at + bit / 8] ^= 1 << (bit % 8);
-                let head: &[u8; HEAD] = page[..HEAD].try_into().unwrap();
-                let noticed = read_slot(head, 0) != Slot::Good(counter())
-                    && read_mark(head) != Some(7)
-                    && read_record(&page) != Text::Good(b"{\"some\":\"text\"}".to_vec());
-                assert!(noticed, "bit {bit} of the part at {at}");
+    fn a_grant_lies_inside_one_page_however_long_its_record() {
+        for length in [0, 1, RECORD_MAX] {
+            for which in [0, 1] {
+                let (at, bytes) = grant(which, counter(), &vec![b'x'; length]).unwrap();
+                assert_eq!(at / PAGE, which, "{length}");
+                assert_eq!((at + bytes.len() - 1) / PAGE, which, "{length}");
+                let others = MARK_AT..MARK_AT + MARK_LENGTH;
+                assert!(at + bytes.len() <= others.start || at >= others.end);
+                assert!(at > BELOW_AT || at + bytes.len() <= BELOW_AT);
             }
         }
     }
 
     #[test]
-    fn a_torn_record_is_damaged_and_never_half_read() {
-        let part = record(br#"{"fence":7,"run":"r"}"#).unwrap();
-        for length in 1..part.len() {
-            let mut page = vec![0; RECORD_AT];
-            page.extend_from_slice(&part[..length]);
-            assert_eq!(read_record(&page), Text::Damaged, "{length} bytes");
+    fn every_flipped_bit_of_a_slot_a_mark_and_a_record_is_noticed() {
+        for part in [
+            grant(0, counter(), TEXT).unwrap(),
+            grant(1, counter(), TEXT).unwrap(),
+            (MARK_AT, mark(7).to_vec()),
+        ] {
+            let whole = facts(&file_with(std::slice::from_ref(&part)));
+            for bit in 0..part.1.len() * 8 {
+                let mut flipped = part.clone();
+                flipped.1[bit / 8] ^= 1 << (bit % 8);
+                assert_ne!(facts(&file_with(&[flipped])), whole, "bit {bit} of the part at {}", part.0);
+            }
         }
-        assert_eq!(read_record(&[0; RECORD_AT]), Text::Blank);
-        assert_eq!(read_record(b""), Text::Blank);
+    }
+
+    fn facts(file: &[u8; SIZE]) -> ([Slot; 2], [Text; 2], Option<u64>) {
+        let head = head(file);
+        (
+            [0, 1].map(|which| read_slot(head, which)),
+            [0, 1].map(|which| read_record(file, which)),
+            read_mark(head),
+        )
     }
 
     #[test]
-    fn a_record_longer_than_the_page_is_not_written() {
-        assert!(record(&vec![b'x'; RECORD_MAX]).is_some());
-        assert!(record(&vec![b'x'; RECORD_MAX + 1]).is_none());
+    fn a_record_that_was_cut_is_damaged_and_never_half_read() {
+        let (at, bytes) = grant(1, counter(), TEXT).unwrap();
+        for length in SLOT_LENGTH + 1..bytes.len() {
+            let file = file_with(&[(at, bytes[..length].to_vec())]);
+            assert_eq!(read_record(&file, 1), Text::Damaged, "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn a_record_longer_than_its_place_is_not_written() {
+        assert!(grant(0, counter(), &vec![b'x'; RECORD_MAX]).is_some());
+        assert!(grant(0, counter(), &vec![b'x'; RECORD_MAX + 1]).is_none());
     }
 }

@@ -251,6 +251,12 @@ impl From<&rustix::fs::Stat> for FileId {
     }
 }
 
+impl From<&rustix::fs::Statx> for FileId {
+    fn from(stat: &rustix::fs::Statx) -> Self {
+        Self { device: rustix::fs::makedev(stat.stx_dev_major, stat.stx_dev_minor), inode: stat.stx_ino }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
