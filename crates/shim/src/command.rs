@@ -4,6 +4,7 @@ use crate::frame::{Fields, Frame, FrameError, Writer, write};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::time::Boot;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,7 +99,7 @@ pub struct Lock {
 }
 
 /// How to start an agent.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Start {
     /// Which run. A number that is not above all earlier ones starts nothing.
     pub run: RunNumber,
@@ -189,6 +190,13 @@ impl Default for Start {
             umask: None,
             grace: Duration::from_secs(10),
         }
+    }
+}
+
+impl fmt::Debug for Start {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The environment may carry secrets: not even its names are printed here.
+        f.debug_struct("Start").field("run", &self.run).field("run_id", &self.run_id).finish_non_exhaustive()
     }
 }
 

@@ -7,6 +7,7 @@ use pinfold_core::exit::Said;
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
+use std::fmt;
 
 /// Something a shim says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,7 +119,7 @@ pub enum Keeping {
 }
 
 /// A piece of what an agent printed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Output {
     /// Which run.
     pub run: RunNumber,
@@ -252,6 +253,13 @@ pub(crate) fn encode_output(
         f.number(1, run.0).number(2, stream.code().into()).number(3, at.0);
         f.number(4, next.0 - at.0).bytes(5, bytes);
     });
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The text is the agent's, and may be long.
+        write!(f, "Output({}, {:?}, {:?}, {} bytes)", self.run, self.stream, self.at, self.bytes.len())
+    }
 }
 
 impl Output {

@@ -33,6 +33,7 @@ pub(super) enum OpenError {
 }
 
 pub(super) fn open() -> Result<Shim, OpenError> {
+    raw::return_memory();
     raw::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let umask = settle_down()?;

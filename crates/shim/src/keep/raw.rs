@@ -84,10 +84,15 @@ pub(super) fn execute(program: &CString, arguments: &[CString], environment: &[C
 
 /// Gives every signal its default meaning and lets all of them through.
 pub(super) fn reset_signals() {
+    // All zeroes is the default for the kernel, whatever the order of the fields. The C library would refuse
+    // two signals that it keeps to itself, and that a parent may have ignored.
+    let default = [0_u64; 4];
     for signal in 1..=64 {
-        // SAFETY: setting a default disposition runs no code of ours; a signal that cannot be set is refused.
+        // SAFETY: the kernel reads at most 32 bytes; a default disposition runs no code of ours, and a signal
+        // that cannot be set is refused.
         unsafe {
-            libc::signal(signal, libc::SIG_DFL);
+            let set: libc::c_long = 8;
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), set);
         }
     }
     // SAFETY: the set is initialised by `sigemptyset` and lives through the calls.
@@ -128,6 +133,15 @@ pub(super) fn ignore_pipe_signal() {
     // SAFETY: ignoring a signal runs no code of ours.
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+}
+
+/// Has long buffers come from the kernel and go back to it, so that a burst leaves no memory behind.
+pub(super) fn return_memory() {
+    // SAFETY: sets a number inside the allocator; nobody else runs.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 10);
     }
 }
 

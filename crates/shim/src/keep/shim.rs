@@ -192,11 +192,7 @@ impl Shim {
             }
             Waker::Daemon => self.listen(),
             Waker::Signals => self.take_signals(),
-            Waker::Confirmation => {
-                if let Phase::Running(run) = &mut self.phase {
-                    run.confirm();
-                }
-            }
+            Waker::Confirmation => self.announce(),
             Waker::Output(number) => self.read_output(number),
             Waker::Input => self.with_input(Input::write),
             Waker::Notify => self.notify.read(),
@@ -372,6 +368,8 @@ impl Shim {
     }
 
     fn read_output(&mut self, number: usize) {
+        // Whatever prints has been executed: that is said first.
+        self.announce();
         let Phase::Running(run) = &mut self.phase else { return };
         if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
             print(&mut self.log, &mut self.links, run.number, stream, &self.buffer);
@@ -392,7 +390,6 @@ impl Shim {
             Phase::Standing { until } if now >= *until => self.leave(),
             Phase::Running(run) => {
                 let tree = run.reap();
-                run.confirm();
                 run.force(now);
                 let ended = tree == Tree::Empty && matches!(run.stage, Stage::Ending(_));
                 self.announce();
@@ -413,9 +410,9 @@ impl Shim {
 
     /// Says that the agent runs, once that is known.
     fn announce(&mut self) {
-        if let Phase::Running(run) = &mut self.phase
-            && run.is_news()
-        {
+        let Phase::Running(run) = &mut self.phase else { return };
+        run.confirm();
+        if run.is_news() {
             crash::point("start.confirmed");
             run.announced = true;
             self.settle = Some(Instant::now() + SETTLE);
