@@ -1,0 +1,239 @@
+//! How a daemon starts a shim, and finds one that runs.
+//!
+//! ```no_run
+//! # fn show(folder: pinfold_lock::Folder, guard: pinfold_lock::Guard) -> Result<(), Box<dyn std::error::Error>> {
+//! use pinfold_shim::client::{Opening, spawn};
+//! use pinfold_shim::{Command, Report, Start};
+//!
+//! let opening = Opening {
+//!     program: "/usr/bin/pinfold-shim".into(),
+//!     arguments: Vec::new(),
+//!     session: "api".into(),
+//!     listen: "/run/user/1000/pinfold/api.sock".into(),
+//!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
+//!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
+//! };
+//! let (_child, mut link) = spawn(&opening, &[(&folder, &guard)])?;
+//! link.send(&Command::Hello { generation: 1 })?;
+//! let Some(Report::Welcome(_)) = link.receive(None)? else { return Ok(()) };
+//! // The shim has the locks: the daemon's own copies go. The run was stored before.
+//! let _receipt = guard.surrender();
+//! link.send(&Command::Go)?;
+//! link.send(&Command::Start(Box::new(Start::default())))?;
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::command::{Command, Keep, Lock};
+use crate::frame::{Decoder, FrameError};
+use crate::report::Report;
+use crate::{crash, socket};
+use pinfold_lock::{Folder, Guard};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Instant;
+
+/// What a shim is started with. All paths are absolute.
+#[derive(Debug, Clone)]
+pub struct Opening {
+    /// The shim's program.
+    pub program: PathBuf,
+    /// Arguments before the session's name, for a program that is a shim only when told so.
+    pub arguments: Vec<OsString>,
+    /// The session's name.
+    pub session: String,
+    /// Where the shim listens for later daemons.
+    pub listen: PathBuf,
+    /// The file of exit records.
+    pub records: PathBuf,
+    /// The log.
+    pub log: PathBuf,
+}
+
+/// Why there is no shim.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// Its program could not be started.
+    #[error("{} could not be started", program.display())]
+    Program {
+        /// Which.
+        program: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: io::Error,
+    },
+    /// The locks could not be handed over.
+    #[error("the locks could not be handed to a shim")]
+    HandOver(#[source] io::Error),
+}
+
+/// Why nothing came from a shim.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// The time is up.
+    #[error("the shim did not answer in time")]
+    TimeUp,
+    /// What came is not a shim's word.
+    #[error("the shim does not speak our language")]
+    Frame(#[from] FrameError),
+    /// The kernel failed.
+    #[error("nothing could be received from the shim")]
+    Kernel(#[from] io::Error),
+}
+
+/// Starts a shim and hands it copies of the locks, each with its folder, the session's own first.
+///
+/// The shim holds them when it has answered a hello; until then the caller keeps its guards, afterwards it
+/// calls [`Guard::surrender`]. If the caller dies before it says [`Command::Go`], the shim leaves. The child
+/// is the caller's to reap.
+///
+/// # Errors
+/// When the program cannot be started, or the locks cannot be sent; no shim is left behind then.
+pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, Link), SpawnError> {
+    let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
+    let mut command = std::process::Command::new(&opening.program);
+    command.args(&opening.arguments).arg(&opening.session);
+    // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
+    command.env_clear().current_dir("/");
+    if let Some(point) = std::env::var_os(crash::VARIABLE) {
+        command.env(crash::VARIABLE, point);
+    }
+    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+    let program = || opening.program.clone();
+    let child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
+    drop(command);
+    // When this fails the socket closes, and the shim, which has nothing to keep, leaves.
+    hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
+    Ok((child, Link::new(ours)))
+}
+
+fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
+    let mut descriptors = Vec::new();
+    let mut locks = Vec::new();
+    for (folder, guard) in guards {
+        let (description, lent) = guard.lend()?;
+        locks.push(Lock {
+            folder: folder.path().to_owned(),
+            description: serde_json::to_vec(&description)?,
+            descriptors: lent.len(),
+        });
+        descriptors.extend(lent);
+    }
+    let keep = Keep {
+        session: opening.session.clone(),
+        listen: opening.listen.clone(),
+        records: opening.records.clone(),
+        log: opening.log.clone(),
+        locks,
+    };
+    let mut bytes = Vec::new();
+    Command::Keep(Box::new(keep)).encode(&mut bytes);
+    send_all(stream, &bytes, &descriptors)
+}
+
+/// Sends a few bytes with each lot of descriptors, and the rest with the last.
+fn send_all(stream: &UnixStream, mut bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    for lot in descriptors.chunks(socket::MOST_DESCRIPTORS) {
+        let sent = socket::send_with(stream, &bytes[..1.min(bytes.len())], lot)?;
+        bytes = &bytes[sent..];
+    }
+    while !bytes.is_empty() {
+        let sent = socket::send_with(stream, bytes, &[])?;
+        bytes = &bytes[sent..];
+    }
+    Ok(())
+}
+
+/// A connection with a shim. It blocks; whoever does not want that takes its parts.
+#[derive(Debug)]
+pub struct Link {
+    stream: UnixStream,
+    decoder: Decoder,
+    ready: VecDeque<Report>,
+}
+
+impl Link {
+    fn new(stream: UnixStream) -> Self {
+        Self { stream, decoder: Decoder::default(), ready: VecDeque::new() }
+    }
+
+    /// Connects with the shim that listens at `path`.
+    ///
+    /// # Errors
+    /// `NotFound` or `ConnectionRefused` when nobody listens there; only the session's lock proves that no
+    /// shim lives.
+    pub fn connect(path: &Path) -> io::Result<Self> {
+        Ok(Self::new(UnixStream::from(socket::connect(path)?)))
+    }
+
+    /// Sends a command.
+    ///
+    /// # Errors
+    /// When the shim has gone, or dropped this connection for a newer one.
+    pub fn send(&mut self, command: &Command) -> io::Result<()> {
+        let mut bytes = Vec::new();
+        command.encode(&mut bytes);
+        send_all(&self.stream, &bytes, &[])
+    }
+
+    /// Waits for the next report; nothing when the shim has closed the connection.
+    ///
+    /// # Errors
+    /// When `until` has passed, or what came makes no sense.
+    pub fn receive(&mut self, until: Option<Instant>) -> Result<Option<Report>, ReceiveError> {
+        loop {
+            if let Some(report) = self.ready.pop_front() {
+                return Ok(Some(report));
+            }
+            while let Some(frame) = self.decoder.frame()? {
+                self.ready.extend(Report::decode(&frame)?);
+            }
+            if !self.ready.is_empty() {
+                continue;
+            }
+            wait(&self.stream, until)?;
+            let room = self.decoder.room();
+            match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(room)) {
+                Ok(0) | Err(Errno::CONNRESET) => return Ok(None),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => return Err(ReceiveError::Kernel(errno.into())),
+            }
+        }
+    }
+
+    /// The socket, and what was read from it but not yet understood: for a caller with its own loop, which
+    /// feeds a [`Decoder`] and writes what [`Command::encode`] gives.
+    #[must_use]
+    pub fn into_parts(self) -> (UnixStream, Decoder, VecDeque<Report>) {
+        (self.stream, self.decoder, self.ready)
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+fn wait(stream: &UnixStream, until: Option<Instant>) -> Result<(), ReceiveError> {
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let timeout = left.map(|left| rustix::event::Timespec {
+            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: left.subsec_nanos().into(),
+        });
+        match rustix::event::poll(&mut [PollFd::new(stream, PollFlags::IN)], timeout.as_ref()) {
+            Ok(0) => return Err(ReceiveError::TimeUp),
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(ReceiveError::Kernel(errno.into())),
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What a forked child does before it is the agent, and how it says why it cannot become one.
+
+use super::raw;
+use crate::command::{Directory, Start};
+use crate::exited::StartFailure;
+use pinfold_lock::Guard;
+use rustix::fs::Mode;
+use rustix::io::Errno;
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+/// Where programs are looked for when the environment does not say.
+const USUAL_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
+const SHELL: &CStr = c"/bin/sh";
+
+/// Everything a child needs; all of it is made before the fork.
+pub(super) struct Child<'a> {
+    pub(super) start: &'a Start,
+    pub(super) guards: &'a [Guard],
+    pub(super) environment: Vec<OsString>,
+    pub(super) umask: Mode,
+    pub(super) shim: Pid,
+    /// The directory to enter; the path of `start` otherwise.
+    pub(super) directory: Option<BorrowedFd<'a>>,
+    pub(super) gate: Gate,
+    pub(super) failure: OwnedFd,
+    pub(super) stdin: OwnedFd,
+    pub(super) stdout: OwnedFd,
+    pub(super) stderr: OwnedFd,
+}
+
+/// Where a child waits until it is written down who it is.
+pub(super) struct Gate {
+    /// The shim's end. The child closes its copy: it would wait for itself.
+    pub(super) opener: Option<OwnedFd>,
+    pub(super) waits: OwnedFd,
+}
+
+/// What a child could not do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Stage {
+    Prepare = 1,
+    Enter = 2,
+    Execute = 3,
+    /// There is a file, but not one that can be executed.
+    ExecuteFound = 4,
+}
+
+/// The length of what a child says when it cannot become the agent.
+pub(super) const SAYING: usize = 5;
+
+impl Child<'_> {
+    /// Becomes the agent; returns the code to end with when that is impossible.
+    pub(super) fn live(&mut self) -> i32 {
+        match self.become_agent() {
+            Ok(()) => 0,
+            Err((stage, errno)) => {
+                let mut saying = [stage as u8; SAYING];
+                saying[1..].copy_from_slice(&errno.raw_os_error().to_le_bytes());
+                let _ = rustix::io::write(&self.failure, &saying);
+                127
+            }
+        }
+    }
+
+    fn become_agent(&mut self) -> Result<(), (Stage, Errno)> {
+        let prepare = |errno| (Stage::Prepare, errno);
+        // A session of its own: an agent that signals its group must not meet the shim.
+        rustix::process::setsid().map_err(prepare)?;
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(prepare)?;
+        // The shim may have died before the line above: then no signal comes.
+        if rustix::process::getppid() != Some(self.shim) {
+            return Err(prepare(Errno::SRCH));
+        }
+        let Some(fence) = self.wait_at_gate() else { return Ok(()) };
+        self.take_standard_streams().map_err(prepare)?;
+        raw::reset_signals();
+        self.restore_limits().map_err(prepare)?;
+        self.enter().map_err(|errno| (Stage::Enter, errno))?;
+        raw::close_at_exec_from(3);
+        if self.start.give_locks {
+            for guard in self.guards {
+                let given = guard.give_in_child();
+                given.map_err(|error| prepare(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
+            }
+        }
+        self.environment.push(OsString::from(format!("PINFOLD_FENCE={fence}")));
+        Err(self.execute())
+    }
+
+    /// Waits until the shim has written down who this is; nothing when the shim has died.
+    fn wait_at_gate(&mut self) -> Option<u64> {
+        self.gate.opener = None;
+        let mut bytes = [0; 8];
+        loop {
+            match rustix::io::read(&self.gate.waits, &mut bytes) {
+                Ok(8) => return Some(u64::from_le_bytes(bytes)),
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return None,
+            }
+        }
+    }
+
+    fn take_standard_streams(&self) -> Result<(), Errno> {
+        rustix::stdio::dup2_stdin(&self.stdin)?;
+        rustix::stdio::dup2_stdout(&self.stdout)?;
+        rustix::stdio::dup2_stderr(&self.stderr)
+    }
+
+    fn restore_limits(&self) -> Result<(), Errno> {
+        let umask = self.start.umask.map_or(self.umask, Mode::from_raw_mode);
+        rustix::process::umask(umask);
+        if let Some((soft, hard)) = self.start.open_files {
+            let limit = Rlimit { current: Some(soft), maximum: Some(hard) };
+            rustix::process::setrlimit(Resource::Nofile, limit)?;
+        }
+        Ok(())
+    }
+
+    fn enter(&self) -> Result<(), Errno> {
+        match (&self.start.directory, self.directory) {
+            (Directory::Locked, Some(directory)) => rustix::process::fchdir(directory),
+            (Directory::Locked, None) => Err(Errno::NOENT),
+            (Directory::Path(path), _) => rustix::process::chdir(path.as_path()),
+        }
+    }
+
+    fn execute(&self) -> (Stage, Errno) {
+        let (Some(arguments), Some(environment)) = (texts(&self.start.arguments), texts(&self.environment))
+        else {
+            return (Stage::Execute, Errno::INVAL);
+        };
+        let Some(program) = arguments.first() else { return (Stage::Execute, Errno::NOENT) };
+        let mut worst = (Stage::Execute, Errno::NOENT);
+        for place in places(program.as_bytes(), &self.environment) {
+            let errno = raw::execute(&place, &arguments, &environment);
+            let found = rustix::fs::access(place.as_c_str(), rustix::fs::Access::EXISTS).is_ok();
+            match errno {
+                Errno::NOEXEC => return execute_by_shell(&place, &arguments, &environment),
+                // Another folder of the path may have it.
+                Errno::NOENT | Errno::NOTDIR if !found => {}
+                Errno::ACCESS | Errno::NOENT | Errno::NOTDIR => worst = (Stage::ExecuteFound, errno),
+                other => return (if found { Stage::ExecuteFound } else { Stage::Execute }, other),
+            }
+        }
+        worst
+    }
+}
+
+/// A script without a first line that names its interpreter is the shell's, as everywhere.
+fn execute_by_shell(place: &CString, arguments: &[CString], environment: &[CString]) -> (Stage, Errno) {
+    let mut all = vec![SHELL.to_owned(), place.clone()];
+    all.extend_from_slice(&arguments[1..]);
+    (Stage::ExecuteFound, raw::execute(&SHELL.to_owned(), &all, environment))
+}
+
+/// The paths at which a program may be.
+fn places(program: &[u8], environment: &[OsString]) -> Vec<CString> {
+    if program.contains(&b'/') {
+        return CString::new(program).into_iter().collect();
+    }
+    if program.is_empty() {
+        return Vec::new();
+    }
+    let path = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
+    let folders = path.unwrap_or(USUAL_PATH).split(|byte| *byte == b':');
+    let joined = folders.map(|folder| match folder {
+        b"" => [b"./".as_slice(), program].concat(),
+        folder => [folder, b"/", program].concat(),
+    });
+    joined.filter_map(|place| CString::new(place).ok()).collect()
+}
+
+fn texts(all: &[OsString]) -> Option<Vec<CString>> {
+    all.iter().map(|text| CString::new(text.clone().into_vec()).ok()).collect()
+}
+
+/// What a child's saying means.
+pub(super) fn failure(saying: &[u8]) -> StartFailure {
+    let errno =
+        saying.get(1..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| i32::from_le_bytes(*bytes));
+    let kind = Errno::from_raw_os_error(errno);
+    let missing = matches!(kind, Errno::NOENT | Errno::NOTDIR);
+    let stage = saying.first().copied().unwrap_or(0);
+    match stage {
+        _ if stage == Stage::Enter as u8 && missing => StartFailure::DirectoryMissing,
+        _ if stage == Stage::Execute as u8 && missing => StartFailure::ProgramMissing,
+        _ if stage == Stage::ExecuteFound as u8 => match kind {
+            Errno::ACCESS | Errno::PERM | Errno::NOEXEC | Errno::NOENT | Errno::NOTDIR | Errno::ISDIR => {
+                StartFailure::NotExecutable
+            }
+            _ => StartFailure::Refused { errno },
+        },
+        _ => StartFailure::Refused { errno },
+    }
+}
+
+/// The environment as given, with what pinfold says in place of what anybody else says under these names.
+pub(super) fn environment(start: &Start, session: &str, notify: &OsStr) -> Vec<OsString> {
+    const OURS: [&[u8]; 5] =
+        [b"PINFOLD_SESSION=", b"PINFOLD_RUN=", b"PINFOLD_FENCE=", b"PINFOLD_SOCKET=", b"NOTIFY_SOCKET="];
+    let foreign = |entry: &&OsString| !OURS.iter().any(|name| entry.as_bytes().starts_with(name));
+    let mut all: Vec<OsString> = start.environment.iter().filter(foreign).cloned().collect();
+    let mut add = |name: &str, value: &OsStr| {
+        let mut entry = OsString::from(name);
+        entry.push(value);
+        all.push(entry);
+    };
+    add("PINFOLD_SESSION=", session.as_ref());
+    add("PINFOLD_RUN=", start.run_id.as_ref());
+    if let Some(socket) = &start.socket {
+        add("PINFOLD_SOCKET=", socket.as_os_str());
+    }
+    add("NOTIFY_SOCKET=", notify);
+    all
+}

@@ -1,0 +1,174 @@
+//! A control group for the tree of a run, where the shim may make one: to kill it at a stroke, to prove that
+//! it is empty after a shim was lost, and to count out-of-memory kills.
+
+use super::tree::read;
+use crate::command::Contain;
+use crate::record::checksum;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// The control group of a run.
+#[derive(Debug)]
+pub(super) struct Group {
+    path: PathBuf,
+    folder: OwnedFd,
+    memory: Option<PathBuf>,
+    kills_before: u64,
+}
+
+impl Group {
+    /// Makes a group below the shim's own; nothing when it may not.
+    ///
+    /// The name depends on the session only: whoever holds its lock may use what an earlier shim left behind.
+    pub(super) fn make(session: &Path, contain: Contain) -> Option<Self> {
+        let slow = match contain {
+            Contain::Reaper => return None,
+            Contain::Group => false,
+            Contain::GroupAndMemory => true,
+        };
+        let name = format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()));
+        let path = own(Hierarchy::Second)?.join(&name);
+        make(&path)?;
+        // What an earlier run left there was ended before its lock was granted anew.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let folder = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
+        if !path.join("cgroup.kill").exists() {
+            remove(&path);
+            return None;
+        }
+        let memory = if path.join("memory.events").exists() {
+            Some(path.join("memory.events"))
+        } else if slow {
+            own(Hierarchy::Memory).map(|own| own.join(&name)).filter(|path| make(path).is_some())
+        } else {
+            None
+        };
+        let mut group = Self { path, folder, memory, kills_before: 0 };
+        group.kills_before = group.kills();
+        Some(group)
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// To be forked into.
+    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+        self.folder.as_fd()
+    }
+
+    /// Moves a process that could not be forked into it.
+    pub(super) fn take(&self, pid: u32) {
+        write(&self.path.join("cgroup.procs"), &pid.to_string());
+    }
+
+    /// Moves a process into the memory group of the first hierarchy, where that is another.
+    pub(super) fn count_memory_of(&self, pid: u32) {
+        if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
+            write(&memory.join("cgroup.procs"), &pid.to_string());
+        }
+    }
+
+    /// Kills everything in it at a stroke.
+    pub(super) fn kill(&self) {
+        write(&self.path.join("cgroup.kill"), "1");
+    }
+
+    /// Whether the kernel has killed something in it for memory since it was made.
+    pub(super) fn ran_out_of_memory(&self) -> bool {
+        self.kills() > self.kills_before
+    }
+
+    fn kills(&self) -> u64 {
+        let Some(memory) = &self.memory else { return 0 };
+        let file = if memory.is_dir() { &memory.join("memory.oom_control") } else { memory };
+        let text = read(file).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
+        line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        remove(&self.path);
+        if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
+            remove(memory);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hierarchy {
+    Second,
+    Memory,
+}
+
+/// The folder of the group this process is in.
+fn own(hierarchy: Hierarchy) -> Option<PathBuf> {
+    let groups = read(Path::new("/proc/self/cgroup"))?;
+    let inside = groups.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let right = match hierarchy {
+            Hierarchy::Second => number == "0" && controllers.is_empty(),
+            Hierarchy::Memory => controllers.split(',').any(|name| name == "memory"),
+        };
+        right.then(|| path.to_owned())
+    })?;
+    let mounts = read(Path::new("/proc/self/mountinfo"))?;
+    let mount = mounts.lines().find_map(|line| mount_point(line, hierarchy))?;
+    Some(Path::new(&mount).join(inside.trim_start_matches('/')))
+}
+
+/// The mount point that a line of mountinfo tells, when it is of this hierarchy.
+fn mount_point(line: &str, hierarchy: Hierarchy) -> Option<String> {
+    let (before, after) = line.split_once(" - ")?;
+    let mut after = after.split(' ');
+    let (kind, _source, options) = (after.next()?, after.next()?, after.next()?);
+    let right = match hierarchy {
+        Hierarchy::Second => kind == "cgroup2",
+        Hierarchy::Memory => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
+    };
+    // Only a mount of the whole hierarchy has the paths that /proc/self/cgroup tells.
+    let mut fields = before.split(' ').skip(3);
+    (right && fields.next()? == "/").then(|| fields.next().map(str::to_owned))?
+}
+
+fn make(path: &Path) -> Option<()> {
+    match rustix::fs::mkdir(path, Mode::RWXU) {
+        Ok(()) | Err(Errno::EXIST) => Some(()),
+        Err(_) => None,
+    }
+}
+
+fn remove(path: &Path) {
+    // One that is not empty stays, and is used again by the session's next shim.
+    let _ = rustix::fs::rmdir(path);
+}
+
+fn write(path: &Path, text: &str) {
+    if let Ok(file) = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        let _ = rustix::io::write(&file, text.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_mount_point_is_that_of_the_right_hierarchy() {
+        let second = "35 25 0:30 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
+        let memory = "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
+        let part = "31 25 0:27 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw";
+        assert_eq!(mount_point(second, Hierarchy::Second).as_deref(), Some("/sys/fs/cgroup/unified"));
+        assert_eq!(mount_point(memory, Hierarchy::Memory).as_deref(), Some("/sys/fs/cgroup/memory"));
+        assert_eq!(mount_point(second, Hierarchy::Memory), None);
+        assert_eq!(mount_point(memory, Hierarchy::Second), None);
+        assert_eq!(mount_point(part, Hierarchy::Second), None);
+    }
+}

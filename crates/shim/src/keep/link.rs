@@ -1,0 +1,255 @@
+//! Connections with daemons. One counts; what is sent to it never makes the shim wait.
+
+use crate::command::Command;
+use crate::frame::{Decoder, FrameError};
+use crate::log::{Position, Stream};
+use crate::report::{Report, encode_output};
+use pinfold_core::ids::RunNumber;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Output beyond this is not sent: the daemon reads it from the log.
+const OUTPUT_QUEUED: usize = 256 << 10;
+/// A daemon that does not read its reports is not listened to.
+const REPORTS_QUEUED: usize = 1 << 20;
+/// Connections that have not said hello; the oldest goes when there are more.
+const MOST_PENDING: usize = 8;
+/// Memory that is kept for the next report.
+const KEPT: usize = 4 << 10;
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    socket: OwnedFd,
+    decoder: Decoder,
+    queue: Vec<u8>,
+    sent: usize,
+    follow: bool,
+    behind: bool,
+    closed: bool,
+    origin: Origin,
+}
+
+/// Where a connection came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From whoever started this shim.
+    Parent,
+    /// Through the listening socket.
+    Later,
+}
+
+impl Link {
+    pub(super) fn new(socket: OwnedFd, decoder: Decoder, origin: Origin) -> Self {
+        Self {
+            socket,
+            decoder,
+            queue: Vec::new(),
+            sent: 0,
+            follow: true,
+            behind: false,
+            closed: false,
+            origin,
+        }
+    }
+
+    /// Whether it is of no more use.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    /// Whether there is something to be sent.
+    pub(super) fn has_queued(&self) -> bool {
+        self.queued() > 0
+    }
+
+    fn queued(&self) -> usize {
+        self.queue.len() - self.sent
+    }
+
+    /// Whether commands are read from it now.
+    pub(super) fn is_heard(&self) -> bool {
+        self.queued() < REPORTS_QUEUED
+    }
+
+    /// Queues a report.
+    pub(super) fn report(&mut self, report: &Report) {
+        report.encode(&mut self.queue);
+    }
+
+    pub(super) fn follow(&mut self, on: bool) {
+        self.follow = on;
+        self.behind = false;
+    }
+
+    /// Queues output, unless the daemon does not keep up.
+    pub(super) fn output(
+        &mut self,
+        run: RunNumber,
+        stream: Stream,
+        place: (Position, Position),
+        bytes: &[u8],
+    ) {
+        if !self.follow {
+            return;
+        }
+        if self.behind || self.queued() + bytes.len() > OUTPUT_QUEUED {
+            self.behind = true;
+        } else {
+            encode_output(&mut self.queue, run, stream, place.0, place.1, bytes);
+        }
+    }
+
+    /// Sends what the socket takes. A daemon that has caught up is told how far the log has grown.
+    pub(super) fn flush(&mut self, log: Position) {
+        self.send();
+        if self.behind && self.queued() == 0 {
+            self.behind = false;
+            self.report(&Report::LogGrown { to: log });
+            self.send();
+        }
+    }
+
+    fn send(&mut self) {
+        while self.sent < self.queue.len() && !self.closed {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&self.socket, &self.queue[self.sent..], flags) {
+                Ok(count) => self.sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.closed = true,
+            }
+        }
+        if self.sent == self.queue.len() {
+            self.queue.clear();
+            self.queue.shrink_to(KEPT);
+            self.sent = 0;
+        } else if self.sent > OUTPUT_QUEUED {
+            self.queue.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Reads once; what came is then taken with [`Link::command`].
+    pub(super) fn read(&mut self) {
+        let room = self.decoder.room();
+        match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(room)) {
+            Ok(0) => self.closed = true,
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => self.closed = true,
+        }
+    }
+
+    /// The next whole command.
+    pub(super) fn command(&mut self) -> Option<Command> {
+        loop {
+            match self.try_command() {
+                Ok(Some(Some(command))) => return Some(command),
+                Ok(Some(None)) => {}
+                Ok(None) => return None,
+                Err(_) => {
+                    self.closed = true;
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn try_command(&mut self) -> Result<Option<Option<Command>>, FrameError> {
+        match self.decoder.frame()? {
+            Some(frame) => Command::decode(&frame).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// All connections: the one that counts, and those that have not said hello.
+#[derive(Debug)]
+pub(super) struct Links {
+    pub(super) listener: OwnedFd,
+    pub(super) daemon: Option<Link>,
+    pub(super) pending: Vec<Link>,
+    generation: Option<u64>,
+}
+
+impl Links {
+    pub(super) fn new(listener: OwnedFd, first: Link) -> Self {
+        Self { listener, daemon: None, pending: vec![first], generation: None }
+    }
+
+    /// Takes new connections of our own user.
+    pub(super) fn accept(&mut self) {
+        let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
+        while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
+            let ours = rustix::process::geteuid();
+            let peer = rustix::net::sockopt::socket_peercred(&socket);
+            if peer.is_ok_and(|peer| peer.uid == ours) {
+                if self.pending.len() >= MOST_PENDING {
+                    self.pending.remove(0);
+                }
+                self.pending.push(Link::new(socket, Decoder::default(), Origin::Later));
+            }
+        }
+    }
+
+    /// Listens to what newcomers say; whether one of them is the daemon from now on.
+    pub(super) fn greet(&mut self) -> bool {
+        let mut greeted = false;
+        for mut link in std::mem::take(&mut self.pending) {
+            link.read();
+            match link.command() {
+                Some(Command::Hello { generation }) => greeted |= self.hello(link, generation),
+                // Whoever says something else first is not a daemon.
+                Some(_) => {}
+                None if link.closed => {}
+                None => self.pending.push(link),
+            }
+        }
+        greeted
+    }
+
+    fn hello(&mut self, mut link: Link, generation: u64) -> bool {
+        match self.generation {
+            Some(last) if generation < last => {
+                link.report(&Report::Refused { generation: last });
+                link.send();
+                false
+            }
+            Some(_) | None => {
+                // The older connection goes with everything in it that was not read.
+                self.daemon = Some(link);
+                self.generation = Some(generation);
+                true
+            }
+        }
+    }
+
+    /// The generation that was accepted last.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.unwrap_or(0)
+    }
+
+    /// Queues a report for the daemon, if there is one.
+    pub(super) fn report(&mut self, report: &Report) {
+        if let Some(daemon) = &mut self.daemon {
+            daemon.report(report);
+        }
+    }
+
+    /// Whether whoever started this shim is still connected.
+    pub(super) fn has_parent(&self) -> bool {
+        self.daemon.iter().chain(&self.pending).any(|link| link.origin == Origin::Parent)
+    }
+
+    /// Whether a daemon is connected.
+    pub(super) fn has_daemon(&self) -> bool {
+        self.daemon.is_some()
+    }
+}

@@ -1,0 +1,32 @@
+//! The shim itself: one thread, one loop, no waiting on anybody but the kernel.
+//!
+//! It holds the locks, starts agents one after the other, reads what they print, ends their trees, writes
+//! down how they ended, and only then says so. Daemons come and go meanwhile.
+
+mod child;
+mod group;
+mod input;
+mod link;
+mod notify;
+mod opening;
+mod output;
+mod raw;
+mod run;
+mod shim;
+mod start;
+mod tree;
+
+use std::process::ExitCode;
+
+/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`].
+#[must_use]
+pub fn main() -> ExitCode {
+    match opening::open() {
+        Ok(shim) => shim.live(),
+        Err(error) => {
+            // Whoever started it reads the end of the socket; this is for one who tries it by hand.
+            eprintln!("error: {error}\nhint: pinfold-shim is started by pinfold, not by hand");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Becomes a shim: alone in its session, reaper of its tree, with the locks in hand and an ear open.
+
+use super::link::{Link, Links, Origin};
+use super::notify::Notify;
+use super::raw;
+use super::shim::{Phase, Shim};
+use crate::command::{Command, Keep, LogLimits};
+use crate::frame::{Decoder, FrameError};
+use crate::log::Log;
+use crate::record::Records;
+use crate::{crash, socket};
+use pinfold_lock::{AdoptError, Folder, FolderError, Guard};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+
+/// Why a shim could not begin.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum OpenError {
+    #[error("nobody said what to keep")]
+    Nobody,
+    #[error("what to keep was not understood")]
+    Frame(#[from] FrameError),
+    #[error("the description of a lock was not understood")]
+    Description(#[from] serde_json::Error),
+    #[error("a lock folder cannot be used")]
+    Folder(#[from] FolderError),
+    #[error("a lock was not handed over")]
+    Adopt(#[from] AdoptError),
+    #[error("the kernel refused")]
+    Kernel(#[from] Errno),
+}
+
+pub(super) fn open() -> Result<Shim, OpenError> {
+    raw::return_memory();
+    raw::close_from(3);
+    let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+    let umask = settle_down()?;
+    let mut decoder = Decoder::default();
+    let mut descriptors = Vec::new();
+    let keep = receive(&first, &mut decoder, &mut descriptors)?;
+    crash::point("keep.received");
+    let guards = adopt(&keep, descriptors)?;
+    crash::point("keep.adopted");
+    let signals = raw::signals(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
+    let records = Records::open(&keep.records)?;
+    let log = Log::open(&keep.log, LogLimits::default());
+    let listener = socket::listen(&keep.listen)?;
+    crash::point("keep.listening");
+    rustix::io::ioctl_fionbio(&first, true)?;
+    hush()?;
+    let links = Links::new(listener, Link::new(first, decoder, Origin::Parent));
+    Ok(Shim::new(keep, guards, records, log, links, Notify::open()?, signals, umask, Phase::Waiting))
+}
+
+/// Leaves everything behind that came from whoever started us; returns the umask, which agents get back.
+fn settle_down() -> Result<Mode, Errno> {
+    raw::reset_signals();
+    raw::ignore_pipe_signal();
+    // It fails only for a leader of a group, which is alone already.
+    let _ = rustix::process::setsid();
+    rustix::process::chdir("/")?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    rustix::thread::set_name(c"pinfold-shim")?;
+    Ok(rustix::process::umask(Mode::RWXG | Mode::RWXO))
+}
+
+fn hush() -> Result<(), Errno> {
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    rustix::stdio::dup2_stdin(&null)?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)
+}
+
+fn receive(
+    first: &OwnedFd,
+    decoder: &mut Decoder,
+    descriptors: &mut Vec<OwnedFd>,
+) -> Result<Keep, OpenError> {
+    let mut bytes = [0; 4096];
+    loop {
+        while let Some(frame) = decoder.frame()? {
+            if let Some(Command::Keep(keep)) = Command::decode(&frame)? {
+                return Ok(*keep);
+            }
+        }
+        match socket::receive_with(first, &mut bytes, descriptors)? {
+            0 => return Err(OpenError::Nobody),
+            count => decoder.feed(&bytes[..count]),
+        }
+    }
+}
+
+fn adopt(keep: &Keep, descriptors: Vec<OwnedFd>) -> Result<Vec<Guard>, OpenError> {
+    let mut descriptors = descriptors.into_iter();
+    let mut folders: Vec<(PathBuf, Folder)> = Vec::new();
+    let mut guards = Vec::with_capacity(keep.locks.len());
+    for lock in &keep.locks {
+        let known = folders.iter().find(|(path, _)| *path == lock.folder).map(|(_, folder)| folder.clone());
+        let folder = match known {
+            Some(folder) => folder,
+            None => Folder::open(&lock.folder)?,
+        };
+        folders.push((lock.folder.clone(), folder.clone()));
+        let description = serde_json::from_slice(&lock.description)?;
+        let own = descriptors.by_ref().take(lock.descriptors).collect();
+        guards.push(Guard::adopt(&folder, description, own)?);
+    }
+    Ok(guards)
+}

@@ -1,0 +1,56 @@
+//! Reads what an agent prints: always, whoever listens, and to the end.
+
+use crate::log::Stream;
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What one read takes: the length of a pipe.
+pub(super) const READ: usize = 64 << 10;
+/// When the tree is gone, what it wrote is in the pipes; more comes only from a stranger it gave them to.
+const AFTER_THE_END: usize = 1 << 20;
+
+/// The two pipes of one run.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    pipes: [(Stream, Option<OwnedFd>); 2],
+}
+
+impl Outputs {
+    pub(super) fn new(out: OwnedFd, error: OwnedFd) -> Self {
+        Self { pipes: [(Stream::Out, Some(out)), (Stream::Error, Some(error))] }
+    }
+
+    /// The pipes that are still open, with their numbers.
+    pub(super) fn open(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let numbered = self.pipes.iter().enumerate();
+        numbered.filter_map(|(number, (_, pipe))| Some((number, pipe.as_ref()?.as_fd())))
+    }
+
+    /// Reads one pipe once into `buffer`; says from which stream something came.
+    pub(super) fn read(&mut self, number: usize, buffer: &mut Vec<u8>) -> Option<Stream> {
+        buffer.clear();
+        buffer.reserve(READ);
+        let (stream, pipe) = &mut self.pipes[number];
+        match rustix::io::read(pipe.as_ref()?, rustix::buffer::spare_capacity(buffer)) {
+            Ok(0) => *pipe = None,
+            Ok(_) => return Some(*stream),
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => *pipe = None,
+        }
+        None
+    }
+
+    /// Reads both pipes to their end; every piece goes to `take`.
+    pub(super) fn drain(&mut self, buffer: &mut Vec<u8>, take: &mut dyn FnMut(Stream, &[u8])) {
+        for number in 0..self.pipes.len() {
+            let mut left = AFTER_THE_END;
+            while let Some(stream) = self.read(number, buffer) {
+                take(stream, buffer);
+                left = left.saturating_sub(buffer.len());
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The unsafe lines of the crate, each behind a safe function: fork, exec, signals, descriptors.
+//!
+//! A shim has one thread. So a forked child may do whatever its parent may, and nobody else touches what is
+//! changed here.
+#![expect(unsafe_code, reason = "fork, exec and signals have no safe form; this is the only place")]
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::ffi::CString;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// `CLONE_INTO_CGROUP`, which libc gives a type that is too small.
+const INTO_CGROUP: u64 = 1 << 33;
+
+/// A child that was just forked.
+#[derive(Debug)]
+pub(super) struct Forked {
+    pub(super) pid: Pid,
+    pub(super) pidfd: OwnedFd,
+}
+
+/// Forks a child, into a control group if one is given. The child runs `life` and ends with its answer.
+pub(super) fn fork(group: Option<BorrowedFd<'_>>, life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno> {
+    let mut pidfd: RawFd = -1;
+    // SAFETY: `clone_args` is a plain C struct for which all zeroes is valid.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.flags = libc::CLONE_PIDFD as u64;
+    arguments.pidfd = (&raw mut pidfd) as u64;
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    if let Some(group) = group {
+        arguments.flags |= INTO_CGROUP;
+        arguments.cgroup = group.as_raw_fd() as u64;
+    }
+    // SAFETY: without CLONE_VM this is a fork: the child has its own copy of this single-threaded process,
+    // runs `life` and `_exit`s, so it never returns into the parent's frames.
+    let pid = unsafe {
+        libc::syscall(libc::SYS_clone3, &raw mut arguments, std::mem::size_of::<libc::clone_args>())
+    };
+    match pid {
+        -1 => Err(last_errno()),
+        0 => exit(life()),
+        pid => {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
+            // SAFETY: the kernel made this descriptor for us, and nobody else knows of it.
+            Ok(Forked { pid, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+        }
+    }
+}
+
+/// As [`fork`], where the kernel or its guards do not let us use clone3.
+pub(super) fn plain_fork(life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno> {
+    // SAFETY: as in `fork`.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_errno()),
+        0 => exit(life()),
+        pid => {
+            let pid = Pid::from_raw(pid).ok_or(Errno::SRCH)?;
+            let pidfd = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?;
+            Ok(Forked { pid, pidfd })
+        }
+    }
+}
+
+/// Ends the process without running anything of the parent's.
+fn exit(code: i32) -> ! {
+    // SAFETY: always allowed.
+    unsafe { libc::_exit(code) }
+}
+
+/// Executes a program; returns only when that failed.
+pub(super) fn execute(program: &CString, arguments: &[CString], environment: &[CString]) -> Errno {
+    let pointers = |texts: &[CString]| {
+        let mut all: Vec<_> = texts.iter().map(|text| text.as_ptr()).collect();
+        all.push(std::ptr::null());
+        all
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both arrays end with a null pointer, and they and their strings live through the call.
+    unsafe {
+        libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
+    }
+    last_errno()
+}
+
+/// Gives every signal its default meaning and lets all of them through.
+pub(super) fn reset_signals() {
+    // All zeroes is the default for the kernel, whatever the order of the fields. The C library would refuse
+    // two signals that it keeps to itself, and that a parent may have ignored.
+    let default = [0_u64; 4];
+    for signal in 1..=64 {
+        // SAFETY: the kernel reads at most 32 bytes; a default disposition runs no code of ours, and a signal
+        // that cannot be set is refused.
+        unsafe {
+            let set: libc::c_long = 8;
+            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), set);
+        }
+    }
+    // SAFETY: the set is initialised by `sigemptyset` and lives through the calls.
+    unsafe {
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
+    }
+}
+
+/// Blocks some signals, and gives a descriptor that is readable when one of them came.
+pub(super) fn signals(numbers: &[i32]) -> Result<OwnedFd, Errno> {
+    // SAFETY: the set is initialised by `sigemptyset` and lives through the calls; the descriptor is new.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        for number in numbers {
+            libc::sigaddset(&raw mut set, *number);
+        }
+        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(last_errno()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// The signal that a read from such a descriptor names.
+pub(super) fn signal_number(bytes: &[u8; SIGNAL]) -> u32 {
+    u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+}
+
+/// The length of one read from a descriptor of signals.
+pub(super) const SIGNAL: usize = std::mem::size_of::<libc::signalfd_siginfo>();
+
+/// Has a write to a closed pipe fail instead of ending the process.
+pub(super) fn ignore_pipe_signal() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe {
+        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
+    }
+}
+
+/// Has long buffers come from the kernel and go back to it, so that a burst leaves no memory behind.
+pub(super) fn return_memory() {
+    // SAFETY: sets a number inside the allocator; nobody else runs.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 10);
+    }
+}
+
+/// Closes every descriptor from `first` on. Call it before anything is opened.
+pub(super) fn close_from(first: u32) {
+    // SAFETY: the caller has opened nothing yet: these came through exec and have no owner here.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
+    }
+}
+
+/// Has every descriptor from `first` on closed at exec.
+pub(super) fn close_at_exec_from(first: u32) {
+    // SAFETY: sets a flag on descriptors; closes nothing.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
+    }
+}
+
+fn last_errno() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error();
+    code.map_or(Errno::IO, Errno::from_raw_os_error)
+}

@@ -1,0 +1,166 @@
+//! One run: an agent with its tree, from the fork until the tree is empty.
+
+use super::group::Group;
+use super::input::Input;
+use super::output::Outputs;
+use super::{child, tree};
+use crate::exited::StartFailure;
+use pinfold_core::exit::Exit;
+use pinfold_core::ids::RunNumber;
+use pinfold_core::life::Process;
+use pinfold_core::time::Wall;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// What survives a SIGKILL is in the kernel's hands: it is asked again, less and less often.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) number: RunNumber,
+    pub(super) process: Process,
+    pub(super) pid: Pid,
+    pub(super) pidfd: OwnedFd,
+    pub(super) stage: Stage,
+    pub(super) failure: Option<StartFailure>,
+    pub(super) outputs: Outputs,
+    pub(super) input: Input,
+    pub(super) group: Option<Group>,
+    pub(super) began: Instant,
+    pub(super) at: Wall,
+    pub(super) lived: Duration,
+    pub(super) grace: Duration,
+    pub(super) stopping: Option<Stopping>,
+    pub(super) again: Option<(Instant, Duration)>,
+    /// Whether the daemon was told that it runs.
+    pub(super) announced: bool,
+}
+
+/// How far a run has come.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The child has not become the agent yet; the pipe ends when it has, and says why when it cannot.
+    Starting(OwnedFd),
+    /// The agent lives.
+    Running,
+    /// The agent has ended; the rest of its tree is being ended.
+    Ending(Exit),
+}
+
+/// A run that was asked to end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stopping {
+    pub(super) until: Instant,
+    pub(super) forced: bool,
+}
+
+/// Whether anything lives below the shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tree {
+    Empty,
+    Populated,
+}
+
+impl Run {
+    /// Asks the whole tree to end, the agent first. Asked again, the earlier deadline counts.
+    pub(super) fn stop(&mut self, grace: Duration, now: Instant) {
+        let until = now.checked_add(grace).unwrap_or(now + Duration::from_secs(1 << 30));
+        match &mut self.stopping {
+            Some(stopping) => stopping.until = stopping.until.min(until),
+            None => {
+                self.stopping = Some(Stopping { until, forced: false });
+                self.signal(Signal::TERM);
+                tree::signal_below(Signal::TERM, Some(self.pid));
+            }
+        }
+    }
+
+    /// Sends a signal to the agent itself.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Kills the whole tree when its time is up; again and again until nothing is left.
+    pub(super) fn force(&mut self, now: Instant) {
+        let time_up = match (&self.stage, self.stopping) {
+            (Stage::Ending(_), _) => true,
+            (Stage::Starting(_) | Stage::Running, Some(stopping)) => now >= stopping.until,
+            (Stage::Starting(_) | Stage::Running, None) => false,
+        };
+        if !time_up || self.again.is_some_and(|(at, _)| now < at) {
+            return;
+        }
+        if let (Stage::Starting(_) | Stage::Running, Some(stopping)) = (&self.stage, &mut self.stopping) {
+            stopping.forced = true;
+        }
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        tree::kill();
+        let wait = self.again.map_or(FIRST_RETRY, |(_, wait)| (wait * 2).min(LAST_RETRY));
+        self.again = Some((now + wait, wait));
+    }
+
+    /// When [`Run::force`] has something to do next.
+    pub(super) fn next_force(&self) -> Option<Instant> {
+        match (&self.stage, self.stopping, self.again) {
+            (_, _, Some((at, _))) => Some(at),
+            (Stage::Starting(_) | Stage::Running, Some(stopping), None) => Some(stopping.until),
+            (_, _, None) => None,
+        }
+    }
+
+    /// Reaps everything that has ended, and notes how the agent did.
+    pub(super) fn reap(&mut self) -> Tree {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => self.ended(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Tree::Populated,
+                Err(_) => return Tree::Empty,
+            }
+        }
+    }
+
+    /// Looks whether the child has become the agent.
+    pub(super) fn confirm(&mut self) {
+        let Stage::Starting(pipe) = &self.stage else { return };
+        let mut saying = [0; child::SAYING];
+        match rustix::io::read(pipe, &mut saying) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Ok(0) | Err(_) => self.stage = Stage::Running,
+            Ok(length) => {
+                self.failure = Some(child::failure(&saying[..length]));
+                self.stage = Stage::Running;
+            }
+        }
+    }
+
+    /// Whether exec succeeded, and nobody was told yet.
+    pub(super) fn is_news(&self) -> bool {
+        let known = !matches!(self.stage, Stage::Starting(_));
+        known && self.failure.is_none() && !self.announced
+    }
+
+    fn ended(&mut self, status: WaitStatus) {
+        // A child that ended has said all it had to say.
+        self.confirm();
+        let exit = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => return,
+        };
+        self.lived = self.began.elapsed();
+        self.again = None;
+        self.stage = Stage::Ending(exit);
+    }
+}
+
+/// Reaps what was reparented to a shim that has no run.
+pub(super) fn reap_strays() {
+    while let Ok(Some(_)) | Err(Errno::INTR) = rustix::process::wait(WaitOptions::NOHANG) {}
+}

@@ -1,0 +1,247 @@
+//! Starts an agent: forks a child that waits, writes down who it is under a new fence, and lets it go.
+
+use super::child::{self, Child, Gate};
+use super::group::Group;
+use super::input::Input;
+use super::output::Outputs;
+use super::raw::{self, Forked};
+use super::run::{Run, Stage};
+use super::shim::{Phase, Shim};
+use crate::command::{Directory, Start, Stdin};
+use crate::crash;
+use crate::exited::{Exited, StartFailure};
+use crate::report::Report;
+use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::ids::RunNumber;
+use pinfold_core::life::Process;
+use pinfold_lock::{Request, Run as RunName, Survivors, process};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::pipe::PipeFlags;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// The ends of the pipes that the shim keeps.
+struct Ends {
+    failure: OwnedFd,
+    stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
+
+impl Shim {
+    /// Starts an agent, once for each number.
+    pub(super) fn start(&mut self, start: &Start) {
+        if let Some(answer) = self.not_to_be_started(start.run) {
+            self.links.report(&answer);
+            return;
+        }
+        match self.try_start(start) {
+            Ok(run) => self.phase = Phase::Running(Box::new(run)),
+            Err(why) => self.start_failed(start.run, why),
+        }
+    }
+
+    /// The answer to a start that is not to be tried.
+    fn not_to_be_started(&self, number: RunNumber) -> Option<Report> {
+        let failed = |why| Some(Report::StartFailed { run: number, why });
+        match &self.phase {
+            Phase::Running(run) if run.number == number => Some(self.started(run)),
+            Phase::Running(run) if run.number > number => failed(StartFailure::Outdated { last: run.number }),
+            Phase::Running(run) => failed(StartFailure::Occupied { run: run.number }),
+            Phase::Waiting | Phase::Gone => failed(refused(Errno::PROTO)),
+            Phase::Standing { .. } => match self.records.last() {
+                Some(last) if number <= last => Some(self.ended_before(number, last)),
+                Some(_) | None if self.records.is_full() => failed(StartFailure::RecordsFull),
+                Some(_) | None => None,
+            },
+        }
+    }
+
+    fn ended_before(&self, number: RunNumber, last: RunNumber) -> Report {
+        match self.records.of(number) {
+            Ok(Some(exited)) => told(exited),
+            Ok(None) | Err(_) => Report::StartFailed { run: number, why: StartFailure::Outdated { last } },
+        }
+    }
+
+    fn try_start(&mut self, start: &Start) -> Result<Run, StartFailure> {
+        let run_name = RunName::new(start.run_id.as_str()).map_err(|_| refused(Errno::INVAL))?;
+        check(start, self.locked_directory())?;
+        self.notify.begin();
+        self.log.limit(start.log);
+        crash::point("start.unforked");
+        let group = Group::make(&self.keep.listen, start.contain);
+        let (mut child, ends) = self.child(start).map_err(refused)?;
+        let forked = fork(group.as_ref(), &mut child).map_err(refused)?;
+        let opener = child.gate.opener.take();
+        drop(child);
+        crash::point("start.forked");
+        let fence = self.write_down(start, run_name, group.as_ref(), &forked);
+        let fence = fence.and_then(|fence| open_gate(opener.as_ref(), fence));
+        let fence = fence.map_err(|errno| {
+            // The child waits at its gate, which closes now: it ends by itself.
+            let _ = rustix::process::pidfd_send_signal(&forked.pidfd, rustix::process::Signal::KILL);
+            let _ = rustix::process::waitpid(Some(forked.pid), rustix::process::WaitOptions::empty());
+            refused(errno)
+        })?;
+        crash::point("start.released");
+        Ok(Run {
+            number: start.run,
+            process: Process { pid: forked.pid.as_raw_nonzero().get().unsigned_abs(), fence },
+            pid: forked.pid,
+            pidfd: forked.pidfd,
+            stage: Stage::Starting(ends.failure),
+            failure: None,
+            outputs: Outputs::new(ends.stdout, ends.stderr),
+            input: Input::new(start.run, ends.stdin),
+            group,
+            began: Instant::now(),
+            at: super::shim::wall(),
+            lived: Duration::ZERO,
+            grace: start.grace,
+            stopping: None,
+            again: None,
+            announced: false,
+        })
+    }
+
+    fn locked_directory(&self) -> Option<BorrowedFd<'_>> {
+        self.guards.iter().find_map(pinfold_lock::Guard::directory)
+    }
+
+    fn child<'a>(&'a self, start: &'a Start) -> Result<(Child<'a>, Ends), Errno> {
+        let (waits, opener) = pipe()?;
+        let (failure_end, failure) = pipe()?;
+        let (stdin, stdin_end) = match start.stdin {
+            Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
+            Stdin::Null => {
+                let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+                (null, None)
+            }
+        };
+        let (stdout_end, stdout) = pipe()?;
+        let (stderr_end, stderr) = pipe()?;
+        for ours in [&failure_end, &stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
+            rustix::io::ioctl_fionbio(ours, true)?;
+        }
+        let ends = Ends { failure: failure_end, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end };
+        let child = Child {
+            start,
+            guards: &self.guards,
+            environment: child::environment(start, &self.keep.session, self.notify.name()),
+            umask: self.umask,
+            shim: rustix::process::getpid(),
+            directory: self.locked_directory(),
+            gate: Gate { opener: Some(opener), waits },
+            failure,
+            stdin,
+            stdout,
+            stderr,
+        };
+        Ok((child, ends))
+    }
+
+    /// Writes into every lock which process it is held for now; returns the fence of the session's own.
+    fn write_down(
+        &mut self,
+        start: &Start,
+        run: RunName,
+        group: Option<&Group>,
+        forked: &Forked,
+    ) -> Result<u64, Errno> {
+        let pid = forked.pid.as_raw_nonzero().get().unsigned_abs();
+        let agent = process::identify(pid).map_err(|_| Errno::SRCH)?;
+        if let Some(group) = group {
+            group.count_memory_of(pid);
+        }
+        let words = start.arguments.iter().map(|word| word.to_string_lossy());
+        let request = Request {
+            session: Some(self.keep.session.clone()),
+            command: words.collect::<Vec<_>>().join(" "),
+            run: Some(run),
+            agent: Some(agent),
+            cgroup: group.map(|group| group.path().to_owned()),
+            survivors: Survivors::End,
+            ..Request::default()
+        };
+        let mut first = 0;
+        for (number, guard) in self.guards.iter_mut().enumerate() {
+            let fence = guard.new_fence(&request).map_err(|trouble| trouble.source)?;
+            if number == 0 {
+                first = fence.0;
+            }
+        }
+        crash::point("start.fenced");
+        Ok(first)
+    }
+
+    /// A start that came to nothing is an end like others: recorded, then told.
+    pub(super) fn start_failed(&mut self, run: RunNumber, why: StartFailure) {
+        let exited = Exited {
+            run,
+            ended: Ended {
+                exit: Exit::NeverStarted,
+                said: None,
+                recognised: None,
+                oom_killed: false,
+                forced: false,
+                lived: Duration::ZERO,
+            },
+            failure: Some(why),
+            pid: 0,
+            fence: self.guards.first().map_or(0, |guard| guard.fence().0),
+            at: super::shim::wall(),
+            log: self.log.end(),
+        };
+        self.settle_end(exited);
+    }
+}
+
+/// What is told of an end that was recorded.
+pub(super) fn told(exited: Exited) -> Report {
+    match exited.failure {
+        Some(why) => Report::StartFailed { run: exited.run, why },
+        None => Report::Exited(exited),
+    }
+}
+
+/// A directory that has been removed can still be entered, but nobody wants that.
+fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailure> {
+    match (&start.directory, locked) {
+        (Directory::Path(_), _) => Ok(()),
+        (Directory::Locked, None) => Err(StartFailure::DirectoryMissing),
+        (Directory::Locked, Some(directory)) => match rustix::fs::fstat(directory) {
+            Ok(facts) if facts.st_nlink == 0 => Err(StartFailure::DirectoryMissing),
+            Ok(_) => Ok(()),
+            Err(errno) => Err(refused(errno)),
+        },
+    }
+}
+
+fn fork(group: Option<&Group>, child: &mut Child<'_>) -> Result<Forked, Errno> {
+    match raw::fork(group.map(Group::folder), &mut || child.live()) {
+        // Kernels before 5.7, and filters that know no clone3: the child is moved while it waits.
+        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP) => {
+            let forked = raw::plain_fork(&mut || child.live())?;
+            if let Some(group) = group {
+                group.take(forked.pid.as_raw_nonzero().get().unsigned_abs());
+            }
+            Ok(forked)
+        }
+        other => other,
+    }
+}
+
+fn open_gate(opener: Option<&OwnedFd>, fence: u64) -> Result<u64, Errno> {
+    // Eight bytes are written to an empty pipe at once or not at all.
+    rustix::io::write(opener.ok_or(Errno::BADF)?, &fence.to_le_bytes()).map(|_| fence)
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
+}
+
+fn refused(errno: Errno) -> StartFailure {
+    StartFailure::Refused { errno: errno.raw_os_error() }
+}

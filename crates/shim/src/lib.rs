@@ -1,0 +1,21 @@
+//! Keeps one agent: its tree, its locks, its output and its exit record, whatever becomes of the daemon.
+//!
+//! A daemon uses [`client`] to start a shim or to find a running one, [`Command`] and [`Report`] to talk with
+//! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`keep::main`].
+#![deny(unsafe_code)]
+
+pub mod client;
+mod command;
+pub mod crash;
+mod exited;
+mod frame;
+pub mod keep;
+pub mod log;
+pub mod record;
+mod report;
+mod socket;
+
+pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin};
+pub use exited::{Exited, StartFailure};
+pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
+pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};

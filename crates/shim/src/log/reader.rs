@@ -1,0 +1,234 @@
+//! Reads the log: from a position on, or its last lines. Takes no lock and disturbs no writer.
+
+use super::format::{FILE_HEAD, FileHead, HEAD, Head, aged};
+use super::{Position, Stream};
+use pinfold_core::ids::RunNumber;
+use pinfold_core::time::Wall;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// No writer keeps more files.
+const OLDEST: u32 = 1000;
+
+/// One record of the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is.
+    pub position: Position,
+    /// When it came.
+    pub at: Wall,
+    /// Of which run.
+    pub run: RunNumber,
+    /// What it is.
+    pub stream: Stream,
+    /// What was printed; for [`Stream::Lost`], nothing.
+    pub bytes: Vec<u8>,
+    /// How many bytes are missing before it: written nowhere, or gone with an old file.
+    pub lost: u64,
+}
+
+/// Reads entry after entry, over renames. At the end of the log it says `None` and can be asked again.
+#[derive(Debug)]
+pub struct Reader {
+    path: PathBuf,
+    position: Position,
+    file: Option<Part>,
+}
+
+#[derive(Debug)]
+struct Part {
+    fd: OwnedFd,
+    base: u64,
+}
+
+impl Reader {
+    /// Reads from a position on; from the oldest record when that is gone.
+    #[must_use]
+    pub fn from(path: &Path, position: Position) -> Self {
+        Self { path: path.to_owned(), position, file: None }
+    }
+
+    /// Where the next entry will be.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    /// The next entry, or nothing when there is none yet.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn entry(&mut self) -> Result<Option<Entry>, Errno> {
+        let mut skipped = 0;
+        loop {
+            if self.file.is_none() {
+                match self.find()? {
+                    Some(gap) => skipped += gap,
+                    None => return Ok(None),
+                }
+            }
+            let Some(part) = &self.file else { return Ok(None) };
+            let at = self.position.0 - part.base;
+            if let Some((head, bytes)) = record(&part.fd, at)? {
+                let position = self.position;
+                self.position = Position(position.0 + head.whole());
+                return Ok(Some(entry(position, &head, bytes, skipped)));
+            }
+            // The end of this file: either of the log, or there is a later file.
+            let Some(base) = self.later(part.base)? else { return Ok(None) };
+            // Only now is it sure that nothing more comes here: what came meanwhile is read first.
+            if record(&part.fd, at)?.is_none() {
+                skipped += base.saturating_sub(self.position.0);
+                self.position = Position(base + FILE_HEAD);
+                self.file = None;
+            }
+        }
+    }
+
+    /// Opens the file that has the position, else the oldest one behind it; says how many bytes are gone.
+    fn find(&mut self) -> Result<Option<u64>, Errno> {
+        let mut best: Option<Part> = None;
+        for age in 0..OLDEST {
+            let Some(part) = open(&aged(&self.path, age))? else { if age == 0 { continue } else { break } };
+            let holds = part.base <= self.position.0;
+            best = Some(part);
+            if holds {
+                break;
+            }
+        }
+        let Some(part) = best else { return Ok(None) };
+        let first = part.base + FILE_HEAD;
+        let gap = part.base.saturating_sub(self.position.0);
+        self.position = Position(self.position.0.max(first));
+        self.file = Some(part);
+        Ok(Some(gap))
+    }
+
+    /// The first position of the file that follows the one at `base`.
+    fn later(&self, base: u64) -> Result<Option<u64>, Errno> {
+        let mut next = None;
+        for age in 0..OLDEST {
+            match open(&aged(&self.path, age))? {
+                Some(part) if part.base > base => next = Some(part.base),
+                Some(_) => break,
+                None if age == 0 => {}
+                None => break,
+            }
+        }
+        Ok(next)
+    }
+}
+
+fn entry(position: Position, head: &Head, mut bytes: Vec<u8>, mut lost: u64) -> Entry {
+    if head.stream == Stream::Lost {
+        lost += bytes.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
+        bytes.clear();
+    }
+    Entry { position, at: head.at, run: head.run, stream: head.stream, bytes, lost }
+}
+
+/// The last entries that together have at least `lines` ends of lines, oldest first, of one run or of all.
+///
+/// # Errors
+/// What the kernel said.
+pub fn tail(path: &Path, lines: usize, run: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
+    let mut entries = Vec::new();
+    let mut ends = 0;
+    for age in 0..OLDEST {
+        let Some(part) = open(&aged(path, age))? else { if age == 0 { continue } else { break } };
+        let (length, last) = extent(&part.fd)?;
+        let mut at = length;
+        let mut before = u64::from(last);
+        // The end of the last line is one more than the lines before it.
+        while before != 0 && ends <= lines {
+            at -= before;
+            let Some((head, bytes)) = record(&part.fd, at)? else { break };
+            before = u64::from(head.before);
+            if run.is_none_or(|run| run == head.run) {
+                ends += bytes.iter().filter(|byte| **byte == b'\n').count();
+                entries.push(entry(Position(part.base + at), &head, bytes, 0));
+            }
+        }
+        if ends > lines {
+            break;
+        }
+    }
+    entries.reverse();
+    Ok(entries)
+}
+
+/// Where the log goes on.
+pub(super) fn end(path: &Path) -> Position {
+    for age in 0..OLDEST {
+        match open(&aged(path, age)) {
+            Ok(Some(part)) => {
+                let length = extent(&part.fd).map_or(FILE_HEAD, |(length, _)| length);
+                return Position(part.base + length);
+            }
+            Ok(None) if age == 0 => {}
+            Ok(None) | Err(_) => break,
+        }
+    }
+    Position(0)
+}
+
+/// The length of the whole records of a file, and that of the last one.
+fn extent(fd: &OwnedFd) -> Result<(u64, u32), Errno> {
+    let size = rustix::fs::fstat(fd)?.st_size.unsigned_abs();
+    match file_head(fd)? {
+        Some(head) if head.clean == size => Ok((size, head.last)),
+        Some(_) | None => walk(fd, size),
+    }
+}
+
+/// Walks through the records of a file; says how far they are whole, and how long the last one is.
+pub(super) fn walk(fd: &OwnedFd, size: u64) -> Result<(u64, u32), Errno> {
+    let (mut at, mut last) = (FILE_HEAD.min(size), 0);
+    loop {
+        let Some(head) = head(fd, at)? else { return Ok((at, last)) };
+        if at + head.whole() > size {
+            return Ok((at, last));
+        }
+        at += head.whole();
+        last = head.whole() as u32;
+    }
+}
+
+fn open(path: &Path) -> Result<Option<Part>, Errno> {
+    match rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Ok(fd) => Ok(file_head(&fd)?.map(|head| Part { fd, base: head.base })),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+pub(super) fn file_head(fd: &OwnedFd) -> Result<Option<FileHead>, Errno> {
+    let mut bytes = [0; FILE_HEAD as usize];
+    Ok(if fill(fd, &mut bytes, 0)? { FileHead::from_bytes(&bytes) } else { None })
+}
+
+fn head(fd: &OwnedFd, at: u64) -> Result<Option<Head>, Errno> {
+    let mut bytes = [0; HEAD];
+    Ok(if fill(fd, &mut bytes, at)? { Head::from_bytes(&bytes) } else { None })
+}
+
+fn record(fd: &OwnedFd, at: u64) -> Result<Option<(Head, Vec<u8>)>, Errno> {
+    let Some(head) = head(fd, at)? else { return Ok(None) };
+    let mut bytes = vec![0; head.length as usize];
+    Ok(fill(fd, &mut bytes, at + HEAD as u64)?.then_some((head, bytes)))
+}
+
+fn fill(fd: &OwnedFd, bytes: &mut [u8], at: u64) -> Result<bool, Errno> {
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pread(fd, &mut bytes[done..], at + done as u64) {
+            Ok(0) => return Ok(false),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(true)
+}

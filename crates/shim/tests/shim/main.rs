@@ -1,0 +1,18 @@
+//! The real shim with real processes; the tests play the daemon.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a helper that fails fails its test, and a test looks for one report among all"
+)]
+
+mod daemons;
+mod ends;
+mod happy;
+mod input;
+mod isolation;
+mod notices;
+mod printing;
+mod starts;
+mod stops;
+mod world;

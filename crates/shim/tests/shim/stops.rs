@@ -1,0 +1,155 @@
+//! How runs are ended, with everything they started.
+
+use crate::world::{PATIENCE, World, lives, shell, wait_for_end};
+use pinfold_core::exit::Exit;
+use pinfold_core::ids::RunNumber;
+use pinfold_shim::{Command, Contain, Report, Start};
+use rustix::process::{Pid, Signal, kill_process};
+use std::time::{Duration, Instant};
+
+/// Prints its pid, ignores SIGTERM, and has a grandchild that left its session and cleared its environment.
+const STUBBORN: &str = "trap '' TERM
+setsid env -i sh -c 'trap \"\" TERM; (echo grandchild $$; exec sleep 1000 </dev/null) & wait' &
+while :; do sleep 1000; done";
+
+fn grandchild(daemon: &mut crate::world::Daemon) -> u32 {
+    let mut text = String::new();
+    daemon.expect("the grandchild's pid", |report| {
+        if let Report::Output(output) = report {
+            text.push_str(&String::from_utf8_lossy(&output.bytes));
+        }
+        let (line, _) = text.split_once('\n')?;
+        line.strip_prefix("grandchild ")?.parse().ok()
+    })
+}
+
+fn a_stubborn_tree_is_ended(contain: Contain) {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    daemon.start(Start { contain, ..shell(1, STUBBORN) });
+    let (_, pid, _) = daemon.started();
+    let grandchild = grandchild(&mut daemon);
+    let grace = Duration::from_millis(300);
+    let begin = Instant::now();
+    daemon.send(&Command::Stop { run: RunNumber(1), grace });
+    let exited = daemon.exited();
+    let took = begin.elapsed();
+    assert!(took >= grace && took < grace + Duration::from_secs(1), "{took:?}");
+    assert_eq!((exited.ended.exit, exited.ended.forced), (Exit::Signal(9), true));
+    assert!(!lives(pid) && !lives(grandchild));
+    assert_eq!(children_of(daemon.child.id()), "");
+}
+
+fn children_of(pid: u32) -> String {
+    crate::world::read(format!("/proc/{pid}/task/{pid}/children").as_ref())
+}
+
+#[test]
+fn a_tree_that_ignores_sigterm_is_ended_within_the_grace_and_a_second() {
+    a_stubborn_tree_is_ended(Contain::Group);
+}
+
+#[test]
+fn a_tree_is_ended_without_a_control_group_too() {
+    a_stubborn_tree_is_ended(Contain::Reaper);
+}
+
+#[test]
+fn a_tree_is_ended_with_a_memory_group_too() {
+    a_stubborn_tree_is_ended(Contain::GroupAndMemory);
+}
+
+#[test]
+fn an_agent_that_obeys_is_not_forced() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    daemon.start(shell(1, "trap 'exit 4' TERM; echo ready; while :; do sleep 0.05; done"));
+    daemon.printed("ready");
+    daemon.send(&Command::Stop { run: RunNumber(1), grace: PATIENCE });
+    let exited = daemon.exited();
+    assert_eq!((exited.ended.exit, exited.ended.forced), (Exit::Code(4), false));
+}
+
+#[test]
+fn a_second_stop_with_a_shorter_grace_takes_the_shorter() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    daemon.start(shell(1, STUBBORN));
+    grandchild(&mut daemon);
+    let begin = Instant::now();
+    for grace in [Duration::from_secs(1000), Duration::ZERO, Duration::from_secs(1000)] {
+        daemon.send(&Command::Stop { run: RunNumber(1), grace });
+    }
+    assert!(daemon.exited().ended.forced);
+    assert!(begin.elapsed() < PATIENCE);
+}
+
+#[test]
+fn what_an_agent_leaves_behind_is_ended_before_its_exit_is_told() {
+    for contain in [Contain::Group, Contain::Reaper] {
+        let world = World::new();
+        let mut daemon = world.shim("api");
+        let script = "setsid env -i sh -c 'trap \"\" TERM HUP; echo grandchild $$; exec sleep 1000' & \
+                      read line; exit 6";
+        daemon.start(Start { contain, ..shell(1, script) });
+        let grandchild = grandchild(&mut daemon);
+        daemon.send(&Command::CloseInput { run: RunNumber(1) });
+        let exited = daemon.exited();
+        assert_eq!((exited.ended.exit, exited.ended.forced), (Exit::Code(6), false));
+        assert!(!lives(grandchild));
+    }
+}
+
+#[test]
+fn sigterm_to_the_shim_stops_its_agent_gracefully_and_frees_the_locks() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    daemon.start(shell(1, "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done"));
+    daemon.printed("ready");
+    kill_process(Pid::from_child(&daemon.child), Signal::TERM).unwrap();
+    let exited = daemon.exited();
+    assert_eq!((exited.ended.exit, exited.ended.forced), (Exit::Code(0), false));
+    assert_eq!(daemon.gone().last(), Some(&Report::Leaving));
+    assert!(world.holder("api").is_none());
+}
+
+#[test]
+fn killing_the_shim_ends_its_agent_and_the_next_holder_ends_the_rest() {
+    for contain in [Contain::Group, Contain::Reaper] {
+        let world = World::new();
+        let mut daemon = world.shim("api");
+        // The grandchild keeps the marker: without a control group nothing else names it.
+        let script = "setsid sh -c 'echo grandchild $$; exec sleep 1000' & while :; do sleep 1000; done";
+        daemon.start(Start { contain, ..shell(1, script) });
+        let (_, pid, fence) = daemon.started();
+        let grandchild = grandchild(&mut daemon);
+        daemon.child.kill().unwrap();
+        daemon.child.wait().unwrap();
+        wait_for_end(pid);
+        let guard = world.lock("api");
+        assert!(!lives(pid) && !lives(grandchild), "{contain:?}");
+        assert!(guard.fence().0 > fence);
+    }
+}
+
+#[test]
+fn the_tree_ends_at_the_moment_that_was_set_and_the_shim_leaves() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    daemon.start(shell(1, STUBBORN));
+    let grandchild = grandchild(&mut daemon);
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let at = pinfold_core::time::Boot(
+        now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000 + 150,
+    );
+    let far = pinfold_core::time::Boot(at.0 + 1_000_000);
+    let grace = Duration::from_millis(50);
+    for at in [Some(at), None, Some(far), Some(at)] {
+        daemon.send(&Command::DieAt { at, grace });
+    }
+    let exited = daemon.exited();
+    assert!(exited.ended.forced);
+    assert!(!lives(grandchild));
+    assert_eq!(daemon.gone().last(), Some(&Report::Leaving));
+    assert!(world.holder("api").is_none());
+}

@@ -1,0 +1,235 @@
+//! A home of its own for every test, and a daemon that is played by it.
+
+use pinfold_core::ids::RunNumber;
+use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, Run, SessionName, Survivors};
+use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
+use pinfold_shim::log::{Position, Reader, Stream};
+use pinfold_shim::{Command, Directory, Exited, Report, Start, Welcome};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+/// Far beyond what anything takes, on the slowest machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct World {
+    temp: tempfile::TempDir,
+    pub(crate) folder: Folder,
+}
+
+pub(crate) struct Daemon {
+    pub(crate) child: Child,
+    pub(crate) link: Link,
+    pub(crate) welcome: Welcome,
+    /// What came while something else was waited for.
+    pub(crate) passed: Vec<Report>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::open(temp.path().join("locks")).unwrap();
+        std::fs::create_dir(temp.path().join("work")).unwrap();
+        Self { temp, folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.temp.path().canonicalize().unwrap().join(name)
+    }
+
+    pub(crate) fn opening(&self, session: &str) -> Opening {
+        Opening {
+            program: env!("CARGO_BIN_EXE_pinfold-shim").into(),
+            arguments: Vec::new(),
+            session: session.into(),
+            listen: self.path(&format!("{session}.sock")),
+            records: self.path(&format!("{session}.exits")),
+            log: self.path(&format!("{session}.log")),
+        }
+    }
+
+    pub(crate) fn session(session: &str) -> Resource {
+        Resource::Session(SessionName::new(session).unwrap())
+    }
+
+    pub(crate) fn lock(&self, session: &str) -> Guard {
+        let request = Request {
+            run: Some(Run::new(format!("reserve-{session}")).unwrap()),
+            survivors: Survivors::End,
+            ..Request::default()
+        };
+        let until = Instant::now() + PATIENCE;
+        self.folder.acquire_until(&Self::session(session), &request, until).unwrap()
+    }
+
+    pub(crate) fn holder(&self, session: &str) -> Option<LockSeen> {
+        self.folder.holder_of(&Self::session(session)).unwrap()
+    }
+
+    /// A shim that has the lock of a session and was told to go.
+    pub(crate) fn shim(&self, session: &str) -> Daemon {
+        let mut daemon = self.waiting_shim(session);
+        daemon.send(&Command::Go);
+        daemon
+    }
+
+    /// A shim that was not told to go.
+    pub(crate) fn waiting_shim(&self, session: &str) -> Daemon {
+        let guard = self.lock(session);
+        let (child, mut link) = spawn(&self.opening(session), &[(&self.folder, &guard)]).unwrap();
+        link.send(&Command::Hello { generation: 1 }).unwrap();
+        let welcome = welcome(&mut link);
+        let _receipt = guard.surrender();
+        Daemon { child, link, welcome, passed: Vec::new() }
+    }
+
+    /// Another daemon connects.
+    pub(crate) fn connect(&self, session: &str, generation: u64) -> Link {
+        let mut link = Link::connect(&self.opening(session).listen).unwrap();
+        link.send(&Command::Hello { generation }).unwrap();
+        link
+    }
+
+    pub(crate) fn log(&self, session: &str, stream: Stream) -> Vec<u8> {
+        let mut reader = Reader::from(&self.opening(session).log, Position(0));
+        let mut bytes = Vec::new();
+        while let Some(entry) = reader.entry().unwrap() {
+            if entry.stream == stream {
+                bytes.extend_from_slice(&entry.bytes);
+            }
+        }
+        bytes
+    }
+
+    pub(crate) fn records(&self, session: &str) -> Vec<Exited> {
+        pinfold_shim::record::read(&self.opening(session).records).unwrap()
+    }
+}
+
+pub(crate) fn welcome(link: &mut Link) -> Welcome {
+    match link.receive(Some(Instant::now() + PATIENCE)).unwrap() {
+        Some(Report::Welcome(welcome)) => *welcome,
+        other => panic!("{other:?} instead of a welcome"),
+    }
+}
+
+/// How to start a shell command as a run.
+pub(crate) fn shell(run: u64, script: &str) -> Start {
+    command(run, &["/bin/sh", "-c", script])
+}
+
+pub(crate) fn command(run: u64, words: &[&str]) -> Start {
+    Start {
+        run: RunNumber(run),
+        run_id: format!("run-{}-{run}", unique()),
+        arguments: words.iter().map(OsString::from).collect(),
+        environment: vec!["PATH=/usr/local/bin:/usr/bin:/bin".into(), "GIVEN=yes".into()],
+        directory: Directory::Path("/".into()),
+        ..Start::default()
+    }
+}
+
+fn unique() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    u64::from(std::process::id()) << 32 | NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Daemon {
+    pub(crate) fn send(&mut self, command: &Command) {
+        self.link.send(command).unwrap();
+    }
+
+    pub(crate) fn start(&mut self, start: Start) {
+        self.send(&Command::Start(Box::new(start)));
+    }
+
+    /// The next report that `pick` takes.
+    pub(crate) fn expect<T>(&mut self, what: &str, mut pick: impl FnMut(&Report) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.link.receive(Some(until)) {
+                Ok(Some(report)) => {
+                    if let Some(found) = pick(&report) {
+                        return found;
+                    }
+                    self.passed.push(report);
+                }
+                Ok(None) => panic!("the shim left before {what}; it said {:?}", self.passed),
+                Err(error) => panic!("{error} while waiting for {what}; it said {:?}", self.passed),
+            }
+        }
+    }
+
+    pub(crate) fn started(&mut self) -> (u64, u32, u64) {
+        self.expect("Started", |report| match report {
+            Report::Started { run, process, .. } => Some((run.0, process.pid, process.fence)),
+            Report::StartFailed { run, why } => panic!("{run} failed: {why:?}"),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn exited(&mut self) -> Exited {
+        self.expect("Exited", |report| match report {
+            Report::Exited(exited) => Some(exited.clone()),
+            Report::StartFailed { run, why } => panic!("{run} failed: {why:?}"),
+            _ => None,
+        })
+    }
+
+    /// Waits until the shim has printed `text` as the agent's output.
+    pub(crate) fn printed(&mut self, text: &str) {
+        let mut seen = Vec::new();
+        self.expect(text, |report| match report {
+            Report::Output(output) => {
+                seen.extend_from_slice(&output.bytes);
+                String::from_utf8_lossy(&seen).contains(text).then_some(())
+            }
+            _ => None,
+        });
+    }
+
+    /// Waits until the shim has closed the connection; what it said before.
+    pub(crate) fn gone(&mut self) -> Vec<Report> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.link.receive(Some(until)) {
+                Ok(Some(report)) => self.passed.push(report),
+                Ok(None) => break,
+                Err(ReceiveError::Kernel(_)) => break,
+                Err(error) => panic!("{error}; it said {:?}", self.passed),
+            }
+        }
+        wait_for_end(self.child.id());
+        self.child.wait().unwrap();
+        std::mem::take(&mut self.passed)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // A test that failed leaves nothing behind: the agent dies with its shim.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until a process has ended.
+pub(crate) fn wait_for_end(pid: u32) {
+    let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) else { return };
+    let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return };
+    let timeout = rustix::event::Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let mut fds = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
+    assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1), "process {pid:?} does not end");
+}
+
+/// Whether a process is there and not a zombie.
+pub(crate) fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+pub(crate) fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
