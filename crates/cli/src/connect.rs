@@ -135,7 +135,7 @@ pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure>
             close_stdout();
         }
     };
-    pinfold_daemon::run(Options { home, shim }, up).map_err(failure)
+    pinfold_daemon::run(Options { home, shim }, up).map_err(|error| failure(&error))
 }
 
 /// Whoever waits for our word must not wait for our end.
@@ -152,23 +152,21 @@ fn shim_program() -> std::io::Result<(PathBuf, Vec<OsString>)> {
     if small.is_file() { Ok((small, Vec::new())) } else { Ok((own, vec![crate::SHIM.into()])) }
 }
 
-fn failure(error: StartError) -> Failure {
-    match &error {
-        StartError::Running => {
-            Failure::from_error(Kind::Busy, &error).hint("`pinfold status` tells about it")
-        }
+fn failure(error: &StartError) -> Failure {
+    match error {
+        StartError::Running => Failure::from_error(Kind::Busy, error).hint("`pinfold status` tells about it"),
         StartError::Store(
             pinfold_store::OpenError::Damaged { .. } | pinfold_store::OpenError::TooNew { .. },
-        ) => Failure::from_error(Kind::Damaged, &error)
+        ) => Failure::from_error(Kind::Damaged, error)
             .hint("nothing was changed; move it aside, or use the pinfold that wrote it"),
         StartError::Place { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            Failure::from_error(Kind::NotPermitted, &error)
+            Failure::from_error(Kind::NotPermitted, error)
         }
-        StartError::Locks(_) => Failure::from_error(Kind::BadConfig, &error),
+        StartError::Locks(_) => Failure::from_error(Kind::BadConfig, error),
         StartError::Place { .. }
         | StartError::Store(_)
         | StartError::Read(_)
         | StartError::Commit(_)
-        | StartError::System(_) => Failure::from_error(Kind::Failed, &error),
+        | StartError::System(_) => Failure::from_error(Kind::Failed, error),
     }
 }
