@@ -14,7 +14,7 @@ use crate::held::{self, Gates, Held, NotTaken, Refused, RefusedAt};
 use crate::lookup;
 use crate::mine;
 use crate::process;
-use crate::record::{self, Record};
+use crate::record::{self, Record, Run};
 use crate::request::Request;
 use crate::resource::{FileName, Kind, Resource};
 use crate::wait::{self, Patience, Waited};
@@ -270,12 +270,18 @@ impl Acquiring<'_> {
         if held::facts(&refused.file).is_ok_and(|facts| mine::holds(facts.id, run)) {
             return true;
         }
-        let inside =
-            |run: &crate::Run| self.request.inside.contains(run) || self.request.run.as_ref() == Some(run);
         if self.request.inside.is_empty() && run.is_none() {
             return false;
         }
-        lookup::runs_on(self.folder, &refused.file).iter().any(inside)
+        let own = |other: &Run| self.request.inside.contains(other) || run == Some(other);
+        // Who shares a directory from below left no record in it; only a look through /proc finds the run.
+        match (self.target.kind, lookup::recorded_run(&refused.file)) {
+            (_, Some(recorded)) if own(&recorded) => true,
+            (Kind::Directory, _) => {
+                lookup::runs_on(self.folder, &refused.name, &refused.file).iter().any(own)
+            }
+            (Kind::Key | Kind::Session | Kind::Vendor, _) => false,
+        }
     }
 
     fn grant(&self, files: Files, place: Option<&Place>) -> Result<Guard, AcquireError> {

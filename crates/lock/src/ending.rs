@@ -69,9 +69,9 @@ impl Folder {
 }
 
 fn targets(lock: &LockSeen) -> Vec<(ProcessSeen, OwnedFd)> {
-    let mut pids: Vec<u32> = lock.strays.iter().map(|stray| stray.pid).collect();
+    let mut pids: Vec<u32> = lock.others.iter().map(|other| other.pid).collect();
     pids.extend(lock.holder.identity.filter(|_| lives(lock)).map(|identity| identity.pid));
-    pids.extend(lock.run.iter().flat_map(|run: &Run| scan::marked(run)));
+    pids.extend(lock.run.iter().flat_map(|run: &Run| scan::marked(run).unwrap_or_default()));
     pids.extend(scan::descendants(&pids));
     pids.sort_unstable();
     pids.dedup();

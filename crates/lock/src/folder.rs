@@ -151,7 +151,7 @@ impl Folder {
             }
         }
         // A ledger without its trust mark is new: the folder may have been removed under living holders.
-        if !state.trusted && crate::lookup::removed_holders(self).is_empty() {
+        if !state.trusted && crate::lookup::removed_holders(self).map_err(failed)?.is_empty() {
             ledger.set_trusted().map_err(failed)?;
         }
         Ok(())

@@ -94,7 +94,8 @@ fn settle_exclusive(
     if let Last::Unreleased(record) = last {
         clear(&held.name, *record, patience)?;
     }
-    if head.below() {
+    // Runs below name their ancestors by inode; under its path the directory need not be searched again.
+    if head.below() && held.name.is_inode() {
         clear_below(folder, held, patience)?;
         file::write_below(&file, false).map_err(failed(Step::Write))?;
     }
@@ -125,8 +126,7 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
         let file = writer(folder, &held.name, locked.id)?;
         file::write_mark(&file, fence).map_err(failed(Step::Write))?;
     }
-    // Runs below are found by their ancestors' inodes, so only those files carry the flag.
-    if held.name.is_inode() && !head.below() {
+    if !head.below() {
         let file = writer(folder, &held.name, locked.id)?;
         file::write_below(&file, true).map_err(failed(Step::Write))?;
     }
@@ -160,7 +160,7 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
 fn settle_new(folder: &Folder, name: &FileName) -> Result<bool, Denied> {
     let failed = |step| move |errno| Denied::Failed(name.clone(), step, errno);
     let made_before = folder.ledger().was_made(name).map_err(failed(Step::Read))?;
-    if made_before && let Some(file) = lookup::removed_holder(folder, name) {
+    if made_before && let Some(file) = lookup::removed_holder(folder, name).map_err(failed(Step::Search))? {
         return Err(Denied::Removed(name.clone(), Arc::new(file)));
     }
     folder.ledger().note_made(name).map_err(failed(Step::Write))?;

@@ -141,6 +141,8 @@ impl Guard {
     pub fn adopt_inherited(folder: &Folder, description: Description) -> Result<Self, AdoptError> {
         let mut descriptors = Vec::new();
         let found = scan::open_files_of(std::process::id(), folder.device());
+        let path = folder.path().to_owned();
+        let found = found.map_err(|source| Trouble { path, step: Step::Search, source })?;
         for (name, mode) in &description.files {
             let path = || folder.file_path(name);
             let one = found.iter().find(|open| open.name == *name && open.locked == Some(*mode));

@@ -62,7 +62,7 @@ pub use fenced::{AppendError, Appended, Change, Contents, FencedFile, FencedReco
 pub use folder::{Folder, FolderError, Modes};
 pub use guard::{Guard, Mark, Receipt, Trouble};
 pub use handover::{AdoptError, Description};
-pub use lookup::{HolderSeen, LockSeen, ProcessSeen};
+pub use lookup::{HolderSeen, LockSeen, ProcessSeen, shorten};
 pub use record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
 pub use request::Request;
 pub use resource::{FileId, FileName, Kind, NotAResource, Resource, SessionName};

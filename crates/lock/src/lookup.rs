@@ -7,10 +7,10 @@ use crate::file::{self, Head, Last};
 use crate::folder::Folder;
 use crate::held::facts;
 use crate::process;
-use crate::record::{Record, Run, now_ms};
+use crate::record::{Record, Run, Survivors, now_ms};
 use crate::resource::{FileId, FileName, Kind, Resource};
 use crate::scan::{self, Open};
-use crate::survivors::Left;
+use crate::survivors::{self, Left};
 use crate::sys;
 use crate::time;
 use pinfold_core::holder::Holder;
@@ -41,7 +41,7 @@ pub struct LockSeen {
     /// Who holds it.
     pub holder: HolderSeen,
     /// Processes that have it beside, or instead of, the one the record names.
-    pub strays: Vec<ProcessSeen>,
+    pub others: Vec<ProcessSeen>,
     /// Its file was removed while it was held.
     pub removed: bool,
 }
@@ -71,10 +71,11 @@ pub struct ProcessSeen {
 impl Folder {
     /// Every lock of this folder that is held now.
     pub fn locks(&self) -> Result<Vec<LockSeen>, Errno> {
-        let open = scan::open_files(self.device());
+        let mut open = scan::open_files(self.device())?;
+        open.retain(|one| is_of(self, one));
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
         for one in open.iter().filter(|one| one.locked == Some(Mode::Exclusive) && one.name.is_lock()) {
-            if is_of(self, one) && !files.iter().any(|(id, _, _)| *id == one.file) {
+            if !files.iter().any(|(id, _, _)| *id == one.file) {
                 files.push((one.file, one.name.clone(), one.removed));
             }
         }
@@ -92,14 +93,33 @@ impl Folder {
                 seen.push(lock);
             }
         }
+        for name in self.names()? {
+            if !open.iter().any(|one| one.name == name && one.locked.is_some())
+                && let Some(lock) = self.survived(&name)?
+                && !seen.iter().any(|other| same_lock(other, &lock))
+            {
+                seen.push(lock);
+            }
+        }
         seen.sort_by(|a, b| a.resource.cmp(&b.resource));
         Ok(seen)
+    }
+
+    /// A lock whose flock is free but whose last run is not over: the next acquirer will wait for it.
+    fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
+        let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
+        let head = Head::read(&file)?;
+        let Last::Unreleased(record) = file::last(&file, &head)? else { return Ok(None) };
+        if record.survivors == Survivors::Ignore {
+            return Ok(None);
+        }
+        Ok(survivors::find(&record)?.map(|left| left_of(&record, &left)))
     }
 
     /// Who holds a resource now, if anybody.
     pub fn holder_of(&self, resource: &Resource) -> Result<Option<LockSeen>, crate::AcquireError> {
         let target = crate::acquire::Target::open(resource)?;
-        let open = scan::open_files(self.device());
+        let open = scan::open_files(self.device()).unwrap_or_default();
         for want in target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
             let mut here: Vec<&Open> =
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
@@ -109,6 +129,9 @@ impl Folder {
                     Some(record) => from_record(&record, &here, first.removed),
                     None => from_processes(&want.name, &here, first.removed),
                 }));
+            }
+            if let Ok(Some(lock)) = self.survived(&want.name) {
+                return Ok(Some(lock));
             }
         }
         Ok(None)
@@ -142,8 +165,12 @@ fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
     let main = main_holder(record, holders);
     let named =
         |pid: u32| main.identity.is_some_and(|identity| identity.pid == pid) || pid == record.holder.pid;
-    let mut strays: Vec<u32> = holders.iter().map(|open| open.pid).filter(|pid| !named(*pid)).collect();
-    strays.dedup();
+    let mut others: Vec<u32> = holders
+        .iter()
+        .map(|open| open.pid)
+        .filter(|pid| !named(*pid) && *pid != std::process::id())
+        .collect();
+    others.dedup();
     LockSeen {
         resource: record.resource.clone(),
         kind: kind_of(&record.resource),
@@ -153,7 +180,7 @@ fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
         session: record.session.clone(),
         run: record.run.clone(),
         holder: main,
-        strays: strays.into_iter().map(process_seen).collect(),
+        others: others.into_iter().map(process_seen).collect(),
         removed,
     }
 }
@@ -208,7 +235,7 @@ fn from_processes(name: &FileName, holders: &[&Open], removed: bool) -> LockSeen
             command: String::new(),
             verdict: process::verdict(None),
         }),
-        strays: pids.into_iter().skip(1).map(process_seen).collect(),
+        others: pids.into_iter().skip(1).map(process_seen).collect(),
         removed,
     }
 }
@@ -225,7 +252,8 @@ pub(crate) fn behind(
     because: BusyBecause,
 ) -> Option<LockSeen> {
     let id = facts(file).ok()?.id;
-    let open = scan::open_files(folder.device());
+    let mut open = scan::open_files(folder.device()).unwrap_or_default();
+    open.retain(|one| is_of(folder, one));
     let here: Vec<&Open> = open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
     let Some(first) = here.first() else { return from_file(file) };
     if because == BusyBecause::Awaited {
@@ -278,13 +306,25 @@ fn from_file(file: &OwnedFd) -> Option<LockSeen> {
     }
 }
 
+/// The run that a file says holds it.
+pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
+    let head = Head::read(file).ok()?;
+    match file::last(file, &head).ok()? {
+        Last::Unreleased(record) => record.run,
+        Last::Nothing | Last::Released => None,
+    }
+}
+
 /// The runs that hold a file, exclusively or through something below it.
-pub(crate) fn runs_on(folder: &Folder, file: &OwnedFd) -> Vec<Run> {
+pub(crate) fn runs_on(folder: &Folder, name: &FileName, file: &OwnedFd) -> Vec<Run> {
     let Ok(facts) = facts(file) else { return Vec::new() };
-    let open = scan::open_files(folder.device());
-    let pids: Vec<u32> =
-        open.iter().filter(|one| one.file == facts.id && one.locked.is_some()).map(|one| one.pid).collect();
-    exclusive_records(&open, &pids).into_iter().filter_map(|(record, _)| record.run).collect()
+    let mut open = scan::open_files(folder.device()).unwrap_or_default();
+    open.retain(|one| is_of(folder, one));
+    let here = open.iter().filter(|one| one.file == facts.id && one.locked.is_some());
+    let pids: Vec<u32> = here.map(|one| one.pid).collect();
+    let records = exclusive_records(&open, &pids).into_iter();
+    let relevant = records.filter(|(record, file)| *file == facts.id || is_below(record, name));
+    relevant.filter_map(|(record, _)| record.run).collect()
 }
 
 pub(crate) fn left_of(record: &Record, left: &Left) -> LockSeen {
@@ -292,24 +332,29 @@ pub(crate) fn left_of(record: &Record, left: &Left) -> LockSeen {
     let mut pids = left.processes.iter().map(|survivor| survivor.pid);
     if let Some(first) = pids.next() {
         seen.holder = from_pid(first);
-        seen.strays = pids.map(process_seen).collect();
+        seen.others = pids.map(process_seen).collect();
     }
     seen
 }
 
 /// The lock files of this folder that were removed while somebody holds them.
-pub(crate) fn removed_holders(folder: &Folder) -> Vec<Open> {
-    let open = scan::open_files(folder.device());
-    open.into_iter().filter(|one| one.removed && one.locked.is_some() && is_of(folder, one)).collect()
+pub(crate) fn removed_holders(folder: &Folder) -> Result<Vec<Open>, Errno> {
+    let mut open = scan::open_files(folder.device())?;
+    open.retain(|one| one.removed && one.locked.is_some() && is_of(folder, one));
+    Ok(open)
 }
 
 /// A removed file of this name that somebody holds, open.
-pub(crate) fn removed_holder(folder: &Folder, name: &FileName) -> Option<OwnedFd> {
-    let removed = removed_holders(folder);
-    removed
-        .iter()
-        .filter(|one| one.name == *name)
-        .find_map(|one| sys::open(&one.through, OFlags::RDONLY).ok())
+pub(crate) fn removed_holder(folder: &Folder, name: &FileName) -> Result<Option<OwnedFd>, Errno> {
+    for one in removed_holders(folder)?.iter().filter(|one| one.name == *name) {
+        match sys::open(&one.through, OFlags::RDONLY) {
+            Ok(file) => return Ok(Some(file)),
+            // It has gone meanwhile.
+            Err(Errno::NOENT | Errno::SRCH) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(None)
 }
 
 impl LockSeen {
@@ -335,13 +380,14 @@ impl LockSeen {
     }
 }
 
-/// A command line in an error is for recognising, not for reading.
-fn shorten(command: &str) -> String {
+/// A command line in a line of text is for recognising, not for reading: one line, no control characters.
+#[must_use]
+pub fn shorten(command: &str) -> String {
     const MOST: usize = 60;
-    if command.chars().count() <= MOST {
-        return command.to_owned();
+    let mut plain = command.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut short: String = plain.by_ref().take(MOST).collect();
+    if plain.next().is_some() {
+        short.push('…');
     }
-    let mut short: String = command.chars().take(MOST).collect();
-    short.push('…');
     short
 }

@@ -152,7 +152,7 @@ pub(crate) fn pidfs_inode(pidfd: impl AsFd) -> Option<u64> {
 
 /// Field 22 of `/proc/PID/stat`, as the initial time namespace would show it.
 pub(crate) fn start_ticks(pid: u32) -> Result<u64, Errno> {
-    if !proc_is_ours() {
+    if !proc_is_ours()? {
         return Err(Errno::IO);
     }
     let stat = sys::read_file(&proc_path(pid, "stat"))?;
@@ -192,9 +192,14 @@ fn boot_offset(text: &str) -> Option<i64> {
 }
 
 /// Whether `/proc` numbers processes as the caller does; inside a pid namespace it may be another's.
-pub(crate) fn proc_is_ours() -> bool {
+pub(crate) fn proc_is_ours() -> Result<bool, Errno> {
     let own = std::process::id().to_string();
-    sys::read_link(Path::new("/proc/self")).is_ok_and(|link| link == Path::new(&own))
+    match sys::read_link(Path::new("/proc/self")) {
+        Ok(link) => Ok(link == Path::new(&own)),
+        // No /proc, or one of a namespace in which we have no pid.
+        Err(Errno::NOENT) => Ok(false),
+        Err(errno) => Err(errno),
+    }
 }
 
 pub(crate) fn proc_path(pid: u32, file: &str) -> PathBuf {

@@ -9,6 +9,7 @@ use crate::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, Run};
 use crate::resource::{FileId, FileName};
 use crate::sys;
 use rustix::fs::{AtFlags, CWD};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -25,49 +26,70 @@ pub(crate) struct Open {
     pub(crate) removed: bool,
 }
 
+/// What an errno says about a process that is being looked at: gone or closed is passed over, while trouble
+/// of our own (`EMFILE`, `EIO`) must not pass for "nobody there".
+fn seen<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
 /// All pids that `/proc` shows; none when it shows another namespace.
-pub(crate) fn pids() -> Vec<u32> {
-    if !proc_is_ours() {
-        return Vec::new();
+pub(crate) fn pids() -> Result<Vec<u32>, Errno> {
+    if !proc_is_ours()? {
+        return Ok(Vec::new());
     }
     numbers(Path::new("/proc"))
 }
 
-fn numbers(path: &Path) -> Vec<u32> {
-    let names = sys::list(path).unwrap_or_default();
-    names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
+fn numbers(path: &Path) -> Result<Vec<u32>, Errno> {
+    let names = seen(sys::list(path))?.unwrap_or_default();
+    Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
 }
 
 /// Every descriptor on a file of `device` that is named like a lock file.
-pub(crate) fn open_files(device: u64) -> Vec<Open> {
-    pids().into_iter().flat_map(|pid| open_files_of(pid, device)).collect()
+pub(crate) fn open_files(device: u64) -> Result<Vec<Open>, Errno> {
+    let mut found = Vec::new();
+    for pid in pids()? {
+        found.extend(open_files_of(pid, device)?);
+    }
+    Ok(found)
 }
 
 /// The descriptors of one process, also of threads that have a table of their own.
-pub(crate) fn open_files_of(pid: u32, device: u64) -> Vec<Open> {
-    let mut found = open_files_in(pid, &proc_path(pid, "fd"), &proc_path(pid, "fdinfo"), device);
-    for thread in numbers(&proc_path(pid, "task")) {
+pub(crate) fn open_files_of(pid: u32, device: u64) -> Result<Vec<Open>, Errno> {
+    let mut found = open_files_in(pid, &proc_path(pid, "fd"), &proc_path(pid, "fdinfo"), device)?;
+    for thread in numbers(&proc_path(pid, "task"))? {
         if thread != pid && !raw::same_files(pid, thread) {
             let fd = proc_path(pid, &format!("task/{thread}/fd"));
             let fdinfo = proc_path(pid, &format!("task/{thread}/fdinfo"));
-            found.extend(open_files_in(pid, &fd, &fdinfo, device));
+            found.extend(open_files_in(pid, &fd, &fdinfo, device)?);
         }
     }
-    found
+    Ok(found)
 }
 
-fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Vec<Open> {
-    let found = numbers(fd).into_iter().filter_map(|number| {
+fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<Open>, Errno> {
+    let mut found = Vec::new();
+    for number in numbers(fd)? {
         let through = fd.join(number.to_string());
-        let (name, removed) = lock_name(&sys::read_link(&through).ok()?)?;
-        let stat = sys::stat_at(CWD, &through, AtFlags::empty()).ok()?;
-        if stat.st_dev != device {
-            return None;
+        let link = match sys::read_link(&through) {
+            // Not ours to examine: neither are its other descriptors.
+            Err(Errno::ACCESS | Errno::PERM) => break,
+            other => seen(other)?,
+        };
+        let Some(link) = link else { continue };
+        let Some((name, removed)) = lock_name(&link) else { continue };
+        let Some(stat) = seen(sys::stat_at(CWD, &through, AtFlags::empty()))? else { continue };
+        if stat.st_dev == device {
+            let text = seen(sys::read_file(&fdinfo.join(number.to_string())))?;
+            let locked = text.and_then(|text| locked(&text));
+            found.push(Open { pid, through, name, file: FileId::from(&stat), locked, removed });
         }
-        let locked = sys::read_file(&fdinfo.join(number.to_string())).ok().and_then(|text| locked(&text));
-        Some(Open { pid, through, name, file: FileId::from(&stat), locked, removed })
-    });
-    found.collect()
+    }
+    Ok(found)
 }
 
 fn lock_name(link: &Path) -> Option<(FileName, bool)> {
@@ -92,14 +114,20 @@ pub(crate) fn locked(fdinfo: &[u8]) -> Option<Mode> {
 }
 
 /// The processes, other than the caller, whose environment names `run`.
-pub(crate) fn marked(run: &Run) -> Vec<u32> {
+pub(crate) fn marked(run: &Run) -> Result<Vec<u32>, Errno> {
     let own = std::process::id();
-    pids().into_iter().filter(|pid| *pid != own && is_marked(*pid, run)).collect()
+    let mut found = Vec::new();
+    for pid in pids()? {
+        if pid != own && is_marked(pid, run)? {
+            found.push(pid);
+        }
+    }
+    Ok(found)
 }
 
 /// Whether a process carries the marker of `run`.
-pub(crate) fn is_marked(pid: u32, run: &Run) -> bool {
-    sys::read_file(&proc_path(pid, "environ")).is_ok_and(|environ| names_run(&environ, run))
+pub(crate) fn is_marked(pid: u32, run: &Run) -> Result<bool, Errno> {
+    Ok(seen(sys::read_file(&proc_path(pid, "environ")))?.is_some_and(|environ| names_run(&environ, run)))
 }
 
 fn names_run(environ: &[u8], run: &Run) -> bool {
@@ -129,8 +157,10 @@ pub(crate) fn command(pid: u32) -> String {
 
 /// The processes whose working directory is `directory` or below it.
 pub(crate) fn working_in(directory: &Path) -> Vec<(u32, PathBuf)> {
-    let places =
-        pids().into_iter().filter_map(|pid| Some((pid, sys::read_link(&proc_path(pid, "cwd")).ok()?)));
+    let places = pids()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|pid| Some((pid, sys::read_link(&proc_path(pid, "cwd")).ok()?)));
     places
         .filter(|(_, place)| {
             place.as_os_str().as_bytes().first() == Some(&b'/') && place.starts_with(directory)
@@ -141,7 +171,7 @@ pub(crate) fn working_in(directory: &Path) -> Vec<(u32, PathBuf)> {
 /// The descendants of some processes, by the parents that `/proc` shows now.
 pub(crate) fn descendants(roots: &[u32]) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for pid in pids() {
+    for pid in pids().unwrap_or_default() {
         if let Some(parent) =
             sys::read_file(&proc_path(pid, "stat")).ok().and_then(|stat| parse_parent(&stat))
         {

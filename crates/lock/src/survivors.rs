@@ -92,7 +92,7 @@ pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
         let remains = remains_by_identity(process::verdict(Some(&agent)));
         if remains != Remains::None {
             let processes =
-                hold(agent.pid, || process::identify(agent.pid).is_ok_and(|now| same(&now, &agent)));
+                hold(agent.pid, || Ok(process::identify(agent.pid).is_ok_and(|now| same(&now, &agent))));
             return Ok(Some(Left { trace: Trace::Identity, processes: processes?.into_iter().collect() }));
         }
     }
@@ -106,7 +106,7 @@ fn same(now: &pinfold_core::identity::Identity, then: &pinfold_core::identity::I
 fn by_marker(record: &Record) -> Result<Option<Left>, Errno> {
     let Some(run) = &record.run else { return Ok(None) };
     let mut processes = Vec::new();
-    for pid in scan::marked(run) {
+    for pid in scan::marked(run)? {
         processes.extend(hold(pid, || scan::is_marked(pid, run))?);
     }
     Ok((!processes.is_empty()).then_some(Left { trace: Trace::Marker, processes }))
@@ -114,46 +114,55 @@ fn by_marker(record: &Record) -> Result<Option<Left>, Errno> {
 
 fn in_cgroup(record: &Record) -> Result<Option<Left>, Errno> {
     let Some(cgroup) = &record.cgroup else { return Ok(None) };
-    if !is_populated(cgroup) {
+    if !is_populated(cgroup)? {
         return Ok(None);
     }
     let mut processes = Vec::new();
-    for pid in members(cgroup) {
-        processes.extend(hold(pid, || members(cgroup).contains(&pid))?);
+    for pid in members(cgroup)? {
+        processes.extend(hold(pid, || Ok(members(cgroup)?.contains(&pid)))?);
     }
     // Populated by processes that cannot be seen from here still means populated.
-    Ok(is_populated(cgroup).then_some(Left { trace: Trace::Cgroup, processes }))
+    Ok(is_populated(cgroup)?.then_some(Left { trace: Trace::Cgroup, processes }))
 }
 
 /// Whether a control group has a living process, in it or below.
-pub(crate) fn is_populated(cgroup: &Path) -> bool {
-    let events = sys::read_file(&cgroup.join("cgroup.events")).unwrap_or_default();
-    events.split(|byte| *byte == b'\n').any(|line| line == b"populated 1")
+fn is_populated(cgroup: &Path) -> Result<bool, Errno> {
+    let events = in_group(sys::read_file(&cgroup.join("cgroup.events")))?.unwrap_or_default();
+    Ok(events.split(|byte| *byte == b'\n').any(|line| line == b"populated 1"))
 }
 
-fn members(cgroup: &Path) -> Vec<u32> {
-    let text = sys::read_file(&cgroup.join("cgroup.procs")).unwrap_or_default();
+/// A group that was removed is empty; other trouble is trouble.
+fn in_group<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(Errno::NOENT | Errno::NODEV | Errno::NOTDIR) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn members(cgroup: &Path) -> Result<Vec<u32>, Errno> {
+    let text = in_group(sys::read_file(&cgroup.join("cgroup.procs")))?.unwrap_or_default();
     let mut pids: Vec<u32> =
         String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse().ok()).collect();
     // 0 is a process of another namespace; the caller cannot be its own survivor.
     pids.retain(|pid| *pid != 0 && *pid != std::process::id());
-    for name in sys::list(cgroup).unwrap_or_default() {
+    for name in in_group(sys::list(cgroup))?.unwrap_or_default() {
         let below = cgroup.join(name);
         if below.join("cgroup.procs").exists() {
-            pids.extend(members(&below));
+            pids.extend(members(&below)?);
         }
     }
-    pids
+    Ok(pids)
 }
 
 /// Holds a process by a pidfd and recognises it again, so that no later process can be taken for it.
-fn hold(pid: u32, recognised: impl Fn() -> bool) -> Result<Option<Survivor>, Errno> {
+fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option<Survivor>, Errno> {
     let pidfd = match sys::pidfd(pid) {
         Ok(pidfd) => pidfd,
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
     };
-    Ok((recognised() && !process::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
+    Ok((recognised()? && !process::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
 }
 
 fn end(record: &Record, left: &Left) {

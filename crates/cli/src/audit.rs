@@ -1,0 +1,23 @@
+//! What a verb did without the daemon, appended to `audit.jsonl` in the home; the daemon takes it in later.
+
+use crate::args::Global;
+use crate::error::{Failure, Kind};
+use crate::places;
+use serde_json::Value;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Appends one record, durably.
+pub(crate) fn append(record: &Value, global: &Global) -> Result<(), Failure> {
+    let path = places::home(global)?.join("audit.jsonl");
+    let written =
+        OpenOptions::new().append(true).create(true).mode(0o600).open(&path).and_then(|mut file| {
+            // One write, so that records of several processes never mix.
+            file.write_all(format!("{record}\n").as_bytes())?;
+            file.sync_data()
+        });
+    written.map_err(|error| {
+        Failure::new(Kind::Failed, format!("{} could not be written: {error}", path.display()))
+    })
+}

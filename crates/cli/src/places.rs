@@ -1,0 +1,148 @@
+//! Where things live: the home, and the one lock folder of the user.
+
+use crate::args::Global;
+use crate::error::{Failure, Kind};
+use pinfold_lock::{Folder, Modes, Resource};
+use std::env;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The folder that has the lock of a resource: a session's is in its home, all others are the user's.
+pub(crate) fn folder_for(resource: &Resource, global: &Global) -> Result<Folder, Failure> {
+    match resource {
+        Resource::Session(_) => open(&home(global)?.join("locks"), global),
+        Resource::Key(_) | Resource::Vendor(_) | Resource::Directory(_) => user_folder(global),
+    }
+}
+
+/// The lock folder of the user, whatever the home.
+pub(crate) fn user_folder(global: &Global) -> Result<Folder, Failure> {
+    open(&user_locks()?, global)
+}
+
+/// Every lock folder that exists and concerns this home and user.
+pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> {
+    let mut paths = vec![user_locks()?, home_path(global)?.join("locks")];
+    paths.retain(|path| path.exists());
+    let mut seen: Vec<PathBuf> = Vec::new();
+    let mut folders = Vec::new();
+    for path in paths {
+        let real = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !seen.contains(&real) {
+            seen.push(real);
+            folders.push(open(&path, global)?);
+        }
+    }
+    Ok(folders)
+}
+
+fn open(path: &Path, global: &Global) -> Result<Folder, Failure> {
+    let folder = Folder::open(path)?;
+    if let Modes::Tightened { from } = folder.modes() {
+        say_tightened(path, from, global);
+    }
+    Ok(folder)
+}
+
+fn say_tightened(path: &Path, from: u32, global: &Global) {
+    if !global.quiet {
+        eprintln!("note: {} was open to others (mode {from:04o}); it is 0700 now", path.display());
+    }
+}
+
+fn user_locks() -> Result<PathBuf, Failure> {
+    let password = || password_home(rustix::process::geteuid().as_raw()).filter(|home| home.is_dir());
+    let chosen = choose_user_locks(variable("PINFOLD_LOCKS"), password, || variable("HOME"));
+    let chosen = chosen.ok_or_else(|| {
+        Failure::new(Kind::BadConfig, "this user has no home directory")
+            .hint("PINFOLD_LOCKS names a lock folder")
+    })?;
+    absolute(&chosen)
+}
+
+/// Only `PINFOLD_LOCKS` moves it: two folders would be two truths. `HOME` and XDG differ between a login, a
+/// service and sudo, so the user's entry in the password file decides.
+fn choose_user_locks(
+    variable: Option<PathBuf>,
+    password: impl Fn() -> Option<PathBuf>,
+    home: impl Fn() -> Option<PathBuf>,
+) -> Option<PathBuf> {
+    let below = |home: PathBuf| home.join(".local/state/pinfold/locks");
+    variable.or_else(|| password().map(below)).or_else(|| home().filter(|home| home.is_absolute()).map(below))
+}
+
+fn password_home(user: u32) -> Option<PathBuf> {
+    let text = std::fs::read_to_string("/etc/passwd").ok()?;
+    text.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let ours = fields.get(2)?.parse() == Ok(user);
+        fields.get(5).filter(|home| ours && home.starts_with('/')).map(PathBuf::from)
+    })
+}
+
+/// The home, made when it is missing and tightened when it is open to others.
+pub(crate) fn home(global: &Global) -> Result<PathBuf, Failure> {
+    let path = home_path(global)?;
+    let failed = |error: std::io::Error| {
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        let closed = [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind());
+        let kind = if closed { Kind::NotPermitted } else { Kind::Failed };
+        Failure::new(kind, format!("{} cannot be used as home: {error}", path.display()))
+            .hint("--home DIR or PINFOLD_HOME names another one")
+    };
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
+    let facts = std::fs::metadata(&path).map_err(failed)?;
+    if facts.uid() != rustix::process::geteuid().as_raw() {
+        let message = format!("{} belongs to user {}", path.display(), facts.uid());
+        return Err(
+            Failure::new(Kind::NotPermitted, message).hint("--home DIR or PINFOLD_HOME names another one")
+        );
+    }
+    let bits = facts.mode() & 0o7777;
+    if bits & 0o077 != 0 {
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        say_tightened(&path, bits, global);
+    }
+    Ok(path)
+}
+
+fn home_path(global: &Global) -> Result<PathBuf, Failure> {
+    if let Some(path) = global.home.clone().or_else(|| variable("PINFOLD_HOME")) {
+        return absolute(&path);
+    }
+    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state
+        .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state")));
+    let state = state
+        .or_else(|| password_home(rustix::process::geteuid().as_raw()).map(|home| home.join(".local/state")));
+    state.map(|state| state.join("pinfold")).ok_or_else(|| {
+        Failure::new(Kind::BadConfig, "there is no home directory")
+            .hint("--home DIR or PINFOLD_HOME names one")
+    })
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_variable_moves_the_users_lock_folder() {
+        let choose = |variable: Option<&str>, password: Option<&str>, home: Option<&str>| {
+            let path = |text: Option<&str>| text.map(PathBuf::from);
+            choose_user_locks(path(variable), || path(password), || path(home))
+        };
+        let standard = Some(PathBuf::from("/home/u/.local/state/pinfold/locks"));
+        assert_eq!(choose(None, Some("/home/u"), Some("/elsewhere")), standard);
+        assert_eq!(choose(None, None, Some("/home/u")), standard);
+        assert_eq!(choose(None, None, Some("relative")), None);
+        assert_eq!(choose(Some("/locks"), Some("/home/u"), Some("/home/u")), Some("/locks".into()));
+    }
+}
