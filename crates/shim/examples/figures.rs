@@ -49,6 +49,7 @@ fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: C
         listen: home.join(format!("{name}.sock")),
         records: home.join(format!("{name}.exits")),
         log: home.join(format!("{name}.log")),
+        crash_at: None,
     };
     let (child, mut link) = spawn(&opening, &[(folder, &guard)]).unwrap();
     link.send(&Command::Hello { generation: 1 }).unwrap();

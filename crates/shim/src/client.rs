@@ -12,6 +12,7 @@
 //!     listen: "/run/user/1000/pinfold/api.sock".into(),
 //!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
 //!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
+//!     crash_at: None,
 //! };
 //! let (_child, mut link) = spawn(&opening, &[(&folder, &guard)])?;
 //! link.send(&Command::Hello { generation: 1 })?;
@@ -55,6 +56,8 @@ pub struct Opening {
     pub records: PathBuf,
     /// The log.
     pub log: PathBuf,
+    /// The crash point at which it aborts, in a build that has them; for tests of recovery.
+    pub crash_at: Option<OsString>,
 }
 
 /// Why there is no shim.
@@ -102,7 +105,7 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     command.args(&opening.arguments).arg(&opening.session);
     // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
     command.env_clear().current_dir("/");
-    if let Some(point) = std::env::var_os(crash::VARIABLE) {
+    if let Some(point) = &opening.crash_at {
         command.env(crash::VARIABLE, point);
     }
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());

@@ -46,6 +46,7 @@ impl World {
             listen: self.path(&format!("{session}.sock")),
             records: self.path(&format!("{session}.exits")),
             log: self.path(&format!("{session}.log")),
+            crash_at: None,
         }
     }
 
