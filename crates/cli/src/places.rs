@@ -50,18 +50,25 @@ fn say_tightened(path: &Path, from: u32, global: &Global) {
     }
 }
 
-/// Only `PINFOLD_LOCKS` moves it: two folders would be two truths. `HOME` and XDG differ between a login, a
-/// service and sudo, so the user's entry in the password file decides.
 pub(crate) fn user_locks() -> Result<PathBuf, Failure> {
-    if let Some(path) = variable("PINFOLD_LOCKS") {
-        return absolute(&path);
-    }
-    let home = password_home(rustix::process::geteuid().as_raw()).filter(|home| home.is_dir());
-    let home = home.or_else(|| variable("HOME").filter(|home| home.is_absolute()));
-    home.map(|home| home.join(".local/state/pinfold/locks")).ok_or_else(|| {
+    let password = || password_home(rustix::process::geteuid().as_raw()).filter(|home| home.is_dir());
+    let chosen = choose_user_locks(variable("PINFOLD_LOCKS"), password, || variable("HOME"));
+    let chosen = chosen.ok_or_else(|| {
         Failure::new(Kind::BadConfig, "this user has no home directory")
             .hint("PINFOLD_LOCKS names a lock folder")
-    })
+    })?;
+    absolute(&chosen)
+}
+
+/// Only `PINFOLD_LOCKS` moves it: two folders would be two truths. `HOME` and XDG differ between a login, a
+/// service and sudo, so the user's entry in the password file decides.
+fn choose_user_locks(
+    variable: Option<PathBuf>,
+    password: impl Fn() -> Option<PathBuf>,
+    home: impl Fn() -> Option<PathBuf>,
+) -> Option<PathBuf> {
+    let below = |home: PathBuf| home.join(".local/state/pinfold/locks");
+    variable.or_else(|| password().map(below)).or_else(|| home().filter(|home| home.is_absolute()).map(below))
 }
 
 fn password_home(user: u32) -> Option<PathBuf> {
@@ -129,4 +136,22 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
     std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_variable_moves_the_users_lock_folder() {
+        let choose = |variable: Option<&str>, password: Option<&str>, home: Option<&str>| {
+            let path = |text: Option<&str>| text.map(PathBuf::from);
+            choose_user_locks(path(variable), || path(password), || path(home))
+        };
+        let standard = Some(PathBuf::from("/home/u/.local/state/pinfold/locks"));
+        assert_eq!(choose(None, Some("/home/u"), Some("/elsewhere")), standard);
+        assert_eq!(choose(None, None, Some("/home/u")), standard);
+        assert_eq!(choose(None, None, Some("relative")), None);
+        assert_eq!(choose(Some("/locks"), Some("/home/u"), Some("/home/u")), Some("/locks".into()));
+    }
 }

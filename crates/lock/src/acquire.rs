@@ -277,7 +277,9 @@ impl Acquiring<'_> {
         // Who shares a directory from below left no record in it; only a look through /proc finds the run.
         match (self.target.kind, lookup::recorded_run(&refused.file)) {
             (_, Some(recorded)) if own(&recorded) => true,
-            (Kind::Directory, _) => lookup::runs_on(self.folder, &refused.file).iter().any(own),
+            (Kind::Directory, _) => {
+                lookup::runs_on(self.folder, &refused.name, &refused.file).iter().any(own)
+            }
             (Kind::Key | Kind::Session | Kind::Vendor, _) => false,
         }
     }

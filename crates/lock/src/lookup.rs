@@ -7,10 +7,10 @@ use crate::file::{self, Head, Last};
 use crate::folder::Folder;
 use crate::held::facts;
 use crate::process;
-use crate::record::{Record, Run, now_ms};
+use crate::record::{Record, Run, Survivors, now_ms};
 use crate::resource::{FileId, FileName, Kind, Resource};
 use crate::scan::{self, Open};
-use crate::survivors::Left;
+use crate::survivors::{self, Left};
 use crate::sys;
 use crate::time;
 use pinfold_core::holder::Holder;
@@ -71,10 +71,11 @@ pub struct ProcessSeen {
 impl Folder {
     /// Every lock of this folder that is held now.
     pub fn locks(&self) -> Result<Vec<LockSeen>, Errno> {
-        let open = scan::open_files(self.device())?;
+        let mut open = scan::open_files(self.device())?;
+        open.retain(|one| is_of(self, one));
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
         for one in open.iter().filter(|one| one.locked == Some(Mode::Exclusive) && one.name.is_lock()) {
-            if is_of(self, one) && !files.iter().any(|(id, _, _)| *id == one.file) {
+            if !files.iter().any(|(id, _, _)| *id == one.file) {
                 files.push((one.file, one.name.clone(), one.removed));
             }
         }
@@ -92,8 +93,27 @@ impl Folder {
                 seen.push(lock);
             }
         }
+        for name in self.names()? {
+            if !open.iter().any(|one| one.name == name && one.locked.is_some())
+                && let Some(lock) = self.survived(&name)?
+                && !seen.iter().any(|other| same_lock(other, &lock))
+            {
+                seen.push(lock);
+            }
+        }
         seen.sort_by(|a, b| a.resource.cmp(&b.resource));
         Ok(seen)
+    }
+
+    /// A lock whose flock is free but whose last run is not over: the next acquirer will wait for it.
+    fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
+        let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
+        let head = Head::read(&file)?;
+        let Last::Unreleased(record) = file::last(&file, &head)? else { return Ok(None) };
+        if record.survivors == Survivors::Ignore {
+            return Ok(None);
+        }
+        Ok(survivors::find(&record)?.map(|left| left_of(&record, &left)))
     }
 
     /// Who holds a resource now, if anybody.
@@ -109,6 +129,9 @@ impl Folder {
                     Some(record) => from_record(&record, &here, first.removed),
                     None => from_processes(&want.name, &here, first.removed),
                 }));
+            }
+            if let Ok(Some(lock)) = self.survived(&want.name) {
+                return Ok(Some(lock));
             }
         }
         Ok(None)
@@ -229,7 +252,8 @@ pub(crate) fn behind(
     because: BusyBecause,
 ) -> Option<LockSeen> {
     let id = facts(file).ok()?.id;
-    let open = scan::open_files(folder.device()).unwrap_or_default();
+    let mut open = scan::open_files(folder.device()).unwrap_or_default();
+    open.retain(|one| is_of(folder, one));
     let here: Vec<&Open> = open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
     let Some(first) = here.first() else { return from_file(file) };
     if because == BusyBecause::Awaited {
@@ -292,12 +316,15 @@ pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
 }
 
 /// The runs that hold a file, exclusively or through something below it.
-pub(crate) fn runs_on(folder: &Folder, file: &OwnedFd) -> Vec<Run> {
+pub(crate) fn runs_on(folder: &Folder, name: &FileName, file: &OwnedFd) -> Vec<Run> {
     let Ok(facts) = facts(file) else { return Vec::new() };
-    let open = scan::open_files(folder.device()).unwrap_or_default();
-    let pids: Vec<u32> =
-        open.iter().filter(|one| one.file == facts.id && one.locked.is_some()).map(|one| one.pid).collect();
-    exclusive_records(&open, &pids).into_iter().filter_map(|(record, _)| record.run).collect()
+    let mut open = scan::open_files(folder.device()).unwrap_or_default();
+    open.retain(|one| is_of(folder, one));
+    let here = open.iter().filter(|one| one.file == facts.id && one.locked.is_some());
+    let pids: Vec<u32> = here.map(|one| one.pid).collect();
+    let records = exclusive_records(&open, &pids).into_iter();
+    let relevant = records.filter(|(record, file)| *file == facts.id || is_below(record, name));
+    relevant.filter_map(|(record, _)| record.run).collect()
 }
 
 pub(crate) fn left_of(record: &Record, left: &Left) -> LockSeen {

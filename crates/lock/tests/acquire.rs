@@ -204,3 +204,16 @@ fn a_lock_file_that_was_removed_while_held_is_not_granted_until_its_holder_has_g
     let next = place.folder.try_acquire(&key("k"), &run("r2")).unwrap();
     assert!(next.fence() > fence);
 }
+
+#[test]
+fn looking_takes_no_lock() {
+    use pinfold_lock::fault::{Fault, Reach, arm};
+    let place = place();
+    let _guard = place.folder.try_acquire(&key("k"), &run("r1")).unwrap();
+    let armed = arm(usize::MAX, Fault::Short, Reach::Once);
+    assert_eq!(place.folder.locks().unwrap().len(), 1);
+    assert!(place.folder.holder_of(&key("k")).unwrap().is_some());
+    place.folder.users_of(&place.root).unwrap();
+    let operations = armed.operations();
+    assert!(operations.contains(&"readlink") && !operations.contains(&"flock"), "{operations:?}");
+}

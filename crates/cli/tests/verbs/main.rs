@@ -1,0 +1,8 @@
+//! The verbs, through the real binary.
+
+mod command_line;
+mod directories;
+mod folders;
+mod lock;
+mod looking;
+mod support;

@@ -1,0 +1,141 @@
+//! The real binary in a home of its own.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+pub(crate) struct Home {
+    _temp: tempfile::TempDir,
+    pub(crate) root: PathBuf,
+}
+
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+/// A command that is started in the background and ended with the test.
+pub(crate) struct Running {
+    pub(crate) child: Child,
+    /// Kept open: a command that writes into a closed pipe is ended.
+    _stdout: BufReader<ChildStdout>,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        Self { _temp: temp, root }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub(crate) fn dir(&self, name: &str) -> PathBuf {
+        std::fs::create_dir_all(self.path(name)).unwrap();
+        self.path(name)
+    }
+
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        command.args(words);
+        self.settle(&mut command);
+        command
+    }
+
+    /// Gives a command this home and nothing of the caller's.
+    pub(crate) fn settle(&self, command: &mut Command) {
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PINFOLD_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("PINFOLD_HOME", self.path("home")).env("PINFOLD_LOCKS", self.path("locks"));
+        command.env("PINFOLD", env!("CARGO_BIN_EXE_pinfold")).current_dir(&self.root);
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Answer {
+        answer(&self.command(words).stdin(Stdio::null()).output().unwrap())
+    }
+
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        let answer = self.run(&[&["--json"], words].concat());
+        serde_json::from_str(&answer.stdout).unwrap()
+    }
+
+    /// A shell script with the home in its environment; `$PINFOLD` is the binary.
+    pub(crate) fn script(&self, script: &str) -> Answer {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        self.settle(&mut command);
+        answer(&command.stdin(Stdio::null()).output().unwrap())
+    }
+
+    /// Starts and waits for the first line, which says that the lock is held.
+    pub(crate) fn start(&self, words: &[&str]) -> Running {
+        let mut command = self.command(words);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        assert_eq!(line.trim(), "ready", "{words:?}");
+        Running { child, _stdout: stdout }
+    }
+
+    /// Holds a resource until it is ended.
+    pub(crate) fn hold(&self, resource: &str) -> Running {
+        self.start(&["lock", resource, "--", "sh", "-c", "echo ready; exec sleep 1000"])
+    }
+}
+
+impl Running {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn end(&mut self) {
+        // Children first: they hold the lock as well.
+        for pid in children(self.pid()) {
+            kill(pid, "KILL");
+        }
+        let _ = self.child.kill();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+pub(crate) fn answer(output: &Output) -> Answer {
+    use std::os::unix::process::ExitStatusExt;
+    Answer {
+        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+    }
+}
+
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().map(|word| word.parse().unwrap()).collect()
+}
+
+pub(crate) fn kill(pid: u32, signal: &str) {
+    Command::new("sh").args(["-c", &format!("kill -{signal} {pid}")]).stderr(Stdio::null()).status().unwrap();
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+pub(crate) fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
