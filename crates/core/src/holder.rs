@@ -217,6 +217,7 @@ mod tests {
         let sentences: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
         assert_eq!(sentences.len(), all.len());
         for holder in all {
+            assert!(["alive", "dead", "unknown"].contains(&holder.word()));
             assert!(holder.to_string().starts_with(holder.word()), "{holder}");
         }
     }

@@ -28,3 +28,15 @@ pub struct MessageId(pub u128);
 /// An open connection that follows a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConsumerId(pub u64);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_numbered_from_one_on() {
+        assert_eq!(RunNumber::default().next(), RunNumber(1));
+        assert_eq!(RunNumber(7).to_string(), "run 7");
+        assert!(RunNumber(7) < RunNumber(7).next());
+    }
+}

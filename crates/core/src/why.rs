@@ -341,6 +341,39 @@ mod tests {
     }
 
     #[test]
+    fn every_step_has_a_sentence_of_its_own() {
+        use {MemorySeen as M, MessageStep as S, PersonAsked as P, RecoveryStep as R, TakeoverStep as T};
+        let people =
+            [P::Started, P::Stopped, P::Restarted, P::Archived, P::Restored, P::Purged, P::PurgedOthers];
+        let messages = [S::Queued, S::Known, S::Taken, S::Done, S::Failed, S::Requeued, S::EndsTheWait];
+        let takeovers = [T::Begins, T::Waits, T::Joins, T::TimedOut, T::CallerGone, T::Failed, T::Ended];
+        let recoveries =
+            [R::Adopted, R::ShimMute, R::Unexpected, R::AsItWas, R::StartsAgain, R::MachineRestarted];
+        let needs = [Need::Always, Need::Once, Need::Turn, Need::Message, Need::Attach, Need::Person];
+        let mut all: Vec<Why> = Vec::new();
+        all.extend(people.into_iter().chain([P::Interrupted]).map(Why::Person));
+        all.extend(messages.into_iter().chain([S::Cancelled, S::Retried]).map(Why::Message));
+        all.extend(takeovers.map(Why::Takeover));
+        all.extend(recoveries.map(Why::Recovery));
+        all.extend([M::High, M::ToConfirm, M::Unreadable].map(Why::Memory));
+        // What a person started and what is needed because a person started it is the same sentence; so is a
+        // message that is queued.
+        all.extend(
+            needs
+                .into_iter()
+                .filter(|need| !matches!(need, Need::Person | Need::Message))
+                .map(|need| Why::Needed { need }),
+        );
+        let sentences: std::collections::BTreeSet<String> = all.iter().map(ToString::to_string).collect();
+        assert_eq!(sentences.len(), all.len());
+        assert!(sentences.iter().all(|sentence| sentence.split(' ').count() > 2), "{sentences:?}");
+        let rules: std::collections::BTreeSet<String> = all.iter().map(Why::rule).collect();
+        assert_eq!(rules.len(), all.len() - 3, "the four needs are one rule");
+        assert_eq!(Need::Person.to_string(), "a person started it");
+        assert_eq!(Need::Message.to_string(), "a message is queued");
+    }
+
+    #[test]
     fn a_wait_is_explained_by_its_reason() {
         let why = |reason| {
             let exit = Exit::Code(1);

@@ -1,5 +1,7 @@
 //! `why` reads like a sentence from a colleague: one of each kind, word for word.
 
+#![expect(clippy::needless_pass_by_value, reason = "events are made on the spot")]
+
 use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, Shim};
 use pinfold_core::life::{HolderSeen, Process};
 use pinfold_core::{

@@ -5,6 +5,7 @@
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks only at what it is about")]
 
 mod chats;
+mod details;
 mod driver;
 mod people;
 mod recovery;
