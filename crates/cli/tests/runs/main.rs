@@ -7,5 +7,6 @@ mod daemons;
 mod files;
 mod kills;
 mod processes;
+mod random;
 mod streams;
 mod world;
