@@ -3,10 +3,13 @@
 
 mod agents;
 mod contract;
+mod crowds;
 mod daemons;
 mod files;
 mod kills;
 mod processes;
 mod random;
+mod scarcity;
+mod sequences;
 mod streams;
 mod world;
