@@ -27,6 +27,8 @@ fn main() {
             shims.push(begin_one(&program, &folder, temp.path(), &name, contain));
             times.push(begin.elapsed());
             if number == 0 || number + 1 == count {
+                // An idle shim has settled down after a second.
+                std::thread::sleep(Duration::from_secs(1));
                 memory(&shims);
             }
         }

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 const GAP: Duration = Duration::from_secs(2);
 /// A daemon that does not read gets this long for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-/// A new record file is put on disk this long after the start, when nothing hurries.
+/// When nothing hurries any more after a start: a new record file is put on disk, unused memory given back.
 const SETTLE: Duration = Duration::from_millis(700);
 
 /// What a shim is about.
@@ -384,6 +384,7 @@ impl Shim {
             self.settle = None;
             // A failure shows again when a record is written.
             let _ = self.records.settle();
+            raw::trim_memory();
         }
         match &mut self.phase {
             Phase::Waiting if !self.links.has_parent() => self.leave(),
