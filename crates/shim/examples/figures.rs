@@ -6,7 +6,7 @@
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Request, Resource, SessionName};
 use pinfold_shim::client::{Link, Opening, spawn};
-use pinfold_shim::{Command, Contain, Report, Start};
+use pinfold_shim::{Command, Contain, Report, Start, Tie};
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -51,6 +51,7 @@ fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: C
         listen: home.join(format!("{name}.sock")),
         records: home.join(format!("{name}.exits")),
         log: home.join(format!("{name}.log")),
+        tie: Tie::Free,
         crash_at: None,
     };
     let (child, mut link) = spawn(&opening, &[(folder, &guard)]).unwrap();

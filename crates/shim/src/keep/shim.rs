@@ -6,7 +6,7 @@ use super::link::{Link, Links};
 use super::notify::Notify;
 use super::raw;
 use super::run::{Run, Stage, Tree, reap_strays};
-use crate::command::Keep;
+use crate::command::{Keep, Tie};
 use crate::crash;
 use crate::frame::VERSION;
 use crate::log::{Log, Stream};
@@ -110,7 +110,10 @@ impl Shim {
 
     /// What to wait for. Newcomers come first: a newer daemon's hello drops what the older one said.
     fn wakers(&self) -> Vec<(Waker, BorrowedFd<'_>, PollFlags)> {
-        let mut all = vec![(Waker::Newcomers, self.links.listener.as_fd(), PollFlags::IN)];
+        let mut all = Vec::with_capacity(8);
+        if self.links.deaf().is_none() {
+            all.push((Waker::Newcomers, self.links.listener.as_fd(), PollFlags::IN));
+        }
         all.extend(self.links.pending.iter().map(|link| (Waker::Newcomers, link.as_fd(), PollFlags::IN)));
         if let Some(daemon) = &self.links.daemon {
             let mut flags = PollFlags::empty();
@@ -138,7 +141,7 @@ impl Shim {
             Phase::Standing { until } => Some(*until),
             Phase::Running(run) => run.next_force(),
         };
-        [phase, self.settle].into_iter().flatten().min()
+        [phase, self.settle, self.links.deaf()].into_iter().flatten().min()
     }
 
     fn heed(&mut self, waker: Waker) {
@@ -247,6 +250,10 @@ impl Shim {
     fn advance(&mut self) {
         let now = Instant::now();
         self.drop_closed();
+        self.links.recover(now);
+        if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
+            self.end(None);
+        }
         if self.settle.is_some_and(|at| now >= at) {
             self.settle = None;
             // A failure shows again when a record is written.
