@@ -57,7 +57,7 @@ impl World {
 
     pub(crate) fn lock(&self, session: &str) -> Guard {
         let request = Request {
-            run: Some(Run::new(format!("reserve-{session}")).unwrap()),
+            run: Some(Run::new(format!("reserve-{}", unique())).unwrap()),
             survivors: Survivors::End,
             ..Request::default()
         };
