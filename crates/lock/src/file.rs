@@ -111,3 +111,15 @@ pub(crate) fn write_mark(file: impl AsFd, fence: Fence) -> Result<(), Errno> {
 pub(crate) fn write_below(file: impl AsFd, below: bool) -> Result<(), Errno> {
     sys::write_at(file, &[u8::from(below)], page::BELOW_AT as u64)
 }
+
+/// Rewrites the newest slot as one of another boot; for tests and benchmarks.
+pub(crate) fn pretend_reboot(file: impl AsFd) -> Result<(), Errno> {
+    let head = Head::read(file.as_fd())?;
+    let (Some((_, which)), Some(record)) = (fence::current(head.slots()), record(file.as_fd())?) else {
+        return Err(Errno::NODATA);
+    };
+    let page::Slot::Good(counter) = head.slots()[which] else { return Err(Errno::NODATA) };
+    let counter = page::Counter { boot: pinfold_core::identity::BootId(1), ..counter };
+    let (at, bytes) = page::grant(which, counter, &record.to_bytes()).ok_or(Errno::TOOBIG)?;
+    sys::write_at(file, &bytes, at as u64)
+}
