@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The control group of a run.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl Group {
             Contain::GroupAndMemory => true,
         };
         let name = format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()));
-        let path = own(Hierarchy::Second)?.join(&name);
+        let path = second()?.join(&name);
         make(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
@@ -104,6 +105,12 @@ impl Drop for Group {
 enum Hierarchy {
     Second,
     Memory,
+}
+
+/// The folder of the shim's own group in the second hierarchy: looked for once, since every restart needs it.
+fn second() -> Option<&'static Path> {
+    static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
+    OWN.get_or_init(|| own(Hierarchy::Second)).as_deref()
 }
 
 /// The folder of the group this process is in.

@@ -271,7 +271,9 @@ impl Shim {
             Phase::Standing { until } if now >= *until => self.leave(),
             Phase::Running(run) => {
                 let tree = run.reap();
-                run.force(now);
+                if tree == Tree::Populated {
+                    run.force(now);
+                }
                 let ended = tree == Tree::Empty && matches!(run.stage, Stage::Ending(_));
                 self.announce();
                 self.tell();
