@@ -10,7 +10,7 @@
 
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Request, Resource, SessionName};
-use pinfold_shim::client::{Link, Opening, spawn};
+use pinfold_shim::client::{Link, Opening, spawn, sweep};
 use pinfold_shim::{Command, Contain, Report, Start, Tie};
 use std::path::Path;
 use std::process::Child;
@@ -45,6 +45,10 @@ fn main() {
         for (child, _) in &mut shims {
             child.kill().unwrap();
             child.wait().unwrap();
+        }
+        for number in 0..count {
+            // Agents end a moment after their shims; one that does not leaves an empty folder.
+            let _ = sweep(&temp.path().join(format!("s{number}-{contain:?}.sock")));
         }
     }
 }

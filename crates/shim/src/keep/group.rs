@@ -30,7 +30,7 @@ impl Group {
             Contain::Group => false,
             Contain::GroupAndMemory => true,
         };
-        let name = format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()));
+        let name = name(session);
         let path = second()?.join(&name);
         make(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -99,6 +99,21 @@ impl Drop for Group {
             remove(memory);
         }
     }
+}
+
+/// Removes what a lost shim of a session left behind; `BUSY` when something lives in it.
+pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
+    for own in [second().map(Path::to_owned), own(Hierarchy::Memory)].into_iter().flatten() {
+        match rustix::fs::rmdir(own.join(name(session))) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn name(session: &Path) -> String {
+    format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -109,6 +109,22 @@ impl World {
     }
 }
 
+impl Drop for World {
+    fn drop(&mut self) {
+        // A shim that was killed leaves its socket and its control group behind, and agents that are just ending.
+        for entry in std::fs::read_dir(self.temp.path()).into_iter().flatten().flatten() {
+            let path = entry.path().canonicalize().unwrap_or_default();
+            let until = Instant::now() + Duration::from_secs(1);
+            while path.extension().is_some_and(|end| end == "sock")
+                && pinfold_shim::client::sweep(&path).is_err()
+                && Instant::now() < until
+            {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
 pub(crate) fn welcome(link: &mut Link) -> Welcome {
     match link.receive(Some(Instant::now() + PATIENCE)).unwrap() {
         Some(Report::Welcome(welcome)) => *welcome,
