@@ -3,7 +3,7 @@
 //! ```no_run
 //! # fn show(folder: pinfold_lock::Folder, guard: pinfold_lock::Guard) -> Result<(), Box<dyn std::error::Error>> {
 //! use pinfold_shim::client::{Opening, spawn};
-//! use pinfold_shim::{Command, Report, Start};
+//! use pinfold_shim::{Command, Report, Start, Tie};
 //!
 //! let opening = Opening {
 //!     program: "/usr/bin/pinfold-shim".into(),
@@ -12,6 +12,7 @@
 //!     listen: "/run/user/1000/pinfold/api.sock".into(),
 //!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
 //!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
+//!     tie: Tie::Free,
 //!     crash_at: None,
 //! };
 //! let (_child, mut link) = spawn(&opening, &[(&folder, &guard)])?;
@@ -25,7 +26,7 @@
 //! # }
 //! ```
 
-use crate::command::{Command, Keep, Lock};
+use crate::command::{Command, Keep, Lock, Tie};
 use crate::frame::{Decoder, FrameError};
 use crate::report::Report;
 use crate::{crash, socket};
@@ -56,6 +57,8 @@ pub struct Opening {
     pub records: PathBuf,
     /// The log.
     pub log: PathBuf,
+    /// Whether its runs outlive the caller.
+    pub tie: Tie,
     /// The crash point at which it aborts, in a build that has them; for tests of recovery.
     pub crash_at: Option<OsString>,
 }
@@ -110,11 +113,27 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     }
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let program = || opening.program.clone();
-    let child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
+    let mut child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
     drop(command);
-    // When this fails the socket closes, and the shim, which has nothing to keep, leaves.
-    hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
-    Ok((child, Link::new(ours)))
+    match hand_over(&ours, opening, guards) {
+        Ok(()) => Ok((child, Link::new(ours))),
+        Err(error) => {
+            // It has nothing to keep yet.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(SpawnError::HandOver(error))
+        }
+    }
+}
+
+/// Removes the empty control groups that a killed shim of a session left behind; `listen` is where it listened.
+///
+/// Only for whoever holds the session's lock. The session's next start does it too.
+///
+/// # Errors
+/// `ResourceBusy` when something still lives in one; what else the kernel said.
+pub fn sweep(listen: &Path) -> io::Result<()> {
+    Ok(crate::keep::group::sweep(listen)?)
 }
 
 fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
@@ -135,6 +154,7 @@ fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)
         records: opening.records.clone(),
         log: opening.log.clone(),
         locks,
+        tie: opening.tie,
     };
     let mut bytes = Vec::new();
     Command::Keep(Box::new(keep)).encode(&mut bytes);

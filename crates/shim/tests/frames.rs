@@ -8,7 +8,7 @@ use pinfold_core::time::{Boot, Wall};
 use pinfold_shim::log::{Position, Stream};
 use pinfold_shim::{
     Command, Contain, Decoder, Directory, Exited, InputRefused, Keep, Keeping, Lock, LogLimits, Notice,
-    Output, Report, Start, StartFailure, Stdin, Welcome,
+    Output, Report, Start, StartFailure, Stdin, Tie, Welcome,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -42,6 +42,15 @@ fn commands() -> Vec<Command> {
             records: "/state/exits".into(),
             log: "/state/log".into(),
             locks: vec![lock(1), lock(2)],
+            tie: Tie::Free,
+        })),
+        Command::Keep(Box::new(Keep {
+            session: "x".into(),
+            listen: "/l".into(),
+            records: "/r".into(),
+            log: "/g".into(),
+            locks: Vec::new(),
+            tie: Tie::ToParent,
         })),
         Command::Hello { generation: u64::MAX },
         Command::Go,

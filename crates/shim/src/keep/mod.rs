@@ -4,7 +4,10 @@
 //! down how they ended, and only then says so. Daemons come and go meanwhile.
 
 mod child;
-mod group;
+mod commands;
+mod death;
+mod ending;
+pub(crate) mod group;
 mod input;
 mod link;
 mod notify;
