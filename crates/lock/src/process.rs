@@ -152,10 +152,13 @@ pub(crate) fn pidfs_inode(pidfd: impl AsFd) -> Option<u64> {
 
 /// Field 22 of `/proc/PID/stat`, as the initial time namespace would show it.
 pub(crate) fn start_ticks(pid: u32) -> Result<u64, Errno> {
-    if !proc_is_ours()? {
-        return Err(Errno::IO);
-    }
-    let stat = sys::read_file(&proc_path(pid, "stat"))?;
+    let path = match pid {
+        // Right whatever pid namespace /proc shows.
+        own if own == std::process::id() => PathBuf::from("/proc/self/stat"),
+        _ if proc_is_ours()? => proc_path(pid, "stat"),
+        _ => return Err(Errno::IO),
+    };
+    let stat = sys::read_file(&path)?;
     let shown = parse_start_ticks(&stat).ok_or(Errno::IO)?;
     Ok(shown.wrapping_sub(time_namespace_ticks().cast_unsigned()))
 }

@@ -5,4 +5,5 @@ mod directories;
 mod folders;
 mod lock;
 mod looking;
+mod namespaces;
 mod support;

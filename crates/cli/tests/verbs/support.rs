@@ -113,6 +113,19 @@ impl Drop for Running {
     }
 }
 
+/// Whatever a failed test left running is ended: it carries this home in its environment.
+impl Drop for Home {
+    fn drop(&mut self) {
+        let marker = format!("PINFOLD_HOME={}", self.path("home").display());
+        for entry in std::fs::read_dir("/proc").unwrap().filter_map(Result::ok) {
+            let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+            if environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()) {
+                kill(entry.file_name().to_string_lossy().parse().unwrap(), "KILL");
+            }
+        }
+    }
+}
+
 pub(crate) fn answer(output: &Output) -> Answer {
     use std::os::unix::process::ExitStatusExt;
     Answer {
