@@ -6,7 +6,7 @@
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Request, Resource, SessionName};
 use pinfold_shim::client::{Link, Opening, spawn};
-use pinfold_shim::{Command, Contain, Report, Start};
+use pinfold_shim::{Command, Contain, Report, Start, Tie};
 use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ fn main() {
             shims.push(begin_one(&program, &folder, temp.path(), &name, contain));
             times.push(begin.elapsed());
             if number == 0 || number + 1 == count {
+                // An idle shim has settled down after a second.
+                std::thread::sleep(Duration::from_secs(1));
                 memory(&shims);
             }
         }
@@ -49,6 +51,8 @@ fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: C
         listen: home.join(format!("{name}.sock")),
         records: home.join(format!("{name}.exits")),
         log: home.join(format!("{name}.log")),
+        tie: Tie::Free,
+        crash_at: None,
     };
     let (child, mut link) = spawn(&opening, &[(folder, &guard)]).unwrap();
     link.send(&Command::Hello { generation: 1 }).unwrap();

@@ -3,7 +3,7 @@
 //! ```no_run
 //! # fn show(folder: pinfold_lock::Folder, guard: pinfold_lock::Guard) -> Result<(), Box<dyn std::error::Error>> {
 //! use pinfold_shim::client::{Opening, spawn};
-//! use pinfold_shim::{Command, Report, Start};
+//! use pinfold_shim::{Command, Report, Start, Tie};
 //!
 //! let opening = Opening {
 //!     program: "/usr/bin/pinfold-shim".into(),
@@ -12,6 +12,8 @@
 //!     listen: "/run/user/1000/pinfold/api.sock".into(),
 //!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
 //!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
+//!     tie: Tie::Free,
+//!     crash_at: None,
 //! };
 //! let (_child, mut link) = spawn(&opening, &[(&folder, &guard)])?;
 //! link.send(&Command::Hello { generation: 1 })?;
@@ -24,7 +26,7 @@
 //! # }
 //! ```
 
-use crate::command::{Command, Keep, Lock};
+use crate::command::{Command, Keep, Lock, Tie};
 use crate::frame::{Decoder, FrameError};
 use crate::report::Report;
 use crate::{crash, socket};
@@ -55,6 +57,10 @@ pub struct Opening {
     pub records: PathBuf,
     /// The log.
     pub log: PathBuf,
+    /// Whether its runs outlive the caller.
+    pub tie: Tie,
+    /// The crash point at which it aborts, in a build that has them; for tests of recovery.
+    pub crash_at: Option<OsString>,
 }
 
 /// Why there is no shim.
@@ -102,16 +108,22 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     command.args(&opening.arguments).arg(&opening.session);
     // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
     command.env_clear().current_dir("/");
-    if let Some(point) = std::env::var_os(crash::VARIABLE) {
+    if let Some(point) = &opening.crash_at {
         command.env(crash::VARIABLE, point);
     }
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
     let program = || opening.program.clone();
-    let child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
+    let mut child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
     drop(command);
-    // When this fails the socket closes, and the shim, which has nothing to keep, leaves.
-    hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
-    Ok((child, Link::new(ours)))
+    match hand_over(&ours, opening, guards) {
+        Ok(()) => Ok((child, Link::new(ours))),
+        Err(error) => {
+            // It has nothing to keep yet.
+            let _ = child.kill();
+            let _ = child.wait();
+            Err(SpawnError::HandOver(error))
+        }
+    }
 }
 
 fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
@@ -132,6 +144,7 @@ fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)
         records: opening.records.clone(),
         log: opening.log.clone(),
         locks,
+        tie: opening.tie,
     };
     let mut bytes = Vec::new();
     Command::Keep(Box::new(keep)).encode(&mut bytes);

@@ -85,6 +85,18 @@ pub struct Keep {
     pub log: PathBuf,
     /// The locks; the first is the session's own.
     pub locks: Vec<Lock>,
+    /// Whether its runs outlive whoever started it.
+    pub tie: Tie,
+}
+
+/// Whether runs outlive whoever started their shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tie {
+    /// They do: daemons come and go.
+    #[default]
+    Free,
+    /// They do not: when the first connection ends, the run is stopped and the shim leaves.
+    ToParent,
 }
 
 /// One lock that is handed over.
@@ -285,6 +297,7 @@ impl Keep {
                 f.number(3, lock.descriptors as u64);
             });
         }
+        fields.flag(6, self.tie == Tie::ToParent);
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -303,6 +316,7 @@ impl Keep {
             records: path(fields.bytes(3)?),
             log: path(fields.bytes(4)?),
             locks,
+            tie: if fields.flag(6)? { Tie::ToParent } else { Tie::Free },
         })
     }
 }

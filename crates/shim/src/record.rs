@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 const SLOT: usize = 256;
 /// Many more than runs can end before a living daemon acknowledges one.
 const SLOTS: usize = 64;
+/// What one read or write takes: some slots.
+const PIECE: usize = 4096;
 const MAGIC: &[u8; 4] = b"PFX1";
 const HEAD: usize = 24;
 const SUM_AT: usize = SLOT - 8;
@@ -28,6 +30,8 @@ pub struct Records {
     next: u64,
     last: Option<RunNumber>,
     acknowledged: RunNumber,
+    /// The runs that were not acknowledged: only then is the file looked at again.
+    pending: Vec<RunNumber>,
     kept: Kept,
 }
 
@@ -60,10 +64,13 @@ impl Records {
         };
         let slots = slots(&file)?;
         let last = slots.last();
+        let acknowledged = last.map_or(RunNumber(0), |slot| slot.acknowledged);
+        let runs = slots.iter().map(|slot| slot.exited.run);
         Ok(Self {
             next: last.map_or(0, |slot| slot.sequence + 1),
-            last: slots.iter().map(|slot| slot.exited.run).max(),
-            acknowledged: last.map_or(RunNumber(0), |slot| slot.acknowledged),
+            last: runs.clone().max(),
+            acknowledged,
+            pending: runs.filter(|run| *run > acknowledged).collect(),
             path: path.to_owned(),
             file,
             kept,
@@ -79,6 +86,7 @@ impl Records {
     /// Notes that the exits up to `run` are stored elsewhere; their slots may be used again.
     pub fn acknowledge(&mut self, run: RunNumber) {
         self.acknowledged = self.acknowledged.max(run);
+        self.pending.retain(|pending| *pending > run);
     }
 
     /// The exits that were not acknowledged, oldest first.
@@ -86,6 +94,9 @@ impl Records {
     /// # Errors
     /// What the kernel said.
     pub fn unacknowledged(&self) -> Result<Vec<Exited>, Errno> {
+        if self.pending.is_empty() {
+            return Ok(Vec::new());
+        }
         let exits = slots(&self.file)?.into_iter().map(|slot| slot.exited);
         Ok(exits.filter(|exited| exited.run > self.acknowledged).collect())
     }
@@ -101,7 +112,7 @@ impl Records {
     /// Whether the next record would overwrite one that was not acknowledged.
     #[must_use]
     pub fn is_full(&self) -> bool {
-        self.unacknowledged().is_ok_and(|exits| exits.len() >= SLOTS)
+        self.pending.len() >= SLOTS
     }
 
     /// Writes a record; it is on disk when this returns.
@@ -116,6 +127,7 @@ impl Records {
         crash::point("record.written");
         self.next += 1;
         self.last = self.last.max(Some(exited.run));
+        self.pending.push(exited.run);
         self.settle()?;
         rustix::fs::fdatasync(&self.file)?;
         crash::point("record.synced");
@@ -152,18 +164,22 @@ pub fn read(path: &Path) -> Result<Vec<Exited>, Errno> {
 
 fn fill(file: &OwnedFd) -> Result<(), Errno> {
     // Zeroes are written, not merely reserved: an exit must be recordable on a full disk.
-    let size = rustix::fs::fstat(file)?.st_size.unsigned_abs();
-    let missing = ((SLOT * SLOTS) as u64).saturating_sub(size);
-    write_all(file, &vec![0; missing as usize], size)
+    let mut size = rustix::fs::fstat(file)?.st_size.unsigned_abs();
+    let whole = (SLOT * SLOTS) as u64;
+    while size < whole {
+        let piece = (whole - size).min(PIECE as u64);
+        write_all(file, &[0; PIECE][..piece as usize], size)?;
+        size += piece;
+    }
+    Ok(())
 }
 
 fn slots(file: &OwnedFd) -> Result<Vec<Slot>, Errno> {
     let mut slots = Vec::new();
-    let mut bytes = [0; SLOT];
-    for at in 0..SLOTS {
-        if read_full(file, &mut bytes, (at * SLOT) as u64)? {
-            slots.extend(read_slot(&bytes));
-        }
+    let mut bytes = [0; PIECE];
+    for at in (0..SLOT * SLOTS).step_by(PIECE) {
+        let length = read_full(file, &mut bytes, at as u64)?;
+        slots.extend(bytes[..length].as_chunks::<SLOT>().0.iter().filter_map(read_slot));
     }
     slots.sort_by_key(|slot: &Slot| slot.sequence);
     Ok(slots)
@@ -202,17 +218,18 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
         .fold(0xCBF2_9CE4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
 }
 
-fn read_full(file: &OwnedFd, bytes: &mut [u8], at: u64) -> Result<bool, Errno> {
+/// Reads as much as there is; says how much.
+fn read_full(file: &OwnedFd, bytes: &mut [u8], at: u64) -> Result<usize, Errno> {
     let mut done = 0;
     while done < bytes.len() {
         match rustix::io::pread(file, &mut bytes[done..], at + done as u64) {
-            Ok(0) => return Ok(false),
+            Ok(0) => break,
             Ok(count) => done += count,
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
     }
-    Ok(true)
+    Ok(done)
 }
 
 fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> Result<(), Errno> {

@@ -41,8 +41,9 @@ pub(crate) fn listen(path: &Path) -> Result<OwnedFd, Errno> {
     let (address, _folder) = address(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    // The umask is 077, so the file is made with mode 0600 or less.
     rustix::net::bind(&socket, &address)?;
+    // Nobody could connect before: it does not listen yet.
+    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
     rustix::net::listen(&socket, 8)?;
     Ok(socket)
 }

@@ -49,6 +49,8 @@ enum Stage {
     ExecuteFound = 4,
 }
 
+/// What a child says when it waits at its gate and will end with the shim.
+pub(super) const HERE: u8 = 0;
 /// The length of what a child says when it cannot become the agent.
 pub(super) const SAYING: usize = 5;
 
@@ -75,6 +77,7 @@ impl Child<'_> {
         if rustix::process::getppid() != Some(self.shim) {
             return Err(prepare(Errno::SRCH));
         }
+        rustix::io::write(&self.failure, &[HERE]).map_err(prepare)?;
         let Some(fence) = self.wait_at_gate() else { return Ok(()) };
         self.take_standard_streams().map_err(prepare)?;
         raw::reset_signals();

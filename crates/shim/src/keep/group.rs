@@ -22,7 +22,7 @@ pub(super) struct Group {
 impl Group {
     /// Makes a group below the shim's own; nothing when it may not.
     ///
-    /// The name depends on the session only: whoever holds its lock may use what an earlier shim left behind.
+    /// The name depends on the session only: whoever holds its lock may remove what an earlier shim left behind.
     pub(super) fn make(session: &Path, contain: Contain) -> Option<Self> {
         let slow = match contain {
             Contain::Reaper => return None,
@@ -32,7 +32,6 @@ impl Group {
         let name = format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()));
         let path = own(Hierarchy::Second)?.join(&name);
         make(&path)?;
-        // What an earlier run left there was ended before its lock was granted anew.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
         if !path.join("cgroup.kill").exists() {
@@ -138,15 +137,22 @@ fn mount_point(line: &str, hierarchy: Hierarchy) -> Option<String> {
     (right && fields.next()? == "/").then(|| fields.next().map(str::to_owned))?
 }
 
+/// Makes a new group. One that an earlier shim left behind is not used again: Linux 6.18 ends whatever is forked
+/// into a group in which something was killed before.
 fn make(path: &Path) -> Option<()> {
     match rustix::fs::mkdir(path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => Some(()),
+        Ok(()) => Some(()),
+        Err(Errno::EXIST) => {
+            // What was in it was ended before its lock was granted anew.
+            remove(path);
+            rustix::fs::mkdir(path, Mode::RWXU).ok()
+        }
         Err(_) => None,
     }
 }
 
 fn remove(path: &Path) {
-    // One that is not empty stays, and is used again by the session's next shim.
+    // One that is not empty stays; the session's next shim tries again.
     let _ = rustix::fs::rmdir(path);
 }
 

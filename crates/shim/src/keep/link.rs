@@ -8,6 +8,7 @@ use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Output beyond this is not sent: the daemon reads it from the log.
 const OUTPUT_QUEUED: usize = 256 << 10;
@@ -15,6 +16,8 @@ const OUTPUT_QUEUED: usize = 256 << 10;
 const REPORTS_QUEUED: usize = 1 << 20;
 /// Connections that have not said hello; the oldest goes when there are more.
 const MOST_PENDING: usize = 8;
+/// How long newcomers wait when there are no descriptors for them.
+const DEAF: Duration = Duration::from_millis(100);
 /// Memory that is kept for the next report.
 const KEPT: usize = 4 << 10;
 
@@ -177,26 +180,50 @@ pub(super) struct Links {
     pub(super) daemon: Option<Link>,
     pub(super) pending: Vec<Link>,
     generation: Option<u64>,
+    deaf: Option<Instant>,
 }
 
 impl Links {
     pub(super) fn new(listener: OwnedFd, first: Link) -> Self {
-        Self { listener, daemon: None, pending: vec![first], generation: None }
+        Self { listener, daemon: None, pending: vec![first], generation: None, deaf: None }
     }
 
     /// Takes new connections of our own user.
     pub(super) fn accept(&mut self) {
         let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
-        while let Ok(socket) = rustix::net::accept_with(&self.listener, flags) {
-            let ours = rustix::process::geteuid();
-            let peer = rustix::net::sockopt::socket_peercred(&socket);
-            if peer.is_ok_and(|peer| peer.uid == ours) {
-                if self.pending.len() >= MOST_PENDING {
-                    self.pending.remove(0);
+        loop {
+            match rustix::net::accept_with(&self.listener, flags) {
+                Ok(socket) => self.take(socket),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => return,
+                // Out of descriptors or memory: whoever waits there would wake us at once, again and again.
+                Err(_) => {
+                    self.deaf = Some(Instant::now() + DEAF);
+                    return;
                 }
-                self.pending.push(Link::new(socket, Decoder::default(), Origin::Later));
             }
         }
+    }
+
+    fn take(&mut self, socket: OwnedFd) {
+        let ours = rustix::process::geteuid();
+        let peer = rustix::net::sockopt::socket_peercred(&socket);
+        if peer.is_ok_and(|peer| peer.uid == ours) {
+            if self.pending.len() >= MOST_PENDING {
+                self.pending.remove(0);
+            }
+            self.pending.push(Link::new(socket, Decoder::default(), Origin::Later));
+        }
+    }
+
+    /// Until when nobody new is listened to.
+    pub(super) fn deaf(&self) -> Option<Instant> {
+        self.deaf
+    }
+
+    /// Listens to newcomers again when it is time.
+    pub(super) fn recover(&mut self, now: Instant) {
+        self.deaf = self.deaf.filter(|until| now < *until);
     }
 
     /// Listens to what newcomers say; whether one of them is the daemon from now on.

@@ -4,6 +4,9 @@
 //! down how they ended, and only then says so. Daemons come and go meanwhile.
 
 mod child;
+mod commands;
+mod death;
+mod ending;
 mod group;
 mod input;
 mod link;

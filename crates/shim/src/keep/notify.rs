@@ -20,8 +20,8 @@ use std::os::unix::ffi::OsStringExt;
 const LONGEST: usize = 4096;
 /// The longest status that is kept.
 const LONGEST_STATUS: usize = 1024;
-/// No more are read in one go, so that a flood cannot keep the shim from its work.
-const AT_ONCE: usize = 64;
+/// No more are read in one go, so that a flood cannot keep the shim from its work; the kernel queues fewer.
+const AT_ONCE: usize = 1024;
 
 /// The socket, and what is to be told of what came through it.
 #[derive(Debug)]

@@ -51,7 +51,21 @@ pub(super) fn open() -> Result<Shim, OpenError> {
     rustix::io::ioctl_fionbio(&first, true)?;
     hush()?;
     let links = Links::new(listener, Link::new(first, decoder, Origin::Parent));
-    Ok(Shim::new(keep, guards, records, log, links, Notify::open()?, signals, umask, Phase::Waiting))
+    Ok(Shim {
+        keep,
+        guards,
+        records,
+        log,
+        links,
+        notify: Notify::open()?,
+        umask,
+        phase: Phase::Waiting,
+        signals,
+        death: None,
+        last: false,
+        settle: None,
+        buffer: Vec::new(),
+    })
 }
 
 /// Leaves everything behind that came from whoever started us; returns the umask, which agents get back.

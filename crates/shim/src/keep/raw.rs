@@ -145,6 +145,33 @@ pub(super) fn return_memory() {
     }
 }
 
+/// Gives back to the kernel what the allocator and the stack do not use now.
+pub(super) fn trim_memory() {
+    // SAFETY: touches only what the allocator has free; nobody else runs.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    trim_stack();
+}
+
+/// Gives back the pages that deeper calls have used before: a shim sleeps much and its start went deep.
+#[inline(never)]
+fn trim_stack() {
+    const PAGE: usize = 4096;
+    /// The frames of this call and of the system call, with plenty to spare.
+    const MARGIN: usize = 2 * PAGE;
+    const DEEPEST: usize = 32 * PAGE;
+    let here = 0_u8;
+    let end = ((&raw const here).addr() - MARGIN) & !(PAGE - 1);
+    // SAFETY: everything below this frame is dead: the stack grows down, the margin covers what the call itself
+    // uses, and there is one thread. What is not mapped in the range is passed over.
+    unsafe {
+        let from = std::ptr::with_exposed_provenance_mut(end - DEEPEST);
+        libc::madvise(from, DEEPEST, libc::MADV_DONTNEED);
+    }
+}
+
 /// Closes every descriptor from `first` on. Call it before anything is opened.
 pub(super) fn close_from(first: u32) {
     // SAFETY: the caller has opened nothing yet: these came through exec and have no owner here.

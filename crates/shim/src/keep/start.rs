@@ -18,6 +18,7 @@ use pinfold_lock::{Request, Run as RunName, Survivors, process};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
+use rustix::process::{Signal, WaitOptions};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,13 @@ struct Ends {
     stdin: Option<OwnedFd>,
     stdout: OwnedFd,
     stderr: OwnedFd,
+}
+
+/// A child that waits at its gate.
+struct Waiting {
+    forked: Forked,
+    gate: OwnedFd,
+    ends: Ends,
 }
 
 impl Shim {
@@ -72,23 +80,18 @@ impl Shim {
         self.log.limit(start.log);
         crash::point("start.unforked");
         let group = Group::make(&self.keep.listen, start.contain);
-        let (mut child, ends) = self.child(start).map_err(refused)?;
-        let forked = fork(group.as_ref(), &mut child).map_err(refused)?;
-        let opener = child.gate.opener.take();
-        drop(child);
+        let Waiting { forked, gate, ends } = self.fork(start, group.as_ref()).map_err(refused)?;
         crash::point("start.forked");
         let fence = self.write_down(start, run_name, group.as_ref(), &forked);
-        let fence = fence.and_then(|fence| open_gate(opener.as_ref(), fence));
+        let fence = fence.and_then(|fence| open_gate(&gate, fence));
         let fence = fence.map_err(|errno| {
-            // The child waits at its gate, which closes now: it ends by itself.
-            let _ = rustix::process::pidfd_send_signal(&forked.pidfd, rustix::process::Signal::KILL);
-            let _ = rustix::process::waitpid(Some(forked.pid), rustix::process::WaitOptions::empty());
+            end(&forked);
             refused(errno)
         })?;
         crash::point("start.released");
         Ok(Run {
             number: start.run,
-            process: Process { pid: forked.pid.as_raw_nonzero().get().unsigned_abs(), fence },
+            process: Process { pid: number(&forked), fence },
             pid: forked.pid,
             pidfd: forked.pidfd,
             stage: Stage::Starting(ends.failure),
@@ -104,6 +107,40 @@ impl Shim {
             again: None,
             announced: false,
         })
+    }
+
+    /// Forks a child that waits at its gate.
+    fn fork(&self, start: &Start, group: Option<&Group>) -> Result<Waiting, Errno> {
+        let into_group = |child: &mut Child<'_>| raw::fork(group.map(Group::folder), &mut || child.live());
+        match self.fork_by(start, into_group) {
+            // Kernels before 5.7, filters that know no clone3, and kernels that end what is forked into a
+            // group: the child is moved while it waits.
+            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP | Errno::CHILD) => {
+                let waiting = self.fork_by(start, |child| raw::plain_fork(&mut || child.live()))?;
+                if let Some(group) = group {
+                    group.take(number(&waiting.forked));
+                }
+                Ok(waiting)
+            }
+            other => other,
+        }
+    }
+
+    fn fork_by(
+        &self,
+        start: &Start,
+        fork: impl FnOnce(&mut Child<'_>) -> Result<Forked, Errno>,
+    ) -> Result<Waiting, Errno> {
+        let (mut child, ends) = self.child(start)?;
+        let forked = fork(&mut child)?;
+        let gate = child.gate.opener.take();
+        drop(child);
+        if let Err(errno) = await_child(&ends.failure) {
+            end(&forked);
+            return Err(errno);
+        }
+        rustix::io::ioctl_fionbio(&ends.failure, true)?;
+        Ok(Waiting { forked, gate: gate.ok_or(Errno::BADF)?, ends })
     }
 
     fn locked_directory(&self) -> Option<BorrowedFd<'_>> {
@@ -122,7 +159,7 @@ impl Shim {
         };
         let (stdout_end, stdout) = pipe()?;
         let (stderr_end, stderr) = pipe()?;
-        for ours in [&failure_end, &stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
+        for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
             rustix::io::ioctl_fionbio(ours, true)?;
         }
         let ends = Ends { failure: failure_end, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end };
@@ -150,7 +187,7 @@ impl Shim {
         group: Option<&Group>,
         forked: &Forked,
     ) -> Result<u64, Errno> {
-        let pid = forked.pid.as_raw_nonzero().get().unsigned_abs();
+        let pid = number(forked);
         let agent = process::identify(pid).map_err(|_| Errno::SRCH)?;
         if let Some(group) = group {
             group.count_memory_of(pid);
@@ -219,23 +256,32 @@ fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailu
     }
 }
 
-fn fork(group: Option<&Group>, child: &mut Child<'_>) -> Result<Forked, Errno> {
-    match raw::fork(group.map(Group::folder), &mut || child.live()) {
-        // Kernels before 5.7, and filters that know no clone3: the child is moved while it waits.
-        Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP) => {
-            let forked = raw::plain_fork(&mut || child.live())?;
-            if let Some(group) = group {
-                group.take(forked.pid.as_raw_nonzero().get().unsigned_abs());
-            }
-            Ok(forked)
+/// Waits until the child stands at its gate; `CHILD` when it ended before.
+fn await_child(failure: &OwnedFd) -> Result<(), Errno> {
+    let mut word = [0];
+    loop {
+        match rustix::io::read(failure, &mut word) {
+            Ok(1) if word == [child::HERE] => return Ok(()),
+            Ok(_) => return Err(Errno::CHILD),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
         }
-        other => other,
     }
 }
 
-fn open_gate(opener: Option<&OwnedFd>, fence: u64) -> Result<u64, Errno> {
+fn open_gate(gate: &OwnedFd, fence: u64) -> Result<u64, Errno> {
     // Eight bytes are written to an empty pipe at once or not at all.
-    rustix::io::write(opener.ok_or(Errno::BADF)?, &fence.to_le_bytes()).map(|_| fence)
+    rustix::io::write(gate, &fence.to_le_bytes()).map(|_| fence)
+}
+
+/// Ends and reaps a child that was not let go.
+fn end(forked: &Forked) {
+    let _ = rustix::process::pidfd_send_signal(&forked.pidfd, Signal::KILL);
+    while let Err(Errno::INTR) = rustix::process::waitpid(Some(forked.pid), WaitOptions::empty()) {}
+}
+
+fn number(forked: &Forked) -> u32 {
+    forked.pid.as_raw_nonzero().get().unsigned_abs()
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {

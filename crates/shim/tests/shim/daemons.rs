@@ -183,3 +183,67 @@ fn whoever_does_not_say_hello_is_not_listened_to() {
     assert!(matches!(welcome(&mut link).keeping, Keeping::Running { .. }));
     drop(silent);
 }
+
+#[test]
+fn a_run_that_is_tied_to_whoever_started_it_ends_with_it() {
+    let world = World::new();
+    let guard = world.lock("api");
+    let opening = pinfold_shim::client::Opening { tie: pinfold_shim::Tie::ToParent, ..world.opening("api") };
+    let (mut child, mut link) = pinfold_shim::client::spawn(&opening, &[(&world.folder, &guard)]).unwrap();
+    link.send(&Command::Hello { generation: 1 }).unwrap();
+    welcome(&mut link);
+    drop(guard.surrender());
+    link.send(&Command::Go).unwrap();
+    link.send(&Command::Start(Box::new(shell(1, "setsid sleep 1000 & exec sleep 1000")))).unwrap();
+    let until = Some(Instant::now() + PATIENCE);
+    while !matches!(link.receive(until).unwrap(), Some(Report::Started { .. })) {}
+    drop(link);
+    child.wait().unwrap();
+    assert_eq!(world.records("api")[0].ended.exit, Exit::Signal(15));
+    assert!(world.holder("api").is_none());
+}
+
+#[test]
+fn a_shim_listens_at_a_path_of_any_length_and_only_to_its_own_user() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::new();
+    let folder = world.path(&format!("{}/{}", "a".repeat(100), "b".repeat(100)));
+    std::fs::create_dir_all(&folder).unwrap();
+    let guard = world.lock("api");
+    let opening = pinfold_shim::client::Opening { listen: folder.join("api.sock"), ..world.opening("api") };
+    let (child, mut link) = pinfold_shim::client::spawn(&opening, &[(&world.folder, &guard)]).unwrap();
+    link.send(&Command::Hello { generation: 1 }).unwrap();
+    let seen = welcome(&mut link);
+    let _daemon = Daemon { child, link, welcome: seen, passed: Vec::new() };
+    let mode = std::fs::metadata(&opening.listen).unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o600);
+    let mut later = pinfold_shim::client::Link::connect(&opening.listen).unwrap();
+    later.send(&Command::Hello { generation: 2 }).unwrap();
+    welcome(&mut later);
+}
+
+#[test]
+fn a_shim_without_descriptors_refuses_a_start_and_goes_on() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    let shim = rustix::process::Pid::from_child(&daemon.child);
+    let open = std::fs::read_dir(format!("/proc/{}/fd", daemon.child.id())).unwrap().count() as u64;
+    let limit = |soft| rustix::process::Rlimit { current: Some(soft), maximum: Some(4096) };
+    let set = |soft| {
+        rustix::process::prlimit(Some(shim), rustix::process::Resource::Nofile, limit(soft)).unwrap();
+    };
+    set(open);
+    daemon.start(command(1, &["true"]));
+    let why = daemon.expect("StartFailed", |report| match report {
+        Report::StartFailed { why, .. } => Some(*why),
+        _ => None,
+    });
+    assert_eq!(why, pinfold_shim::StartFailure::Refused { errno: rustix::io::Errno::MFILE.raw_os_error() });
+    // A newcomer that cannot be taken waits, and costs no time meanwhile.
+    let mut newcomer = world.connect("api", 2);
+    set(4096);
+    welcome(&mut newcomer);
+    newcomer.send(&Command::Start(Box::new(command(2, &["true"])))).unwrap();
+    let until = Some(Instant::now() + PATIENCE);
+    while !matches!(newcomer.receive(until).unwrap(), Some(Report::Exited(_))) {}
+}

@@ -1,7 +1,9 @@
 //! What is known when a run has ended.
 
-use crate::world::{World, shell};
+use crate::world::{World, command, shell};
 use pinfold_core::exit::Exit;
+use pinfold_core::ids::RunNumber;
+use pinfold_shim::{Command, Contain, Start};
 use std::time::Duration;
 
 #[test]
@@ -24,4 +26,34 @@ fn the_last_lines_are_found_from_the_end() {
     let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.bytes.clone()).collect();
     assert!(bytes.ends_with(b"\n99998\n99999\n100000\n"));
     assert!(bytes.len() < 200_000, "{}", bytes.len());
+}
+
+#[test]
+fn a_run_that_the_kernel_killed_for_memory_is_told_as_such() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    let hungry = "import sys; sys.stdin.readline(); x = bytearray(300_000_000)";
+    let start = Start { contain: Contain::GroupAndMemory, ..command(1, &["python3", "-c", hungry]) };
+    daemon.start(start);
+    let (_, pid, _) = daemon.started();
+    // The test sets the limit that pinfold never sets.
+    let groups = crate::world::read(format!("/proc/{pid}/cgroup").as_ref());
+    let first = groups.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path.to_owned()));
+    let second = groups.lines().find_map(|line| line.strip_prefix("0::").map(str::to_owned));
+    let limited = match (first, second) {
+        (Some(path), _) => {
+            std::fs::write(format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"), "50000000")
+        }
+        (None, Some(path)) => std::fs::write(format!("/sys/fs/cgroup{path}/memory.max"), "50000000"),
+        (None, None) => panic!("no control groups: {groups}"),
+    };
+    limited.unwrap();
+    daemon.send(&Command::CloseInput { run: RunNumber(1) });
+    let exited = daemon.exited();
+    assert_eq!((exited.ended.exit, exited.ended.oom_killed), (Exit::Signal(9), true));
+
+    // SIGKILL alone is no such thing.
+    daemon.start(Start { contain: Contain::GroupAndMemory, ..shell(2, "kill -9 $$") });
+    let exited = daemon.exited();
+    assert_eq!((exited.ended.exit, exited.ended.oom_killed), (Exit::Signal(9), false));
 }

@@ -6,6 +6,8 @@
     reason = "a helper that fails fails its test, and a test looks for one report among all"
 )]
 
+#[cfg(feature = "crash-points")]
+mod crashes;
 mod daemons;
 mod ends;
 mod happy;

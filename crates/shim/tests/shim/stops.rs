@@ -153,3 +153,24 @@ fn the_tree_ends_at_the_moment_that_was_set_and_the_shim_leaves() {
     assert_eq!(daemon.gone().last(), Some(&Report::Leaving));
     assert!(world.holder("api").is_none());
 }
+
+#[test]
+fn an_agent_starts_also_where_the_kernel_ends_what_is_forked_into_a_group() {
+    // Linux 6.18 does that below a group in which something was killed before: the shim is put into one.
+    let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];
+    let root = unified.into_iter().find(|root| std::path::Path::new(root).join("cgroup.procs").exists());
+    let group = std::path::Path::new(root.unwrap()).join(format!("pinfold-test-{}", std::process::id()));
+    std::fs::create_dir(&group).unwrap();
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    let prepared = std::fs::write(group.join("cgroup.kill"), "1")
+        .and_then(|()| std::fs::write(group.join("cgroup.procs"), daemon.child.id().to_string()));
+    daemon.start(shell(1, "echo ready; read line; exit 5"));
+    daemon.printed("ready");
+    daemon.send(&Command::CloseInput { run: RunNumber(1) });
+    let exited = daemon.exited();
+    drop(daemon);
+    std::fs::remove_dir(&group).unwrap();
+    prepared.unwrap();
+    assert_eq!(exited.ended.exit, Exit::Code(5));
+}

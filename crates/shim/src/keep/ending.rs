@@ -1,0 +1,110 @@
+//! The end of a run and of the shim: in order, and written down before it is told.
+
+use super::run::{Run, Stage};
+use super::shim::{Phase, Shim, print, wall};
+use super::{group, output, start};
+use crate::crash;
+use crate::exited::Exited;
+use crate::report::Report;
+use pinfold_core::exit::{Ended, Exit};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use std::time::{Duration, Instant};
+
+/// A daemon that does not read gets this long for the last words.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+impl Shim {
+    /// The tree is empty: reads what it left behind, and writes down how it ended.
+    pub(super) fn finish(&mut self) {
+        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Gone) else { return };
+        crash::point("end.empty");
+        let number = run.number;
+        let (log, links) = (&mut self.log, &mut self.links);
+        run.outputs.drain(&mut self.buffer, &mut |stream, bytes| print(log, links, number, stream, bytes));
+        self.buffer.shrink_to(output::READ);
+        self.log.settle();
+        self.notify.read();
+        for report in run.input.shut() {
+            self.links.report(&report);
+        }
+        for report in self.notify.untold(number) {
+            self.links.report(&report);
+        }
+        if let Some(why) = run.failure {
+            return self.start_failed(number, why);
+        }
+        let exited = self.exited(&run);
+        drop(run);
+        self.settle_end(exited);
+    }
+
+    fn exited(&self, run: &Run) -> Exited {
+        let exit = match run.stage {
+            Stage::Ending(exit) => exit,
+            Stage::Starting(_) | Stage::Running => Exit::NeverStarted,
+        };
+        Exited {
+            run: run.number,
+            ended: Ended {
+                exit,
+                said: self.notify.said(),
+                recognised: None,
+                oom_killed: run.group.as_ref().is_some_and(group::Group::ran_out_of_memory),
+                forced: run.stopping.is_some_and(|stopping| stopping.forced),
+                lived: run.lived,
+            },
+            failure: None,
+            pid: run.process.pid,
+            fence: run.process.fence,
+            at: wall(),
+            log: self.log.end(),
+        }
+    }
+
+    /// Writes an end down, then tells it, then waits for what comes next, or leaves.
+    pub(super) fn settle_end(&mut self, exited: Exited) {
+        // A disk that fails must not keep the daemon, which has its own, from knowing.
+        let _ = self.records.append(&exited);
+        self.links.report(&start::told(exited));
+        if let Some(daemon) = &mut self.links.daemon {
+            daemon.flush(self.log.end());
+        }
+        crash::point("end.reported");
+        self.drop_closed();
+        if self.last || !self.links.has_daemon() {
+            self.leave();
+        } else {
+            self.stand();
+        }
+    }
+
+    /// Gives everything back, in order, and says so. Nothing of the tree lives any more.
+    pub(super) fn leave(&mut self) {
+        self.phase = Phase::Gone;
+        crash::point("leave.unmarked");
+        // Before the lock is free: behind it, the path belongs to the next shim.
+        let _ = rustix::fs::unlink(&self.keep.listen);
+        for guard in &mut self.guards {
+            // Without the mark the next holder looks for survivors, and finds none.
+            let _ = guard.mark_released();
+        }
+        crash::point("leave.marked");
+        self.guards.clear();
+        crash::point("leave.closed");
+        self.links.report(&Report::Leaving);
+        self.say_last_words();
+    }
+
+    fn say_last_words(&mut self) {
+        let until = Instant::now() + LAST_WORDS;
+        while let Some(daemon) = &mut self.links.daemon {
+            daemon.flush(self.log.end());
+            let left = until.saturating_duration_since(Instant::now());
+            if daemon.is_closed() || !daemon.has_queued() || left.is_zero() {
+                return;
+            }
+            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let _ = rustix::event::poll(&mut [PollFd::new(daemon, PollFlags::OUT)], Some(&timeout));
+        }
+    }
+}

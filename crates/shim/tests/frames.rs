@@ -1,0 +1,229 @@
+//! Frames of the first version are understood for ever: shims of any age may still run.
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+use pinfold_core::exit::{Ended, Exit, Said};
+use pinfold_core::ids::{MessageId, RunNumber};
+use pinfold_core::life::Process;
+use pinfold_core::time::{Boot, Wall};
+use pinfold_shim::log::{Position, Stream};
+use pinfold_shim::{
+    Command, Contain, Decoder, Directory, Exited, InputRefused, Keep, Keeping, Lock, LogLimits, Notice,
+    Output, Report, Start, StartFailure, Stdin, Tie, Welcome,
+};
+use std::path::PathBuf;
+use std::time::Duration;
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+fn commands() -> Vec<Command> {
+    let lock = |n: u8| Lock { folder: "/locks".into(), description: vec![n, 0xFF], descriptors: 3 };
+    let full = Start {
+        run: RunNumber(300),
+        run_id: "01JC".into(),
+        arguments: vec!["prog".into(), String::new().into(), "a b".into()],
+        environment: vec!["A=1".into(), "B=".into()],
+        directory: Directory::Path("/work".into()),
+        stdin: Stdin::Null,
+        log: LogLimits { file_bytes: 1 << 40, files: 7 },
+        socket: Some("/run/api".into()),
+        contain: Contain::GroupAndMemory,
+        give_locks: true,
+        open_files: Some((1024, 1 << 20)),
+        umask: Some(0o022),
+        grace: Duration::from_millis(2500),
+    };
+    let plain = Start { directory: Directory::Locked, contain: Contain::Reaper, ..Start::default() };
+    vec![
+        Command::Keep(Box::new(Keep {
+            session: "api".into(),
+            listen: "/run/api.sock".into(),
+            records: "/state/exits".into(),
+            log: "/state/log".into(),
+            locks: vec![lock(1), lock(2)],
+            tie: Tie::Free,
+        })),
+        Command::Keep(Box::new(Keep {
+            session: "x".into(),
+            listen: "/l".into(),
+            records: "/r".into(),
+            log: "/g".into(),
+            locks: Vec::new(),
+            tie: Tie::ToParent,
+        })),
+        Command::Hello { generation: u64::MAX },
+        Command::Go,
+        Command::Start(Box::new(full)),
+        Command::Start(Box::new(plain)),
+        Command::Stop { run: RunNumber(0), grace: Duration::ZERO },
+        Command::Interrupt { run: RunNumber(1) },
+        Command::Input {
+            run: RunNumber(1),
+            message: MessageId(u128::MAX),
+            attempt: 3,
+            bytes: vec![b'x'; 300],
+        },
+        Command::CloseInput { run: RunNumber(1) },
+        Command::Release,
+        Command::DieAt { at: Some(Boot(123_456)), grace: Duration::from_secs(1) },
+        Command::DieAt { at: None, grace: Duration::ZERO },
+        Command::Ack { run: RunNumber(9) },
+        Command::Follow { on: true },
+        Command::Follow { on: false },
+    ]
+}
+
+fn exited(exit: Exit, failure: Option<StartFailure>) -> Exited {
+    Exited {
+        run: RunNumber(4),
+        ended: Ended {
+            exit,
+            said: Some(Said::Contended),
+            recognised: None,
+            oom_killed: true,
+            forced: true,
+            lived: Duration::from_millis(1200),
+        },
+        failure,
+        pid: 4711,
+        fence: 1 << 20,
+        at: Wall(-5),
+        log: Position(77),
+    }
+}
+
+fn reports() -> Vec<Report> {
+    let process = Process { pid: 4711, fence: 7 };
+    let (run, message) = (RunNumber(2), MessageId(5));
+    let welcome = |keeping, exits| {
+        let log = Position(1 << 33);
+        Report::Welcome(Box::new(Welcome { version: 1, shim: 42, generation: 3, keeping, exits, log }))
+    };
+    let failures = [
+        StartFailure::ProgramMissing,
+        StartFailure::NotExecutable,
+        StartFailure::DirectoryMissing,
+        StartFailure::Refused { errno: 11 },
+        StartFailure::Outdated { last: RunNumber(8) },
+        StartFailure::Occupied { run: RunNumber(9) },
+        StartFailure::RecordsFull,
+    ];
+    let notices = [
+        Notice::Ready,
+        Notice::Watchdog,
+        Notice::Stopping,
+        Notice::Status("at work".into()),
+        Notice::Exit(Said::Drained),
+        Notice::Exit(Said::Contended),
+        Notice::Exit(Said::Hopeless),
+        Notice::Exit(Said::Limited),
+    ];
+    let exits = [Exit::Code(-1), Exit::Code(255), Exit::Signal(9), Exit::ShimLost, Exit::MachineLost];
+    let output =
+        |stream| Output { run, stream, at: Position(32), next: Position(69), bytes: b"hello".to_vec() };
+    let mut all = vec![
+        welcome(Keeping::Standing, Vec::new()),
+        welcome(Keeping::Starting { run }, vec![exited(Exit::Code(1), None), exited(Exit::Signal(2), None)]),
+        welcome(Keeping::Running { run, process, at: Wall(1) }, Vec::new()),
+        Report::Refused { generation: 4 },
+        Report::Started { run, process, at: Wall(1 << 41) },
+        Report::Exited(exited(Exit::NeverStarted, Some(StartFailure::Refused { errno: 12 }))),
+        Report::NoSuchRun { run },
+        Report::Output(output(Stream::Out)),
+        Report::Output(output(Stream::Error)),
+        Report::LogGrown { to: Position(u64::MAX) },
+        Report::InputTaken { run, message, attempt: 1 },
+        Report::InputRefused { run, message, attempt: 2, why: InputRefused::Full },
+        Report::InputRefused { run, message, attempt: 3, why: InputRefused::Closed },
+        Report::Leaving,
+    ];
+    all.extend(failures.map(|why| Report::StartFailed { run, why }));
+    all.extend(exits.map(|exit| Report::Exited(exited(exit, None))));
+    all.extend(notices.map(|notice| Report::Notify { run, notice }));
+    all
+}
+
+fn encoded() -> (Vec<u8>, Vec<u8>) {
+    let (mut to, mut from) = (Vec::new(), Vec::new());
+    commands().iter().for_each(|command| command.encode(&mut to));
+    reports().iter().for_each(|report| report.encode(&mut from));
+    (to, from)
+}
+
+/// Reads all frames, a few bytes at a time.
+fn decode<T>(bytes: &[u8], read: impl Fn(&pinfold_shim::Frame<'_>) -> Option<T>) -> Vec<T> {
+    let mut decoder = Decoder::default();
+    let mut found = Vec::new();
+    for part in bytes.chunks(7) {
+        decoder.feed(part);
+        while let Some(frame) = decoder.frame().unwrap() {
+            found.extend(read(&frame));
+        }
+    }
+    found
+}
+
+#[test]
+fn frames_of_the_first_version_are_understood() {
+    let bytes = std::fs::read(fixture("commands-1.bin")).unwrap();
+    assert_eq!(decode(&bytes, |frame| Command::decode(frame).unwrap()), commands());
+    let bytes = std::fs::read(fixture("reports-1.bin")).unwrap();
+    assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports());
+}
+
+#[test]
+fn what_is_written_is_read_back() {
+    let (to, from) = encoded();
+    assert_eq!(decode(&to, |frame| Command::decode(frame).unwrap()), commands());
+    assert_eq!(decode(&from, |frame| Report::decode(frame).unwrap()), reports());
+}
+
+#[test]
+fn kinds_and_fields_of_the_future_are_passed_over() {
+    // A hello with a field 200, and a frame of kind 99.
+    let hello = [9, 0, 0, 0, 2, 2, 200, 1, 42, 1, 2, 7, 1];
+    let unknown = [4, 0, 0, 0, 9, 99, 5, 0];
+    let bytes = [&hello[..], &unknown, &hello].concat();
+    let found = decode(&bytes, |frame| Command::decode(frame).unwrap());
+    let hello = Command::Hello { generation: 263 };
+    assert_eq!(found, [hello.clone(), hello]);
+    assert_eq!(decode(&unknown, |frame| Report::decode(frame).unwrap()), []);
+}
+
+#[test]
+fn a_frame_without_a_field_it_needs_is_an_error_and_never_a_guess() {
+    let stop_without_grace = [5, 0, 0, 0, 1, 5, 1, 1, 3];
+    let mut decoder = Decoder::default();
+    decoder.feed(&stop_without_grace);
+    let frame = decoder.frame().unwrap().unwrap();
+    let expected = pinfold_shim::FrameError::Missing { kind: 5, tag: 2 };
+    assert_eq!(Command::decode(&frame), Err(expected));
+}
+
+#[test]
+fn no_bytes_whatever_make_the_decoder_panic() {
+    let (to, from) = encoded();
+    let mut random = 0x9E37_79B9_7F4A_7C15_u64;
+    for round in 0..2000 {
+        let mut bytes = if round % 2 == 0 { to.clone() } else { from.clone() };
+        for _ in 0..4 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let at = (random >> 33) as usize % bytes.len();
+            bytes[at] = (random >> 16) as u8;
+        }
+        let mut decoder = Decoder::default();
+        decoder.feed(&bytes);
+        while let Ok(Some(frame)) = decoder.frame() {
+            let _ = (Command::decode(&frame), Report::decode(&frame));
+        }
+    }
+}
+
+#[test]
+#[ignore = "writes the fixtures of a new version; those of an old one are never written again"]
+fn write_the_fixtures() {
+    let (to, from) = encoded();
+    std::fs::write(fixture("commands-1.bin"), to).unwrap();
+    std::fs::write(fixture("reports-1.bin"), from).unwrap();
+}
