@@ -118,7 +118,8 @@ impl Fleet {
         let (program, arguments) = self.shim_program.clone();
         let session = entry.name.clone();
         let (listen, records, log) = (self.home.shim_socket(id), self.home.records(id), self.home.log(id));
-        Some(Opening { program, arguments, session, listen, records, log })
+        let (tie, crash_at) = (pinfold_shim::Tie::Free, None);
+        Some(Opening { program, arguments, session, listen, records, log, tie, crash_at })
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
