@@ -147,3 +147,81 @@ impl fmt::Display for Busy {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lookup::HolderSeen;
+    use crate::resource::Kind;
+    use crate::{Fence, process};
+
+    fn seen() -> LockSeen {
+        LockSeen {
+            resource: "key:k".into(),
+            kind: Kind::Key,
+            fence: Some(Fence(7)),
+            // In the future, as after a stepped clock: the age is shown as 0.
+            since_ms: Some(32_503_680_000_000),
+            reason: None,
+            session: Some("api".into()),
+            run: None,
+            holder: HolderSeen {
+                identity: Some(pinfold_core::identity::Identity { pid: 4711, ..process::own().unwrap() }),
+                host: "h".into(),
+                command: "claude".into(),
+                verdict: process::verdict(None),
+            },
+            others: Vec::new(),
+            removed: false,
+        }
+    }
+
+    fn text(because: BusyBecause, lock: Option<LockSeen>) -> String {
+        Busy { resource: "key:k".into(), because, lock, waited: Duration::ZERO }.to_string()
+    }
+
+    #[test]
+    fn the_busy_text_is_whole_whatever_field_is_absent() {
+        let no_command = HolderSeen { command: String::new(), ..seen().holder };
+        let nobody = HolderSeen { identity: None, ..no_command.clone() };
+        let rows = [
+            (Some(seen()), "`key:k` is held by pid 4711 (claude, session api, since 00:00:00 UTC, 0 s)"),
+            (
+                Some(LockSeen { session: None, ..seen() }),
+                "`key:k` is held by pid 4711 (claude, since 00:00:00 UTC, 0 s)",
+            ),
+            (
+                Some(LockSeen { since_ms: None, ..seen() }),
+                "`key:k` is held by pid 4711 (claude, session api)",
+            ),
+            (
+                Some(LockSeen { since_ms: None, session: None, holder: no_command, ..seen() }),
+                "`key:k` is held by pid 4711",
+            ),
+            (
+                Some(LockSeen { since_ms: None, session: None, holder: nobody, ..seen() }),
+                "`key:k` is held by somebody who left no name",
+            ),
+            (
+                Some(LockSeen { resource: "/a/b".into(), since_ms: None, ..seen() }),
+                "`key:k` is held by pid 4711 (claude, session api) as `/a/b`",
+            ),
+            (None, "`key:k` is held by a process that cannot be seen from here"),
+        ];
+        for (lock, expected) in rows {
+            assert_eq!(text(BusyBecause::Held, lock), expected);
+        }
+    }
+
+    #[test]
+    fn every_reason_for_busy_has_its_own_sentence() {
+        let all = [
+            BusyBecause::Held,
+            BusyBecause::Survivor(Trace::Marker),
+            BusyBecause::Removed,
+            BusyBecause::Awaited,
+        ];
+        let sentences: std::collections::BTreeSet<String> = all.map(|because| text(because, None)).into();
+        assert_eq!(sentences.len(), all.len());
+    }
+}

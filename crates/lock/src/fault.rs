@@ -1,6 +1,6 @@
 //! Makes file operations fail on purpose, so that tests can strike at every point of the crate.
 //!
-//! Every operation in `sys` asks here first. Unarmed, that is one relaxed load of a counter that
+//! Every operation of the crate (`sys.rs`) asks here first. Unarmed, that is one relaxed load of a counter that
 //! stays zero; armed, the plan belongs to the thread that armed it (and to the threads it waits through).
 
 use rustix::io::Errno;

@@ -9,6 +9,7 @@ use pinfold_core::identity::{BootId, Identity, Vantage};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;
+use rustix::process::Pid;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -59,12 +60,15 @@ pub fn own() -> Result<Identity, IdentifyError> {
 pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
     let unreadable = |source| IdentifyError::NotReadable { pid, source };
     let vantage = vantage().map_err(unreadable)?;
-    let pidfd = sys::pidfd(pid).map_err(|errno| match errno {
-        Errno::SRCH | Errno::INVAL | Errno::NOENT => IdentifyError::Gone { pid },
-        other => unreadable(other),
-    })?;
+    let pidfd = match sys::pidfd(pid) {
+        Ok(pidfd) => Some(pidfd),
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Err(IdentifyError::Gone { pid }),
+        // An old kernel, or a sandbox that does not know the call: start time has to do.
+        Err(Errno::NOSYS | Errno::PERM) => None,
+        Err(errno) => return Err(unreadable(errno)),
+    };
     let start_ticks = start_ticks(pid).map_err(unreadable)?;
-    let pidfs = pidfs_inode(&pidfd);
+    let pidfs = pidfd.and_then(pidfs_inode);
     Ok(Identity { boot: vantage.boot, pid_namespace: vantage.pid_namespace, pid, start_ticks, pidfs })
 }
 
@@ -103,8 +107,8 @@ pub fn sight(stored: &Identity) -> Sighting {
         Ok(pidfd) => sight_through(&pidfd, stored),
         // The last two: the number belongs to a thread now, so no process has it.
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => Sighting::Nobody,
-        Err(Errno::PERM | Errno::ACCESS) => Sighting::Closed,
-        Err(Errno::NOSYS) => sight_without_pidfd(stored),
+        // The call checks no permission: it is a sandbox that refuses it.
+        Err(Errno::NOSYS | Errno::PERM) => sight_without_pidfd(stored),
         Err(_) => Sighting::Unreadable,
     }
 }
@@ -125,10 +129,13 @@ fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
 }
 
 fn sight_without_pidfd(stored: &Identity) -> Sighting {
-    match start_ticks(stored.pid) {
-        Ok(start_ticks) => Sighting::Somebody { start_ticks, pidfs: None, ended: false },
-        Err(Errno::ACCESS | Errno::PERM) => Sighting::Closed,
-        Err(_) => Sighting::Unreadable,
+    let Some(pid) = i32::try_from(stored.pid).ok().and_then(Pid::from_raw) else { return Sighting::Nobody };
+    match (rustix::process::test_kill_process(pid), start_ticks(stored.pid)) {
+        (Err(Errno::SRCH), _) => Sighting::Nobody,
+        (_, Ok(start_ticks)) => Sighting::Somebody { start_ticks, pidfs: None, ended: false },
+        // Somebody is there: the signal could be sent, or was refused for want of permission.
+        (Ok(()) | Err(Errno::PERM), Err(_)) => Sighting::Closed,
+        (Err(_), Err(_)) => Sighting::Unreadable,
     }
 }
 
@@ -282,6 +289,21 @@ mod tests {
         assert_eq!(verdict(Some(&identity)), Holder::Dead(DeadBecause::Ended));
         child.wait().unwrap();
         assert!(matches!(verdict(Some(&identity)), Holder::Dead(_)));
+    }
+
+    #[test]
+    fn without_pidfds_start_times_have_to_do() {
+        let own = own().unwrap();
+        let recycled = Identity { start_ticks: own.start_ticks.wrapping_sub(1), ..own };
+        let nobody = Identity { pid: 4_000_000, ..own };
+        let here = vantage().unwrap();
+        let verdict = |stored: Identity| {
+            let stored = Identity { pidfs: None, ..stored };
+            judge(Some(&stored), here, sight_without_pidfd(&stored))
+        };
+        assert_eq!(verdict(own), Holder::Alive(AliveBecause::SameProcess));
+        assert_eq!(verdict(recycled), Holder::Dead(DeadBecause::PidRecycled));
+        assert_eq!(verdict(nobody), Holder::Dead(DeadBecause::NoSuchProcess));
     }
 
     #[test]
