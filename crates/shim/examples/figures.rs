@@ -1,11 +1,16 @@
 //! Measures shims: memory of idle ones, time to start an agent, time from an end to the next start.
 //!
 //! `cargo run --release -p pinfold-shim --example figures -- PATH/TO/pinfold-shim [COUNT]`
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a measurement that fails has nothing to say")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a measurement that fails has nothing to say"
+)]
 
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Request, Resource, SessionName};
-use pinfold_shim::client::{Link, Opening, spawn};
+use pinfold_shim::client::{Link, Opening, spawn, sweep};
 use pinfold_shim::{Command, Contain, Report, Start, Tie};
 use std::path::Path;
 use std::process::Child;
@@ -29,14 +34,21 @@ fn main() {
             if number == 0 || number + 1 == count {
                 // An idle shim has settled down after a second.
                 std::thread::sleep(Duration::from_secs(1));
-                memory(&shims);
+                memory(&shims.iter().map(|(child, _)| child.id()).collect::<Vec<_>>());
             }
         }
         show(&format!("{contain:?}: lock, shim, agent's exec"), &mut times);
         restarts(&mut shims[0].1, contain);
+        for follow in [true, false] {
+            chatty(&mut shims[0], follow);
+        }
         for (child, _) in &mut shims {
             child.kill().unwrap();
             child.wait().unwrap();
+        }
+        for number in 0..count {
+            // Agents end a moment after their shims; one that does not leaves an empty folder.
+            let _ = sweep(&temp.path().join(format!("s{number}-{contain:?}.sock")));
         }
     }
 }
@@ -107,10 +119,43 @@ fn restarts(link: &mut Link, contain: Contain) {
     show(&format!("{contain:?}: SIGTERM, end, durable record, next exec"), &mut times);
 }
 
-fn memory(shims: &[(Child, Link)]) {
+/// How much an agent gets rid of in two seconds, and what the shim has left of it in memory.
+fn chatty((child, link): &mut (Child, Link), follow: bool) {
+    let run = RunNumber(if follow { 1000 } else { 1001 });
+    link.send(&Command::Follow { on: follow }).unwrap();
+    let arguments = ["/usr/bin/timeout", "2", "/bin/cat", "/dev/zero"].map(Into::into).to_vec();
+    let start = Start { run, run_id: format!("figures-{}", run.0), arguments, ..Start::default() };
+    let before = cpu(child.id());
+    link.send(&Command::Start(Box::new(start))).unwrap();
+    let (mut last, mut sent) = (0, 0);
+    wait(link, |report| {
+        match report {
+            Report::Output(output) => sent += output.bytes.len(),
+            Report::Exited(exited) => last = exited.log.0,
+            _ => {}
+        }
+        matches!(report, Report::Exited(_))
+    });
+    let used = cpu(child.id()) - before;
+    println!(
+        "chatty for 2 s, followed {follow}: {} MB logged in all, {} MB sent, {} ms of the shim's time",
+        last / 1_000_000,
+        sent / 1_000_000,
+        used * 10
+    );
+    memory(&[child.id()]);
+}
+
+fn cpu(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<_> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+fn memory(shims: &[u32]) {
     let mut sums = [0_u64; 4];
-    for (child, _) in shims {
-        let text = std::fs::read_to_string(format!("/proc/{}/smaps_rollup", child.id())).unwrap();
+    for pid in shims {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
         for (sum, name) in sums.iter_mut().zip(["Private_Dirty:", "Anonymous:", "Pss:", "Rss:"]) {
             let line = text.lines().find(|line| line.starts_with(name)).unwrap();
             *sum += line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap();

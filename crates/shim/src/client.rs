@@ -126,6 +126,16 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     }
 }
 
+/// Removes the empty control groups that a killed shim of a session left behind; `listen` is where it listened.
+///
+/// Only for whoever holds the session's lock. The session's next start does it too.
+///
+/// # Errors
+/// `ResourceBusy` when something still lives in one; what else the kernel said.
+pub fn sweep(listen: &Path) -> io::Result<()> {
+    Ok(crate::keep::group::sweep(listen)?)
+}
+
 fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
     let mut descriptors = Vec::new();
     let mut locks = Vec::new();

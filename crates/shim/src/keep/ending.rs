@@ -2,7 +2,7 @@
 
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim, print, wall};
-use super::{group, output, start};
+use super::{group, start};
 use crate::crash;
 use crate::exited::Exited;
 use crate::report::Report;
@@ -21,7 +21,7 @@ impl Shim {
         let number = run.number;
         let (log, links) = (&mut self.log, &mut self.links);
         run.outputs.drain(&mut self.buffer, &mut |stream, bytes| print(log, links, number, stream, bytes));
-        self.buffer.shrink_to(output::READ);
+        self.buffer = Vec::new();
         self.log.settle();
         self.notify.read();
         for report in run.input.shut() {

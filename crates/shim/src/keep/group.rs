@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// The control group of a run.
 #[derive(Debug)]
@@ -29,8 +30,8 @@ impl Group {
             Contain::Group => false,
             Contain::GroupAndMemory => true,
         };
-        let name = format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()));
-        let path = own(Hierarchy::Second)?.join(&name);
+        let name = name(session);
+        let path = second()?.join(&name);
         make(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
@@ -100,10 +101,31 @@ impl Drop for Group {
     }
 }
 
+/// Removes what a lost shim of a session left behind; `BUSY` when something lives in it.
+pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
+    for own in [second().map(Path::to_owned), own(Hierarchy::Memory)].into_iter().flatten() {
+        match rustix::fs::rmdir(own.join(name(session))) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}
+
+fn name(session: &Path) -> String {
+    format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()))
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hierarchy {
     Second,
     Memory,
+}
+
+/// The folder of the shim's own group in the second hierarchy: looked for once, since every restart needs it.
+fn second() -> Option<&'static Path> {
+    static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();
+    OWN.get_or_init(|| own(Hierarchy::Second)).as_deref()
 }
 
 /// The folder of the group this process is in.

@@ -7,7 +7,7 @@ mod child;
 mod commands;
 mod death;
 mod ending;
-mod group;
+pub(crate) mod group;
 mod input;
 mod link;
 mod notify;

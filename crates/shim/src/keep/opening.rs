@@ -99,9 +99,10 @@ fn receive(
                 return Ok(*keep);
             }
         }
-        match socket::receive_with(first, &mut bytes, descriptors)? {
-            0 => return Err(OpenError::Nobody),
-            count => decoder.feed(&bytes[..count]),
+        match socket::receive_with(first, &mut bytes, descriptors) {
+            Ok(0) | Err(Errno::NOTSOCK) => return Err(OpenError::Nobody),
+            Ok(count) => decoder.feed(&bytes[..count]),
+            Err(errno) => return Err(errno.into()),
         }
     }
 }

@@ -5,7 +5,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// What one read takes: the length of a pipe.
-pub(super) const READ: usize = 64 << 10;
+const READ: usize = 64 << 10;
 /// When the tree is gone, what it wrote is in the pipes; more comes only from a stranger it gave them to.
 const AFTER_THE_END: usize = 1 << 20;
 

@@ -22,8 +22,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// When nothing hurries any more after a start: a new record file is put on disk, unused memory given back.
+/// When nothing hurries any more after a start or a burst: a new record file is put on disk, memory given back.
 const SETTLE: Duration = Duration::from_millis(700);
+/// Output that leaves no more than a page of memory behind.
+const SHORT: usize = 4096;
 
 /// What a shim is about.
 #[derive(Debug)]
@@ -244,6 +246,9 @@ impl Shim {
         if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
             print(&mut self.log, &mut self.links, run.number, stream, &self.buffer);
         }
+        if self.buffer.len() > SHORT {
+            self.settle = Some(Instant::now() + SETTLE);
+        }
     }
 
     /// Does what is due, now that everything that came was heard.
@@ -258,6 +263,7 @@ impl Shim {
             self.settle = None;
             // A failure shows again when a record is written.
             let _ = self.records.settle();
+            self.buffer = Vec::new();
             raw::trim_memory();
         }
         match &mut self.phase {
@@ -265,7 +271,9 @@ impl Shim {
             Phase::Standing { until } if now >= *until => self.leave(),
             Phase::Running(run) => {
                 let tree = run.reap();
-                run.force(now);
+                if tree == Tree::Populated {
+                    run.force(now);
+                }
                 let ended = tree == Tree::Empty && matches!(run.stage, Stage::Ending(_));
                 self.announce();
                 self.tell();

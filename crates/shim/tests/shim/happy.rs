@@ -57,3 +57,15 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
     daemon.started();
     assert_eq!(daemon.exited().ended.exit, Exit::Code(0));
 }
+
+#[test]
+fn whoever_starts_a_shim_by_hand_is_told_what_it_is() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pinfold-shim"));
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(
+        text,
+        "error: nobody said what to keep\nhint: pinfold-shim is started by pinfold, not by hand\n"
+    );
+}

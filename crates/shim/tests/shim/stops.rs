@@ -174,3 +174,46 @@ fn an_agent_starts_also_where_the_kernel_ends_what_is_forked_into_a_group() {
     prepared.unwrap();
     assert_eq!(exited.ended.exit, Exit::Code(5));
 }
+
+#[test]
+fn a_shim_that_is_killed_at_any_moment_leaves_a_lock_that_can_be_taken_and_no_agent() {
+    let world = World::new();
+    let mut random = 0x2545_F491_4F6C_DD1D_u64;
+    for round in 1..=40 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let guard = world.lock("api");
+        let (mut child, mut link) =
+            pinfold_shim::client::spawn(&world.opening("api"), &[(&world.folder, &guard)]).unwrap();
+        let contain = if round % 2 == 0 { Contain::Group } else { Contain::Reaper };
+        let start = Start { contain, ..shell(round, "setsid sleep 1000 & while :; do sleep 1000; done") };
+        let run_id = start.run_id.clone();
+        for command in [
+            Command::Hello { generation: round },
+            Command::Go,
+            Command::Start(Box::new(start)),
+            Command::Stop { run: RunNumber(round), grace: PATIENCE },
+        ] {
+            link.send(&command).unwrap();
+        }
+        // Whatever it says until then: the moment is what counts.
+        let until = Instant::now() + Duration::from_micros(random >> 50);
+        while let Ok(Some(_)) = link.receive(Some(until)) {}
+        child.kill().unwrap();
+        child.wait().unwrap();
+        drop(guard.surrender());
+        drop(world.lock("api").release());
+        assert_eq!(marked(&run_id), [] as [u32; 0], "round {round}");
+    }
+}
+
+/// The living processes that carry the name of a run.
+fn marked(run_id: &str) -> Vec<u32> {
+    let mark = format!("PINFOLD_RUN={run_id}");
+    let all = std::fs::read_dir("/proc").unwrap();
+    let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let carries = |pid: &u32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|entry| entry == mark.as_bytes()) && lives(*pid)
+    };
+    pids.filter(carries).collect()
+}

@@ -57,7 +57,7 @@ impl World {
 
     pub(crate) fn lock(&self, session: &str) -> Guard {
         let request = Request {
-            run: Some(Run::new(format!("reserve-{session}")).unwrap()),
+            run: Some(Run::new(format!("reserve-{}", unique())).unwrap()),
             survivors: Survivors::End,
             ..Request::default()
         };
@@ -106,6 +106,22 @@ impl World {
 
     pub(crate) fn records(&self, session: &str) -> Vec<Exited> {
         pinfold_shim::record::read(&self.opening(session).records).unwrap()
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // A shim that was killed leaves its socket and its control group behind, and agents that are just ending.
+        for entry in std::fs::read_dir(self.temp.path()).into_iter().flatten().flatten() {
+            let path = entry.path().canonicalize().unwrap_or_default();
+            let until = Instant::now() + Duration::from_secs(1);
+            while path.extension().is_some_and(|end| end == "sock")
+                && pinfold_shim::client::sweep(&path).is_err()
+                && Instant::now() < until
+            {
+                std::thread::yield_now();
+            }
+        }
     }
 }
 
