@@ -50,6 +50,15 @@ impl Client {
         &self.socket
     }
 
+    /// Whether somebody listens; says nothing to whoever does.
+    ///
+    /// # Errors
+    /// Nobody does.
+    pub fn reach(&self) -> Result<(), ClientError> {
+        let reached = connect(&self.socket).map(drop);
+        reached.map_err(|source| ClientError::Down { socket: self.socket.clone(), source })
+    }
+
     /// Asks for something.
     ///
     /// # Errors
@@ -94,9 +103,11 @@ impl Client {
     ) -> Result<BodyReader<UnixStream>, ClientError> {
         let mut stream = crate::client::connect(&self.socket)
             .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
-        http::write_request(&mut stream, method, path, body).map_err(ClientError::Broken)?;
+        // A daemon that has heard enough answers and closes: its answer counts, not that we were cut short.
+        let written = http::write_request(&mut stream, method, path, body);
         let mut from = BufReader::new(stream);
-        let head = http::read_head(&mut from).map_err(ClientError::Broken)?;
+        let head = http::read_head(&mut from);
+        let head = head.map_err(|error| ClientError::Broken(written.err().unwrap_or(error)))?;
         let mut body = BodyReader::new(from, head);
         if (200..300).contains(&head.status) {
             return Ok(body);

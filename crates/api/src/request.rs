@@ -30,6 +30,8 @@ pub struct NewSession {
     pub caller_dir: Option<String>,
     /// Harmless variables of the caller, taken where the daemon has none of its own.
     pub caller_env: Option<BTreeMap<String, String>>,
+    /// The caller's umask.
+    pub caller_umask: Option<u32>,
 }
 
 /// A stop.

@@ -3,23 +3,21 @@
 use crate::args::Global;
 use crate::error::{Failure, Kind};
 use crate::places;
-use pinfold_api::{Client, ClientError};
+use pinfold_api::error::ErrorEnvelope;
+use pinfold_api::{Client, ErrorBody};
 use pinfold_daemon::{Home, Options, StartError};
-use serde_json::Value;
 use std::ffi::OsString;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Another daemon that has the home answers within this, or something is wrong with it.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
 /// A daemon that is starting is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
-/// The daemon's log is moved aside at its start when it has grown to this.
-const LARGEST_LOG: u64 = 8 << 20;
 
 /// Where everything of a home lives.
 pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
@@ -34,10 +32,10 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
 pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
     let home = home(global)?;
     let client = Client::new(home.socket());
-    match client.get::<Value>("/v1/status") {
-        Err(ClientError::Down { .. }) if !global.no_start => start(&home, global).map(|()| client),
-        Err(ClientError::Down { .. }) => Err(down(&home)),
-        Ok(_) | Err(_) => Ok(client),
+    match client.reach() {
+        Ok(()) => Ok(client),
+        Err(_) if global.no_start => Err(down(&home)),
+        Err(_) => start(&home, global).map(|()| client),
     }
 }
 
@@ -54,70 +52,91 @@ pub(crate) fn down(home: &Home) -> Failure {
 
 /// Starts the daemon and returns when it answers. When several try, one of them is it and all return.
 pub(crate) fn start(home: &Home, global: &Global) -> Result<(), Failure> {
-    let client = Client::new(home.socket());
-    let program = std::env::current_exe().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
-    let log = open_log(home)?;
+    let until = Instant::now() + ANSWERS_WITHIN;
+    while Instant::now() < until {
+        match start_one(home, global)? {
+            Started::Up => return Ok(()),
+            Started::Another => {
+                if wait_for_another(home, until) {
+                    return Ok(());
+                }
+            }
+        }
+    }
+    Err(down(home))
+}
+
+enum Started {
+    Up,
+    /// Another one was faster.
+    Another,
+}
+
+fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
+    let failed = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
+    let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(&program);
     if let Some(home) = global.home.as_ref() {
         command.arg("--home").arg(std::path::absolute(home).unwrap_or_else(|_| home.clone()));
     }
-    command.args(["up", "--foreground", "--detached"]).current_dir("/");
+    // What keeps it from starting comes back as an object: its log may be what cannot be written.
+    command.args(["--json", "up", "--foreground", "--detached"]).current_dir("/");
     // Whoever starts it may itself be part of a run; the daemon is not.
     for variable in ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_FENCE", "PINFOLD_SOCKET", "NOTIFY_SOCKET"] {
         command.env_remove(variable);
     }
+    let log = open_log(home).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
-    let mut child = command.spawn().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
     let mut said = String::new();
     if let Some(stdout) = child.stdout.take() {
         _ = BufReader::new(stdout).read_line(&mut said);
     }
     if said.trim() == "up" {
-        return Ok(());
+        return Ok(Started::Up);
     }
-    let status = child.wait().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
-    match status.code() {
-        // Another one was faster.
-        Some(75) => wait_for_answer(&client, home),
-        Some(code) => Err(did_not_start(home, code)),
-        None => Err(did_not_start(home, 1)),
+    let status = child.wait().map_err(|error| failed(&error))?;
+    if status.code() == Some(75) {
+        return Ok(Started::Another);
     }
+    Err(did_not_start(home, &said, status))
 }
 
-fn wait_for_answer(client: &Client, home: &Home) -> Result<(), Failure> {
-    let until = Instant::now() + ANSWERS_WITHIN;
-    loop {
-        match client.get::<Value>("/v1/status") {
-            Err(ClientError::Down { .. } | ClientError::Broken(_)) if Instant::now() < until => {
-                std::thread::sleep(ASK_AGAIN);
-            }
-            Err(ClientError::Down { .. }) => return Err(down(home)),
-            Ok(_) | Err(_) => return Ok(()),
+/// Waits until the daemon that has the home answers; `false` when there is none any more.
+fn wait_for_another(home: &Home, until: Instant) -> bool {
+    let client = Client::new(home.socket());
+    while Instant::now() < until {
+        if client.reach().is_ok() {
+            return true;
         }
+        if is_free(home) {
+            return false;
+        }
+        std::thread::sleep(ASK_AGAIN);
+    }
+    false
+}
+
+/// Whether no daemon has the home's lock; it is only looked at for a moment.
+fn is_free(home: &Home) -> bool {
+    use rustix::fs::{FlockOperation, Mode, OFlags};
+    let file = rustix::fs::open(home.daemon_lock(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
+    file.is_ok_and(|file| rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok())
+}
+
+fn did_not_start(home: &Home, said: &str, status: ExitStatus) -> Failure {
+    match serde_json::from_str::<ErrorEnvelope>(said) {
+        Ok(ErrorEnvelope { error }) => {
+            let message = format!("the daemon did not start: {}", error.message);
+            Failure::from(ErrorBody { message, ..error })
+        }
+        Err(_) => Failure::new(Kind::Failed, format!("the daemon did not start: it ended with {status}"))
+            .hint(format!("its log is {}", home.daemon_log().display())),
     }
 }
 
-/// The last line of its log says why.
-fn did_not_start(home: &Home, code: i32) -> Failure {
-    let text = std::fs::read_to_string(home.daemon_log()).unwrap_or_default();
-    let why = text.lines().rev().find_map(|line| line.split_once("error: ")).map(|(_, why)| why.to_owned());
-    let kind = Kind::ALL.into_iter().find(|kind| i32::from(kind.exit_code()) == code).unwrap_or(Kind::Failed);
-    let why = why.unwrap_or_else(|| format!("it ended with {code}"));
-    Failure::new(kind, format!("the daemon did not start: {why}"))
-        .hint(format!("its log is {}", home.daemon_log().display()))
-}
-
-fn open_log(home: &Home) -> Result<std::fs::File, Failure> {
-    let path = home.daemon_log();
-    if std::fs::metadata(&path).is_ok_and(|facts| facts.len() > LARGEST_LOG) {
-        _ = std::fs::rename(&path, path.with_extension("log.1"));
-    }
-    OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(&path)
-        .map_err(|error| Failure::new(Kind::Failed, format!("{} cannot be written: {error}", path.display())))
+fn open_log(home: &Home) -> std::io::Result<std::fs::File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(home.daemon_log())
 }
 
 /// Runs the daemon in this process.
@@ -127,7 +146,8 @@ pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure>
         // Fails only for a process that leads a group, which a spawned one does not.
         _ = rustix::process::setsid();
     }
-    rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
+    let umask = Some(rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode());
+    let log = detached.then(|| home.daemon_log());
     let shim = shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let up = move || {
         if detached {
@@ -135,7 +155,7 @@ pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure>
             close_stdout();
         }
     };
-    pinfold_daemon::run(Options { home, shim }, up).map_err(|error| failure(&error))
+    pinfold_daemon::run(Options { home, shim, umask, log }, up).map_err(|error| failure(&error))
 }
 
 /// Whoever waits for our word must not wait for our end.

@@ -37,6 +37,9 @@ pub(crate) struct Definition {
     pub(crate) env: BTreeMap<String, String>,
     #[serde(default)]
     pub(crate) vendor_session: Option<String>,
+    /// Whoever made it had this one; the daemon's own otherwise.
+    #[serde(default)]
+    pub(crate) umask: Option<u32>,
 }
 
 /// A duration as whole milliseconds.
@@ -93,6 +96,7 @@ impl Definition {
             tags: Vec::new(),
             env: request.caller_env.clone().unwrap_or_default(),
             vendor_session: None,
+            umask: request.caller_umask,
         };
         definition.change(request)?;
         Ok(definition)

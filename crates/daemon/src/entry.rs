@@ -1,6 +1,7 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::definition::Definition;
+use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
 use pinfold_core::decision::Answer;
@@ -10,6 +11,7 @@ use pinfold_lock::{Cancel, Resource};
 use pinfold_store::{RunId, SessionId};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 /// One session and what the daemon holds for it.
@@ -26,6 +28,10 @@ pub(crate) struct Entry {
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
     pub(crate) shim: Option<ShimLink>,
+    /// What came before it was known what is there of it; taken up behind that.
+    pub(crate) early: Option<Vec<Input>>,
+    /// The stop that was asked for last: a shim that is still being started has not heard of it.
+    pub(crate) stop: Option<(RunNumber, Duration)>,
     /// The lock that was refused last, and the thread that waits for it.
     pub(crate) refused: Option<Resource>,
     pub(crate) waiting: Option<Arc<Cancel>>,
@@ -37,6 +43,8 @@ pub(crate) struct Entry {
 /// The locks of a run between the decision and its shim.
 pub(crate) enum Reservation {
     Nothing,
+    /// Our own last shim has them and was told to leave; then they are taken, for this run.
+    Behind(RunNumber),
     /// They are being taken, for this run; a later run takes an earlier one's place.
     UnderWay(RunNumber),
     /// They are being taken, and nobody wants them any more.
@@ -52,6 +60,8 @@ pub(crate) struct Pending {
     pub(crate) reply: Option<oneshot::Sender<Answer>>,
     /// The exit that this decision settles: the shim may forget it once it is durable.
     pub(crate) settles: Option<RunNumber>,
+    /// How things stand with it.
+    pub(crate) snapshot: Snapshot,
 }
 
 /// What people wait for.
@@ -59,6 +69,12 @@ pub(crate) struct Pending {
 pub(crate) struct Snapshot {
     pub(crate) state: State,
     pub(crate) runs: Runs,
+}
+
+impl Snapshot {
+    pub(crate) fn of(session: &Session) -> Snapshot {
+        Snapshot { state: session.state(), runs: session.runs() }
+    }
 }
 
 impl Entry {
@@ -69,7 +85,7 @@ impl Entry {
         session: Session,
         at: Wall,
     ) -> Entry {
-        let snapshot = Snapshot { state: session.state(), runs: session.runs() };
+        let snapshot = Snapshot::of(&session);
         Entry {
             id,
             name,
@@ -81,6 +97,8 @@ impl Entry {
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,
+            early: None,
+            stop: None,
             refused: None,
             waiting: None,
             ready: false,
@@ -90,8 +108,7 @@ impl Entry {
     }
 
     /// Tells whoever waits how things stand, once that is durable.
-    pub(crate) fn publish(&self) {
-        let now = Snapshot { state: self.session.state(), runs: self.session.runs() };
+    pub(crate) fn publish(&self, now: Snapshot) {
         self.seen.send_if_modified(|seen| {
             let changed = *seen != now;
             *seen = now;
@@ -108,7 +125,10 @@ impl Entry {
 
     /// Whether nothing of it is under way any more, so that the daemon may go.
     pub(crate) fn at_rest(&self) -> bool {
-        self.session.live_run().is_none() && self.pending.is_empty() && self.shim.is_none()
+        self.early.is_none()
+            && self.session.live_run().is_none()
+            && self.pending.is_empty()
+            && self.shim.is_none()
     }
 
     /// The latest run, if it is this one.

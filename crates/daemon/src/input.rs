@@ -11,6 +11,7 @@ use pinfold_core::life::CannotStart;
 use pinfold_core::{Event, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{Facts, Outcome, SessionId};
+use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
 /// One thing for the loop to take.
@@ -31,6 +32,8 @@ pub(crate) enum Input {
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String> },
     /// A shim said something; nothing when its connection ended.
     Shim { id: SessionId, link: LinkNumber, report: Option<Report> },
+    /// A shim died; whether it was proved that nothing of its run lives any more.
+    ShimGone { id: SessionId, run: RunNumber, proved: bool },
     /// Whoever was waited for has gone.
     HolderGone { id: SessionId },
     /// What was found of a session when the daemon started, or later.
@@ -59,17 +62,40 @@ pub(crate) struct Create {
 
 /// How everybody reaches the loop.
 #[derive(Clone)]
-pub(crate) struct Handle(mpsc::UnboundedSender<Input>);
+pub(crate) struct Handle {
+    inputs: mpsc::UnboundedSender<Input>,
+    /// What the daemon ends of, when it does not end by request.
+    failed: Arc<OnceLock<String>>,
+}
 
 impl Handle {
     pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<Input>) {
-        let (sender, receiver) = mpsc::unbounded_channel();
-        (Handle(sender), receiver)
+        let (inputs, receiver) = mpsc::unbounded_channel();
+        (Handle { inputs, failed: Arc::default() }, receiver)
     }
 
     /// Tells the loop; when the loop has ended nobody is interested any more.
     pub(crate) fn tell(&self, input: Input) {
-        _ = self.0.send(input);
+        _ = self.inputs.send(input);
+    }
+
+    /// Returns when the loop has ended.
+    pub(crate) async fn ended(&self) {
+        self.inputs.closed().await;
+    }
+
+    /// Notes what the daemon ends of, for whoever waits for an answer.
+    pub(crate) fn fail(&self, why: String) {
+        _ = self.failed.set(why);
+    }
+
+    /// What is said to those who get no answer any more.
+    pub(crate) fn going_down(&self) -> ErrorBody {
+        match self.failed.get() {
+            None => ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down"),
+            Some(why) => ErrorBody::new(ErrorKind::Unavailable, format!("the daemon has to end: {why}"))
+                .hint("the agents go on; `pinfold up` takes them over once that is mended"),
+        }
     }
 
     /// Looks at the fleet from outside the loop.
@@ -79,7 +105,7 @@ impl Handle {
     ) -> Result<T, ErrorBody> {
         let (sender, receiver) = oneshot::channel();
         self.tell(Input::Look(Box::new(move |fleet| _ = sender.send(look(fleet)))));
-        receiver.await.map_err(|_| going_down())
+        self.answer(receiver).await
     }
 
     /// Tells a session something and waits for its answer, which is durable then.
@@ -87,10 +113,11 @@ impl Handle {
         let (sender, receiver) = oneshot::channel();
         let (event, facts) = (Box::new(event), Box::new(facts));
         self.tell(Input::Happened { id, event, facts, reply: Some(sender) });
-        receiver.await.map_err(|_| going_down())
+        self.answer(receiver).await
     }
-}
 
-pub(crate) fn going_down() -> ErrorBody {
-    ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down")
+    /// Waits for an answer of the loop.
+    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, ErrorBody> {
+        receiver.await.map_err(|_| self.going_down())
+    }
 }

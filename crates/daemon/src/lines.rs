@@ -22,6 +22,11 @@ impl Lines {
         Lines { partial: BTreeMap::new(), runs, only }
     }
 
+    /// Notes how a run is called.
+    pub(crate) fn name(&mut self, run: RunNumber, name: String) {
+        self.runs.entry(run).or_insert(name);
+    }
+
     /// Takes one piece and gives the lines that are complete with it.
     pub(crate) fn push(&mut self, entry: &Entry) -> Vec<LogLine> {
         if self.only.is_some_and(|only| only != entry.run) {

@@ -19,8 +19,15 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// Answers that are under way when the daemon ends get this long.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+/// Whoever waits for a daemon's end has its lock for a moment: it is tried so often before it counts as held.
+const GLANCES: u32 = 10;
+const GLANCE: Duration = Duration::from_millis(5);
 
 /// What a daemon is started with.
 #[derive(Debug, Clone)]
@@ -29,6 +36,10 @@ pub struct Options {
     pub home: Home,
     /// The program that is a shim, with the arguments that make it one.
     pub shim: (PathBuf, Vec<OsString>),
+    /// The umask of agents whose maker did not say.
+    pub umask: Option<u32>,
+    /// The file that standard error is, so that it can be rotated.
+    pub log: Option<PathBuf>,
 }
 
 /// Why a daemon did not start, or ended.
@@ -72,6 +83,7 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
         private_folder(&folder).map_err(|source| StartError::Place { path: folder, source })?;
     }
     let _only = become_the_only_one(&options.home.daemon_lock())?;
+    crate::log::rotate(options.log.clone());
     let open_files = raise_open_files();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
@@ -88,11 +100,14 @@ fn become_the_only_one(path: &Path) -> Result<OwnedFd, StartError> {
     let place = |source: Errno| StartError::Place { path: path.to_owned(), source: source.into() };
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).map_err(place)?;
-    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(Errno::WOULDBLOCK) => Err(StartError::Running),
-        Err(errno) => Err(place(errno)),
+    for _ in 0..GLANCES {
+        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(Errno::WOULDBLOCK) => std::thread::sleep(GLANCE),
+            Err(errno) => return Err(place(errno)),
+        }
     }
+    Err(StartError::Running)
 }
 
 /// A thousand sessions need more descriptors than a login has; agents get what the login had.
@@ -123,6 +138,7 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
         generation: meta.generation + 1,
         shim_program: options.shim,
         open_files,
+        umask: options.umask,
         last_event: reader.max_seq()?,
         handle: handle.clone(),
     };
@@ -134,10 +150,12 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     let served = serve(listener, &fleet, reader, &handle);
     tokio::spawn(end_by_signal(handle));
     up();
-    fleet.run(inputs).await?;
-    served.abort();
+    log(format_args!("daemon {} of {} is up", std::process::id(), home.state.display()));
+    let ended = fleet.run(inputs).await;
+    // Whoever waits for an answer gets it; whoever follows something notices the end.
+    _ = tokio::time::timeout(LAST_ANSWERS, served).await;
     _ = std::fs::remove_file(home.socket());
-    Ok(())
+    ended
 }
 
 fn boot_id() -> Option<String> {
@@ -193,8 +211,10 @@ fn serve(
         last_event: fleet.last_event.subscribe(),
         state: fleet.home.state.clone(),
     };
+    let handle = handle.clone();
     tokio::spawn(async move {
-        if let Err(error) = axum::serve(listener, router(context)).await {
+        let ended = async move { handle.ended().await };
+        if let Err(error) = axum::serve(listener, router(context)).with_graceful_shutdown(ended).await {
             log(format_args!("the API socket failed: {error}"));
         }
     })

@@ -38,6 +38,8 @@ pub(crate) struct ShimUp {
 pub(crate) struct ShimLink {
     pub(crate) number: LinkNumber,
     pub(crate) pid: u32,
+    /// It was told to give the locks back and to go.
+    pub(crate) leaving: bool,
     out: mpsc::UnboundedSender<Vec<u8>>,
 }
 
@@ -47,6 +49,12 @@ impl ShimLink {
         let mut bytes = Vec::new();
         command.encode(&mut bytes);
         _ = self.out.send(bytes);
+    }
+
+    /// Tells it to give the locks back and to go.
+    pub(crate) fn dismiss(&mut self) {
+        self.leaving = true;
+        self.send(&Command::Release);
     }
 
     /// Takes a connection over into the loop's own tasks.
@@ -65,7 +73,10 @@ impl ShimLink {
         if let Some(child) = up.child {
             tokio::spawn(reap(child));
         }
-        Ok(ShimLink { number, pid, out })
+        let link = ShimLink { number, pid, leaving: false, out };
+        // Output is read from the log, by whoever wants it.
+        link.send(&Command::Follow { on: false });
+        Ok(link)
     }
 }
 
@@ -146,7 +157,11 @@ pub(crate) fn open(
         lost_in(&guard.surrender());
     }
     let told = link.send(&Command::Go).and_then(|()| link.send(&Command::Start(start)));
-    told.map_err(|error| error.to_string())?;
+    if let Err(error) = told {
+        drop(link);
+        _ = child.wait();
+        return Err(error.to_string());
+    }
     Ok(Box::new(ShimUp { link, welcome, child: Some(child) }))
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn new(defining: &Defining, global: &Global) -> Result<(), Failure> {
 }
 
 pub(crate) fn set(defining: &Defining, global: &Global) -> Result<(), Failure> {
-    let request = NewSession { caller_dir: None, caller_env: None, ..request(defining)? };
+    let request = NewSession { caller_dir: None, caller_env: None, caller_umask: None, ..request(defining)? };
     let path = super::sessions::path(&defining.name, "set");
     let session: Session = connect::client(global)?.post(&path, &request)?;
     if global.json {
@@ -136,7 +136,15 @@ fn request(defining: &Defining) -> Result<NewSession, Failure> {
         command: (!own.command.is_empty()).then_some(own.command),
         caller_dir: Some(absolute(".")?),
         caller_env: Some(harmless()),
+        caller_umask: Some(umask()),
     })
+}
+
+/// The umask can be read only by setting it; this program has one thread.
+fn umask() -> u32 {
+    let own = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    rustix::process::umask(own);
+    own.as_raw_mode()
 }
 
 fn absolute(path: &str) -> Result<String, Failure> {

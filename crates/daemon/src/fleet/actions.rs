@@ -12,13 +12,14 @@ use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
+use std::time::Duration;
 
 impl Fleet {
     pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
         match *action {
             Action::Reserve { run, .. } => self.reserve(id, run),
             Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
-            Action::Stop { run, grace } => self.tell_shim(id, &Command::Stop { run, grace }),
+            Action::Stop { run, grace } => self.stop(id, run, grace),
             Action::Interrupt { run } => self.tell_shim(id, &Command::Interrupt { run }),
             Action::Release => self.release(id),
             Action::AwaitHolder => self.await_holder(id),
@@ -40,6 +41,13 @@ impl Fleet {
         }
     }
 
+    fn stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.stop = Some((run, grace));
+        }
+        self.tell_shim(id, &Command::Stop { run, grace });
+    }
+
     fn reserve(&mut self, id: SessionId, run: RunNumber) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         match std::mem::replace(&mut entry.reservation, Reservation::UnderWay(run)) {
@@ -49,8 +57,27 @@ impl Fleet {
                 return self.of_run(id, run, RunEvent::Reserved);
             }
             Reservation::UnderWay(_) | Reservation::Unwanted => return,
-            Reservation::Nothing => {}
+            Reservation::Nothing | Reservation::Behind(_) => {}
         }
+        // Our own shim is no stranger who holds the lock: it goes first.
+        if let Some(shim) = &mut entry.shim {
+            entry.reservation = Reservation::Behind(run);
+            return shim.dismiss();
+        }
+        self.take_locks(id, run);
+    }
+
+    /// Goes on with a start that waited for the session's last shim to leave.
+    pub(super) fn shim_has_left(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        if let Reservation::Behind(run) = entry.reservation {
+            entry.reservation = Reservation::UnderWay(run);
+            self.take_locks(id, run);
+        }
+    }
+
+    fn take_locks(&mut self, id: SessionId, run: RunNumber) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
         let name = entry.run_id(run).map(|run| run.to_string()).unwrap_or_default();
         let Some(wanted) = Wanted::new(&entry.name, &entry.definition, name) else { return };
         let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
@@ -93,13 +120,16 @@ impl Fleet {
     fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
         let Some(start) = self.start_of(id, run, purpose) else { return };
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        if let Some(shim) = &entry.shim {
-            return shim.send(&Command::Start(start));
-        }
         let guards = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
             Reservation::Taken(guards) => guards,
-            Reservation::Nothing | Reservation::UnderWay(_) | Reservation::Unwanted => {
-                return self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
+            Reservation::Nothing
+            | Reservation::Behind(_)
+            | Reservation::UnderWay(_)
+            | Reservation::Unwanted => {
+                return match entry.shim.as_ref().filter(|shim| !shim.leaving) {
+                    Some(shim) => shim.send(&Command::Start(start)),
+                    None => self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone)),
+                };
             }
         };
         let Some(opening) = self.opening(id) else { return };
@@ -118,7 +148,7 @@ impl Fleet {
         let (program, arguments) = self.shim_program.clone();
         let session = entry.name.clone();
         let (listen, records, log) = (self.home.shim_socket(id), self.home.records(id), self.home.log(id));
-        let (tie, crash_at) = (pinfold_shim::Tie::Free, None);
+        let (tie, crash_at) = (pinfold_shim::Tie::Free, std::env::var_os(pinfold_shim::crash::VARIABLE));
         Some(Opening { program, arguments, session, listen, records, log, tie, crash_at })
     }
 
@@ -142,7 +172,7 @@ impl Fleet {
             contain: Contain::Group,
             give_locks: false,
             open_files: self.open_files,
-            umask: None,
+            umask: definition.umask.or(self.umask),
             grace: entry.session.spec().policy.stop_grace,
         }))
     }
@@ -151,14 +181,14 @@ impl Fleet {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.reservation = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
             Reservation::UnderWay(_) | Reservation::Unwanted => Reservation::Unwanted,
-            Reservation::Nothing => Reservation::Nothing,
+            Reservation::Nothing | Reservation::Behind(_) => Reservation::Nothing,
             Reservation::Taken(guards) => {
                 drop(guards);
                 Reservation::Nothing
             }
         };
-        if let Some(shim) = &entry.shim {
-            shim.send(&Command::Release);
+        if let Some(shim) = &mut entry.shim {
+            shim.dismiss();
         }
     }
 

@@ -1,6 +1,6 @@
 //! The daemon's start: loads what is stored, looks at what is there, and lets the core bring both together.
 
-use super::Fleet;
+use super::{Closing, Fleet};
 use crate::definition::Definition;
 use crate::entry::Entry;
 use crate::input::Input;
@@ -43,6 +43,7 @@ impl Fleet {
         let id = stored.id;
         let mut entry = Entry::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
         entry.archived_at = stored.archived_at;
+        entry.early = Some(Vec::new());
         let latest = reader.runs(id, Take::Last(1))?.pop();
         entry.run = latest.and_then(|run| Some((run.number, run.id?)));
         if stored.archived_at.is_none() {
@@ -93,6 +94,12 @@ impl Fleet {
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
+        // What was found counts as a daemon's start; a daemon that is going down goes on doing so.
+        if let Closing::Waiting(_) = self.closing {
+            self.ask_down(id);
+        }
+        let early = self.entries.get_mut(&id).and_then(|entry| entry.early.take());
+        early.into_iter().flatten().for_each(|input| self.take(input));
     }
 
     /// Exits that an earlier daemon stored and did not live to acknowledge.

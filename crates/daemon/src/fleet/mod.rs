@@ -6,15 +6,16 @@ mod reports;
 mod sessions;
 
 use crate::clock::Clock;
-use crate::entry::{Entry, Pending};
+use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
 use crate::input::{Agents, Handle, Input};
 use crate::locks::Folders;
 use crate::log::log;
+use crate::serve::StartError;
 use crate::timer::Timer;
 use pinfold_core::decision::Answer;
 use pinfold_core::{Change, Decision, Event};
-use pinfold_store::{AuditEvent, Batch, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid};
+use pinfold_store::{AuditEvent, Batch, CommitError, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub(crate) struct Fleet {
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) umask: Option<u32>,
     clock: Clock,
     timer: Timer,
     folders: Folders,
@@ -44,6 +46,7 @@ pub(crate) struct Fleet {
     starts: Arc<Semaphore>,
     links: u64,
     closing: Closing,
+    failed: Option<Arc<CommitError>>,
 }
 
 /// How far the daemon's own end has come.
@@ -61,6 +64,7 @@ pub(crate) struct Parts {
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) umask: Option<u32>,
     pub(crate) last_event: u64,
     pub(crate) handle: Handle,
 }
@@ -77,6 +81,7 @@ impl Fleet {
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
             open_files: parts.open_files,
+            umask: parts.umask,
             clock: Clock::new(),
             timer: Timer::new()?,
             folders: parts.folders,
@@ -84,11 +89,12 @@ impl Fleet {
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
             links: 0,
             closing: Closing::No,
+            failed: None,
         })
     }
 
     /// Runs until the daemon goes down.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> std::io::Result<()> {
+    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
         while !matches!(self.closing, Closing::Over(_)) {
             tokio::select! {
                 input = inputs.recv() => match input {
@@ -102,8 +108,13 @@ impl Fleet {
             }
             self.end_if_at_rest();
         }
-        self.say_goodbye();
-        Ok(())
+        match self.failed.take() {
+            Some(error) => Err(StartError::Commit(error)),
+            None => {
+                self.say_goodbye();
+                Ok(())
+            }
+        }
     }
 
     fn tick(&mut self) {
@@ -114,14 +125,21 @@ impl Fleet {
 
     fn take(&mut self, input: Input) {
         match input {
-            Input::Happened { id, event, facts, reply } => self.happened(id, &event, &facts, reply),
+            Input::Happened { id, event, facts, reply } => match self.early(id) {
+                Some(early) => early.push(Input::Happened { id, event, facts, reply }),
+                None => self.happened(id, &event, &facts, reply),
+            },
             Input::Create(create) => self.create(*create),
-            Input::Define { id, definition, reply } => self.define(id, *definition, reply),
+            Input::Define { id, definition, reply } => match self.early(id) {
+                Some(early) => early.push(Input::Define { id, definition, reply }),
+                None => self.define(id, *definition, reply),
+            },
             Input::Look(look) => look(self),
             Input::Committed { id, outcome } => self.committed(id, outcome),
             Input::Reserved { id, result } => self.reserved(id, result),
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
+            Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Down { agents, reply } => self.go_down(agents, reply),
@@ -142,7 +160,9 @@ impl Fleet {
         let run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let decision = entry.session.handle(event, now);
-        self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
+        // A deadline that has passed and that nothing came of is not waited for again.
+        let due = entry.session.next_deadline().map(|deadline| deadline.at);
+        self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
         self.note_new_run(id, &decision);
         self.keep(id, decision, facts, reply);
@@ -186,8 +206,14 @@ impl Fleet {
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settles = exit_in(&decision);
-        let pending =
-            Pending { durable: !durable, actions: decision.actions, answer: decision.answer, reply, settles };
+        let pending = Pending {
+            durable: !durable,
+            actions: decision.actions,
+            answer: decision.answer,
+            reply,
+            settles,
+            snapshot: Snapshot::of(&entry.session),
+        };
         entry.pending.push_back(pending);
         self.drain(id);
     }
@@ -214,7 +240,8 @@ impl Fleet {
             Ok(_) => {}
             // What is not on disk has not happened: end here, and begin again from what is.
             Err(error) => {
-                log(format_args!("the store cannot be written: {}", crate::locks::chain(&*error)));
+                self.handle.fail(format!("its database cannot be written: {}", crate::locks::chain(&*error)));
+                self.failed = Some(error);
                 self.closing = Closing::Over(Vec::new());
                 return;
             }
@@ -236,7 +263,7 @@ impl Fleet {
                 return;
             }
             let Some(pending) = entry.pending.pop_front() else { return };
-            entry.publish();
+            entry.publish(pending.snapshot);
             if let (Some(run), Some(shim)) = (pending.settles, &entry.shim) {
                 shim.send(&pinfold_shim::Command::Ack { run });
             }
@@ -262,9 +289,20 @@ impl Fleet {
         if agents == Agents::Stopped {
             let ids: Vec<SessionId> = self.entries.keys().copied().collect();
             for id in ids {
-                self.happened(id, &Event::DownAsked, &Facts::default(), None);
+                self.ask_down(id);
             }
         }
+    }
+
+    /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
+    fn ask_down(&mut self, id: SessionId) {
+        let (event, facts) = (Box::new(Event::DownAsked), Box::default());
+        self.take(Input::Happened { id, event, facts, reply: None });
+    }
+
+    /// Where to put what comes for a session that was not looked at yet.
+    fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
+        self.entries.get_mut(&id)?.early.as_mut()
     }
 
     fn end_if_at_rest(&mut self) {

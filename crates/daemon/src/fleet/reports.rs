@@ -1,11 +1,14 @@
 //! What shims say, in the core's words.
 
 use super::Fleet;
+use crate::input::Input;
+use crate::lines::Lines;
 use crate::log::log;
 use crate::shims::{LinkNumber, ShimLink, ShimUp};
-use pinfold_core::event::{Shim, StartFailure};
+use pinfold_api::object::LogLine;
+use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
 use pinfold_core::exit::{Ended, Exit};
-use pinfold_core::{Event, RunEvent, RunNumber};
+use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
 
@@ -14,8 +17,14 @@ const LAST_LINES: usize = 20;
 
 impl Fleet {
     pub(super) fn shim_up(&mut self, id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String>) {
-        match result.and_then(|up| self.attach(id, *up)) {
-            Ok(()) => {}
+        match result {
+            Ok(up) => {
+                if let Err(problem) = self.attach(id, *up) {
+                    // It goes on without us: what it does is seen by looking.
+                    log(format_args!("the shim of session {id} was lost sight of: {problem}"));
+                    self.look_again(id);
+                }
+            }
             Err(problem) => {
                 log(format_args!("no shim for session {id}: {problem}"));
                 self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused));
@@ -30,7 +39,8 @@ impl Fleet {
         if let Some(entry) = self.entries.get_mut(&id) {
             // A stop that came while the shim was being started is told again: it was sent to nobody.
             if let pinfold_core::Life::Stopping { run, .. } = entry.session.life() {
-                let grace = entry.session.spec().policy.stop_grace;
+                let asked = entry.stop.filter(|(stopped, _)| stopped == run).map(|(_, grace)| grace);
+                let grace = asked.unwrap_or(entry.session.spec().policy.stop_grace);
                 link.send(&pinfold_shim::Command::Stop { run: *run, grace });
             }
             entry.shim = Some(link);
@@ -59,12 +69,7 @@ impl Fleet {
             Report::Exited(exited) => self.exited(id, &exited, Shim::Standing),
             Report::NoSuchRun { run } => self.exited_unknown(id, run),
             Report::Notify { run, notice } => self.notified(id, run, notice),
-            Report::Leaving => {
-                if let Some(entry) = self.entries.get_mut(&id) {
-                    entry.shim = None;
-                }
-                self.happened(id, &Event::ShimLeft, &Facts::default(), None);
-            }
+            Report::Leaving => self.shim_left(id),
             Report::Refused { .. } => self.shim_lost(id),
             Report::Welcome(_)
             | Report::Output(_)
@@ -88,26 +93,67 @@ impl Fleet {
 
     pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
         let entries = pinfold_shim::log::tail(&self.home.log(id), LAST_LINES, Some(run)).unwrap_or_default();
-        let text: String =
-            entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect();
-        let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        lines[lines.len().saturating_sub(LAST_LINES)..].to_vec()
+        let mut lines = Lines::default();
+        let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| lines.push(entry)).collect();
+        all.extend(lines.finish());
+        let last = all.split_off(all.len().saturating_sub(LAST_LINES));
+        last.into_iter().map(|line| line.text).collect()
     }
 
-    /// The shim died, or does not know the run: the record decides, and where there is none, it is lost.
+    /// The shim gave the locks back and left in order: nothing of its runs lives.
+    fn shim_left(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.shim = None;
+        let recorded = |run| self.record_of(id, run).is_some();
+        match self.entries.get(&id).map(|entry| (entry.session.live_run(), entry.session.state())) {
+            // A start that reached it too late was not tried.
+            Some((Some(run), State::Starting)) if !recorded(run) => {
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
+            }
+            Some((Some(run), _)) => self.exited_unknown(id, run),
+            Some((None, _)) | None => self.happened(id, &Event::ShimLeft, &Facts::default(), None),
+        }
+        self.shim_has_left(id);
+    }
+
+    /// The shim died. What is left of its run is ended before anything is said of it.
     fn shim_lost(&mut self, id: SessionId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.shim = None;
-        match entry.session.live_run() {
-            Some(run) => self.exited_unknown(id, run),
-            None => self.happened(id, &Event::ShimLeft, &Facts::default(), None),
+        let Some(run) = entry.session.live_run() else {
+            self.happened(id, &Event::ShimLeft, &Facts::default(), None);
+            return self.shim_has_left(id);
+        };
+        let (folders, name, handle) = (self.folders.clone(), entry.name.clone(), self.handle.clone());
+        tokio::spawn(async move {
+            let prove = move || folders.prove_absent(&name).is_ok();
+            let proved = tokio::task::spawn_blocking(prove).await.unwrap_or(false);
+            handle.tell(Input::ShimGone { id, run, proved });
+        });
+    }
+
+    pub(super) fn shim_gone(&mut self, id: SessionId, run: RunNumber, proved: bool) {
+        let looked_at = self.entries.get(&id).is_none_or(|entry| entry.shim.is_some());
+        match proved {
+            _ if looked_at => {}
+            true => self.exited_unknown(id, run),
+            // Something of the run lives and cannot be ended, or somebody else has the lock: nothing is decided.
+            false => {
+                let world = World { machine: Machine::Same, shim: ShimSeen::Mute, exits: Vec::new() };
+                self.happened(id, &Event::DaemonStarted(world), &Facts::default(), None);
+            }
         }
     }
 
-    fn exited_unknown(&mut self, id: SessionId, run: RunNumber) {
+    fn record_of(&self, id: SessionId, run: RunNumber) -> Option<Exited> {
         let records = pinfold_shim::record::read(&self.home.records(id)).unwrap_or_default();
-        if let Some(exited) = records.iter().rev().find(|exited| exited.run == run) {
-            return self.exited(id, exited, Shim::Absent);
+        records.into_iter().rev().find(|exited| exited.run == run)
+    }
+
+    /// The record decides, and where there is none, the shim was lost.
+    fn exited_unknown(&mut self, id: SessionId, run: RunNumber) {
+        if let Some(exited) = self.record_of(id, run) {
+            return self.exited(id, &exited, Shim::Absent);
         }
         let lived = match self.entries.get(&id).map(|entry| entry.session.life()) {
             Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),

@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use crate::definition::Definition;
-use crate::entry::{Entry, Pending};
+use crate::entry::{Entry, Pending, Snapshot};
 use crate::input::Create;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
@@ -62,13 +62,21 @@ impl Fleet {
         batch.decided(Decided { id, session: &entry.session, decision: &decision, at: now.wall }, &facts);
         let (sender, receiver) = oneshot::channel();
         let actions = if broken.is_some() { Vec::new() } else { decision.actions };
-        let pending = Pending { durable: false, actions, answer: None, reply: Some(sender), settles: None };
+        let pending = Pending {
+            durable: false,
+            actions,
+            answer: None,
+            reply: Some(sender),
+            settles: None,
+            snapshot: Snapshot::of(&entry.session),
+        };
         entry.pending.push_back(pending);
         self.entries.insert(id, entry);
         self.names.insert(name, id);
         self.commit(Some(id), batch);
+        let handle = self.handle.clone();
         tokio::spawn(async move {
-            let done = receiver.await.map(|_| id).map_err(|_| crate::input::going_down());
+            let done = handle.answer(receiver).await.map(|_| id);
             _ = create.reply.send(done);
         });
         if let Some(cause) = broken {
@@ -113,6 +121,7 @@ impl Fleet {
             answer: None,
             reply: Some(sender),
             settles: None,
+            snapshot: Snapshot::of(&entry.session),
         };
         entry.pending.push_back(pending);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
@@ -131,7 +140,7 @@ impl Fleet {
         }
         let by_prefix = |id: &&SessionId| id.to_string().starts_with(&wanted.to_ascii_uppercase());
         let mut found: Vec<SessionId> = Vec::new();
-        if wanted.len() >= 4 {
+        if !wanted.is_empty() {
             found.extend(self.entries.keys().filter(by_prefix));
         }
         if found.is_empty() {

@@ -1,37 +1,97 @@
 //! Answers: objects as JSON, errors as error objects with their status.
 
 use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::error::ErrorEnvelope;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::Refusal;
+use serde::de::DeserializeOwned;
 
 /// An error on its way to the client.
-pub(crate) struct Failure(pub(crate) ErrorBody);
+pub(crate) struct Failure {
+    body: ErrorBody,
+    status: u16,
+}
 
 pub(crate) type Answered<T> = Result<Json<T>, Failure>;
 
 impl From<ErrorBody> for Failure {
     fn from(body: ErrorBody) -> Failure {
-        Failure(body)
+        Failure { status: body.kind.status(), body }
     }
 }
 
+impl Failure {
+    /// The request was understood, but something in it cannot be.
+    pub(crate) fn bad_value(body: ErrorBody) -> Failure {
+        let status = if body.kind == ErrorKind::Usage { UNPROCESSABLE } else { body.kind.status() };
+        Failure { body, status }
+    }
+
+    fn usage(message: impl Into<String>, status: u16) -> Failure {
+        Failure { body: ErrorBody::new(ErrorKind::Usage, message), status }
+    }
+}
+
+const UNPROCESSABLE: u16 = 422;
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.0.kind.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        (status, Json(ErrorEnvelope { error: self.0 })).into_response()
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, Json(ErrorEnvelope { error: self.body })).into_response()
     }
 }
 
 pub(crate) async fn no_such_place() -> Failure {
-    Failure(ErrorBody::new(ErrorKind::NotFound, "there is nothing at this address").hint("GET /v1/status"))
+    ErrorBody::new(ErrorKind::NotFound, "there is nothing at this address").hint("GET /v1/status").into()
 }
 
-/// A body that is not what was expected.
-pub(crate) fn unreadable(error: &serde_json::Error) -> Failure {
-    Failure(ErrorBody::new(ErrorKind::Usage, format!("the request cannot be read: {error}")))
+pub(crate) async fn no_such_method() -> Failure {
+    Failure::usage("this address takes another method", StatusCode::METHOD_NOT_ALLOWED.as_u16())
+}
+
+/// What a request says in its body; an empty one says nothing.
+pub(crate) struct Said<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Said<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Result<Said<T>, Failure> {
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(|refused| Failure::usage(refused.body_text(), refused.status().as_u16()))?;
+        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        let said = serde_json::from_slice(text);
+        said.map(Said).map_err(|error| Failure::usage(format!("the request cannot be read: {error}"), 400))
+    }
+}
+
+/// What a request asks for behind the `?`.
+pub(crate) struct Asked<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asked<T>, Failure> {
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        query.map(|Query(asked)| Asked(asked)).map_err(|refused| Failure::usage(refused.body_text(), 400))
+    }
+}
+
+/// The session that an address names.
+pub(crate) struct Named(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Named {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Named, Failure> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        path.map(|Path(name)| Named(name)).map_err(|refused| Failure::usage(refused.body_text(), 400))
+    }
 }
 
 /// A refusal of the core, in words and with what to do.
@@ -78,5 +138,5 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
         Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks"), String::new()),
     };
     let body = ErrorBody::new(kind, message);
-    Failure(if hint.is_empty() { body } else { body.hint(hint) })
+    if hint.is_empty() { body.into() } else { body.hint(hint).into() }
 }

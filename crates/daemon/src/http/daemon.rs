@@ -1,8 +1,8 @@
 //! The daemon itself.
 
 use super::Context;
-use super::answer::{Answered, Failure};
-use crate::input::{Agents, Input, going_down};
+use super::answer::{Answered, Said};
+use crate::input::{Agents, Input};
 use crate::view;
 use axum::Json;
 use axum::extract::State;
@@ -42,14 +42,10 @@ pub(crate) struct Down {
     keep: bool,
 }
 
-pub(crate) async fn down(State(context): State<Context>, body: axum::body::Bytes) -> Answered<Value> {
-    let down: Down = match body.is_empty() {
-        true => Down::default(),
-        false => serde_json::from_slice(&body).map_err(|error| super::answer::unreadable(&error))?,
-    };
+pub(crate) async fn down(State(context): State<Context>, Said(down): Said<Down>) -> Answered<Value> {
     let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
     let (sender, receiver) = oneshot::channel();
     context.handle.tell(Input::Down { agents, reply: Some(sender) });
-    receiver.await.map_err(|_| Failure(going_down()))?;
+    context.handle.answer(receiver).await?;
     Ok(Json(json!({})))
 }

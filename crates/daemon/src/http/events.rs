@@ -1,10 +1,11 @@
 //! Audit records: as an array, or as server-sent events that can be resumed by their number.
 
 use super::Context;
-use super::answer::Failure;
+use super::answer::{Asked, Failure};
 use crate::view;
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::State;
+use axum::http::HeaderMap;
 use axum::response::sse::{Event as Sse, KeepAlive};
 use axum::response::{IntoResponse, Response};
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -34,8 +35,12 @@ pub(crate) struct Which {
 
 pub(crate) async fn events(
     State(context): State<Context>,
-    Query(which): Query<Which>,
+    headers: HeaderMap,
+    Asked(mut which): Asked<Which>,
 ) -> Result<Response, Failure> {
+    // Whoever lost the connection goes on where it was.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
+    which.since = which.since.max(last.unwrap_or(0));
     let session = match which.session.clone() {
         Some(session) => Some(super::sessions::find(&context, session).await?),
         None => None,
@@ -59,7 +64,7 @@ async fn read(context: &Context, query: EventQuery) -> Result<Vec<pinfold_api::o
         let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
         reader.events(&query).map_err(|error| error.to_string())
     });
-    let failed = |message: String| Failure(ErrorBody::new(ErrorKind::Failed, message));
+    let failed = |message: String| Failure::from(ErrorBody::new(ErrorKind::Failed, message));
     let rows = rows.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
     Ok(rows.into_iter().map(view::event).collect())
 }

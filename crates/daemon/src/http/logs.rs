@@ -1,11 +1,11 @@
 //! The output of a session's agents: what there is, or as it comes, one object a line.
 
 use super::Context;
-use super::answer::Failure;
+use super::answer::{Asked, Failure, Named};
 use crate::fleet::Fleet;
 use crate::lines::Lines;
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::LogLine;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -23,6 +23,9 @@ use tokio::sync::mpsc;
 /// A person who asks for no number sees this many lines.
 const LINES: usize = 200;
 
+/// So much is read at once: a flood does not have to fit into memory.
+const PART: usize = 256 << 10;
+
 /// Which output.
 #[derive(Debug, Default, Clone, Deserialize)]
 #[serde(default)]
@@ -34,31 +37,37 @@ pub(crate) struct Which {
 
 pub(crate) async fn logs(
     State(context): State<Context>,
-    Path(session): Path<String>,
-    Query(which): Query<Which>,
+    Named(session): Named,
+    Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
-    let id = super::sessions::find(&context, session.clone()).await?;
-    let source = Source::of(&context, id, which.run.as_deref()).await?;
+    let id = super::sessions::find(&context, session).await?;
+    let mut source = Source::of(&context, id, which.run.as_deref()).await?;
     let (sender, receiver) = mpsc::channel(64);
-    let (first, position) = source.last_lines(which.n.unwrap_or(LINES)).await?;
+    let wanted = which.n.unwrap_or(LINES);
     if which.follow {
-        tokio::spawn(follow(context, id, source, first, position, sender));
+        tokio::spawn(follow(context, id, source, wanted, sender));
     } else {
-        tokio::spawn(async move {
-            for line in first {
-                _ = sender.send(line).await;
-            }
+        let lines = blocking(move || {
+            let (mut lines, _) = source.last(wanted);
+            lines.extend(source.lines.finish());
+            lines.split_off(lines.len().saturating_sub(wanted))
         });
+        let lines = lines.await?;
+        tokio::spawn(async move { send_all(&sender, &lines).await });
     }
     let body = Body::from_stream(Stream(receiver));
     Ok(([("content-type", "application/x-ndjson")], body).into_response())
 }
 
-/// Where output is read, and how its runs are called.
-#[derive(Clone)]
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorBody> {
+    let failed = |error: tokio::task::JoinError| ErrorBody::new(ErrorKind::Failed, error.to_string());
+    tokio::task::spawn_blocking(work).await.map_err(failed)
+}
+
+/// Where output is read, and what its lines are put together with.
 struct Source {
     log: PathBuf,
-    runs: BTreeMap<RunNumber, String>,
+    lines: Lines,
     only: Option<RunNumber>,
 }
 
@@ -66,58 +75,58 @@ impl Source {
     async fn of(context: &Context, id: SessionId, wanted: Option<&str>) -> Result<Source, Failure> {
         let log = context.handle.look(move |fleet: &mut Fleet| fleet.home.log(id)).await?;
         let database = context.database.clone();
-        let rows = tokio::task::spawn_blocking(move || {
+        let rows = blocking(move || {
             let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
             reader.runs(id, pinfold_store::Take::All).map_err(|error| error.to_string())
         });
-        let failed = |message: String| Failure(ErrorBody::new(ErrorKind::Failed, message));
-        let rows = rows.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+        let rows = rows.await?.map_err(|message: String| ErrorBody::new(ErrorKind::Failed, message))?;
         let runs: BTreeMap<RunNumber, String> =
             rows.into_iter().filter_map(|run| Some((run.number, run.id?.to_string()))).collect();
-        let only = match wanted {
-            None => None,
-            Some(wanted) => Some(find_run(&runs, wanted).ok_or_else(|| {
-                Failure(ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`")))
-            })?),
-        };
-        Ok(Source { log, runs, only })
+        let only =
+            match wanted {
+                None => None,
+                Some(wanted) => Some(find_run(&runs, wanted).ok_or_else(|| {
+                    ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"))
+                })?),
+            };
+        Ok(Source { log, lines: Lines::new(runs, only), only })
     }
 
-    /// The last lines, and where the log goes on behind them.
-    async fn last_lines(&self, wanted: usize) -> Result<(Vec<Bytes>, Position), Failure> {
-        let source = self.clone();
-        let read = tokio::task::spawn_blocking(move || source.read_last(wanted));
-        read.await.map_err(|error| Failure(ErrorBody::new(ErrorKind::Failed, error.to_string())))
-    }
-
-    fn read_last(&self, wanted: usize) -> (Vec<Bytes>, Position) {
+    /// The last lines, and where the log goes on behind them. What has no end yet is kept.
+    fn last(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
         let entries = tail(&self.log, wanted, self.only).unwrap_or_default();
-        // Whatever is written from here on comes by following, starting behind the last piece.
         let end = entries.last().map_or(Position(0), |entry| {
             let mut reader = Reader::from(&self.log, entry.position);
             _ = reader.entry();
             reader.position()
         });
-        let mut lines = self.lines();
-        let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| lines.push(entry)).collect();
-        all.extend(lines.finish());
-        let from = all.len().saturating_sub(wanted);
-        (all[from..].iter().filter_map(json_line).collect(), end)
+        let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| self.lines.push(entry)).collect();
+        (all.split_off(all.len().saturating_sub(wanted)), end)
     }
 
-    fn lines(&self) -> Lines {
-        Lines::new(self.runs.clone(), self.only)
-    }
-
-    /// What was written since a position.
-    fn since(&self, position: Position, lines: &mut Lines) -> (Vec<Bytes>, Position) {
+    /// What was written since a position, or the first part of it.
+    fn since(&mut self, position: Position) -> (Vec<LogLine>, Position) {
         let mut reader = Reader::from(&self.log, position);
         let mut new = Vec::new();
-        while let Ok(Some(entry)) = reader.entry() {
-            new.extend(lines.push(&entry).iter().filter_map(json_line));
+        let mut bytes = 0;
+        while bytes < PART
+            && let Ok(Some(entry)) = reader.entry()
+        {
+            bytes += entry.bytes.len();
+            new.extend(self.lines.push(&entry));
         }
         (new, reader.position())
     }
+}
+
+/// Sends lines; whether somebody is still there.
+async fn send_all(sender: &mpsc::Sender<Bytes>, lines: &[LogLine]) -> bool {
+    for line in lines.iter().filter_map(json_line) {
+        if sender.send(line).await.is_err() {
+            return false;
+        }
+    }
+    true
 }
 
 fn json_line(line: &LogLine) -> Option<Bytes> {
@@ -134,34 +143,52 @@ fn find_run(runs: &BTreeMap<RunNumber, String>, wanted: &str) -> Option<RunNumbe
 }
 
 /// Sends what comes, for as long as the client is there; it counts as a consumer meanwhile.
-async fn follow(
-    context: Context,
-    id: SessionId,
-    source: Source,
-    first: Vec<Bytes>,
-    mut position: Position,
-    sender: mpsc::Sender<Bytes>,
-) {
+async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, sender: mpsc::Sender<Bytes>) {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let consumer = ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed));
     let joined = Event::ConsumerJoined { consumer, kind: ConsumerKind::Watch };
     _ = context.handle.ask(id, joined, Facts::default()).await;
-    let mut grown = crate::follow::watch(&source.log);
-    let mut assembled = source.lines();
-    let mut lines = first;
-    loop {
-        for line in lines {
-            if sender.send(line).await.is_err() {
-                break;
-            }
-        }
-        tokio::select! {
-            _ = grown.recv() => {}
-            () = sender.closed() => break,
-        }
-        (lines, position) = source.since(position, &mut assembled);
+    tokio::select! {
+        _ = pass_on(&context, id, source, wanted, &sender) => {}
+        () = sender.closed() => {}
+        () = context.handle.ended() => {}
     }
     _ = context.handle.ask(id, Event::ConsumerLeft { consumer }, Facts::default()).await;
+}
+
+/// Sends the last lines and then whatever is written, until that is impossible.
+async fn pass_on(
+    context: &Context,
+    id: SessionId,
+    mut source: Source,
+    wanted: usize,
+    sender: &mpsc::Sender<Bytes>,
+) -> Option<Infallible> {
+    // Watched before it is read: what is written in between wakes us.
+    let mut grown = crate::follow::watch(&source.log);
+    let mut position = None;
+    loop {
+        let read = blocking(move || {
+            let (lines, position) = match position {
+                None => source.last(wanted),
+                Some(position) => source.since(position),
+            };
+            (source, lines, position)
+        });
+        let (back, lines, reached) = read.await.ok()?;
+        source = back;
+        if !send_all(sender, &lines).await {
+            return None;
+        }
+        if position == Some(reached) {
+            grown.recv().await?;
+            let latest = context.handle.look(move |fleet| fleet.entries.get(&id).and_then(|entry| entry.run));
+            if let Some((run, name)) = latest.await.ok()? {
+                source.lines.name(run, name.to_string());
+            }
+        }
+        position = Some(reached);
+    }
 }
 
 /// A channel as a stream.

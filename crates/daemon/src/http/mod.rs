@@ -43,6 +43,7 @@ pub(crate) fn router(context: Context) -> Router {
         .route("/v1/sessions/{session}/logs", get(logs::logs))
         .route("/v1/events", get(events::events))
         .fallback(answer::no_such_place)
+        .method_not_allowed_fallback(answer::no_such_method)
         .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(context)
 }

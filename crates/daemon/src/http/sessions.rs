@@ -1,19 +1,19 @@
 //! Sessions: list, create, change, and what people ask of them. A request returns when it is so.
 
 use super::Context;
-use super::answer::{Answered, Failure, refusal, unreadable};
+use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use crate::definition::Definition;
 use crate::entry::Snapshot;
-use crate::input::{Create, Input, going_down};
+use crate::input::{Create, Input};
 use crate::view::{self, Filter};
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use pinfold_api::object::Session;
 use pinfold_api::request::{NewSession, Stop};
 use pinfold_api::{ErrorBody, ErrorKind, Name, units};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
+use pinfold_core::life::CannotStart;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, State as CoreState};
 use pinfold_store::{Facts, SessionId};
@@ -23,32 +23,32 @@ use tokio::sync::{oneshot, watch};
 
 pub(crate) async fn list(
     State(context): State<Context>,
-    Query(filter): Query<Filter>,
+    Asked(filter): Asked<Filter>,
 ) -> Answered<Vec<Session>> {
     Ok(Json(context.handle.look(move |fleet| view::sessions(fleet, &filter)).await?))
 }
 
-pub(crate) async fn show(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+pub(crate) async fn show(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
     object(&context, id).await
 }
 
-pub(crate) async fn create(State(context): State<Context>, body: Bytes) -> Answered<Session> {
-    let request: NewSession = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
-    let name: Name = request
-        .name
-        .parse()
-        .map_err(|error: pinfold_api::NotAName| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
-    let mut definition = Definition::new(&request)?;
-    let broken = definition.settle().err();
+pub(crate) async fn create(
+    State(context): State<Context>,
+    Said(request): Said<NewSession>,
+) -> Answered<Session> {
+    let name: Name =
+        request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
+    let definition = Definition::new(&request).map_err(Failure::bad_value)?;
+    let (definition, broken) = settle(definition).await?;
     if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
-        return Err(Failure(body.hint("`--force` creates it all the same, as failed")));
+        return Err(body.hint("`--force` creates it all the same, as failed").into());
     }
     let (sender, receiver) = oneshot::channel();
     let create = Create { name, definition, broken, reply: sender };
     context.handle.tell(Input::Create(Box::new(create)));
-    let id = receiver.await.map_err(|_| going_down())??;
+    let id = context.handle.answer(receiver).await??;
     // Returns after the first attempt to start.
     let mut seen = watcher(&context, id).await?;
     _ = seen.wait_for(|seen| seen.state != CoreState::Starting).await;
@@ -57,33 +57,30 @@ pub(crate) async fn create(State(context): State<Context>, body: Bytes) -> Answe
 
 pub(crate) async fn set(
     State(context): State<Context>,
-    Path(session): Path<String>,
-    body: Bytes,
+    Named(session): Named,
+    Said(request): Said<NewSession>,
 ) -> Answered<Session> {
-    let request: NewSession = serde_json::from_slice(&body).map_err(|error| unreadable(&error))?;
     let id = find(&context, session).await?;
     let look =
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
-    let mut definition = context.handle.look(look).await?.ok_or_else(going_down)?;
-    definition.change(&request)?;
-    if let Some(cause) = definition.settle().err().filter(|_| request.force != Some(true)) {
+    let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
+    definition.change(&request).map_err(Failure::bad_value)?;
+    let (definition, broken) = settle(definition).await?;
+    if let Some(cause) = broken.filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
-        return Err(Failure(body.hint("`--force` sets it all the same")));
+        return Err(body.hint("`--force` sets it all the same").into());
     }
     let (reply, receiver) = oneshot::channel();
     context.handle.tell(Input::Define { id, definition: Box::new(definition), reply });
-    receiver.await.map_err(|_| going_down())?;
+    context.handle.answer(receiver).await?;
     object(&context, id).await
 }
 
-pub(crate) async fn start(State(context): State<Context>, Path(session): Path<String>) -> Answered<Session> {
+pub(crate) async fn start(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     run_again(&context, session, Ask::Start).await
 }
 
-pub(crate) async fn restart(
-    State(context): State<Context>,
-    Path(session): Path<String>,
-) -> Answered<Session> {
+pub(crate) async fn restart(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     run_again(&context, session, Ask::Restart).await
 }
 
@@ -102,7 +99,7 @@ async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Ses
         return object(context, id).await;
     }
     let Json(object) = object(context, id).await?;
-    Err(Failure(not_started(&object)))
+    Err(not_started(&object).into())
 }
 
 fn started_since(seen: &Snapshot, before: Runs) -> bool {
@@ -135,32 +132,22 @@ fn not_started(session: &Session) -> ErrorBody {
 
 pub(crate) async fn stop(
     State(context): State<Context>,
-    Path(session): Path<String>,
-    body: Bytes,
+    Named(session): Named,
+    Said(stop): Said<Stop>,
 ) -> Answered<Session> {
-    let stop: Stop = match body.is_empty() {
-        true => Stop::default(),
-        false => serde_json::from_slice(&body).map_err(|error| unreadable(&error))?,
-    };
     let grace = stop.timeout.as_deref().map(units::duration).transpose();
-    let grace = grace.map_err(|error| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
+    let grace = grace.map_err(|error| bad_value(error.to_string()))?;
     until(&context, session, Ask::Stop { grace }, |state| {
         matches!(state, CoreState::Stopped | CoreState::Archived)
     })
     .await
 }
 
-pub(crate) async fn archive(
-    State(context): State<Context>,
-    Path(session): Path<String>,
-) -> Answered<Session> {
+pub(crate) async fn archive(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
 }
 
-pub(crate) async fn restore(
-    State(context): State<Context>,
-    Path(session): Path<String>,
-) -> Answered<Session> {
+pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
     let taken = context.handle.look(move |fleet| {
         let name = fleet.entries.get(&id).map(|entry| entry.name.clone()).unwrap_or_default();
@@ -168,7 +155,7 @@ pub(crate) async fn restore(
     });
     if let Some(name) = taken.await? {
         let body = ErrorBody::new(ErrorKind::Exists, format!("another session has the name `{name}` now"));
-        return Err(Failure(body.hint(format!("`pinfold archive {name}` frees it"))));
+        return Err(body.hint(format!("`pinfold archive {name}` frees it")).into());
     }
     ask_of(&context, id, Ask::Restore).await?;
     object(&context, id).await
@@ -184,7 +171,9 @@ async fn until(
     let id = find(context, session).await?;
     let mut seen = watcher(context, id).await?;
     ask_of(context, id, ask).await?;
-    _ = seen.wait_for(|seen| reached(seen.state)).await;
+    let asked = seen.borrow_and_update().runs.last;
+    // It was so for a moment when somebody has started another run since.
+    _ = seen.wait_for(|seen| reached(seen.state) || seen.runs.last > asked).await;
     object(context, id).await
 }
 
@@ -197,8 +186,8 @@ pub(crate) struct Wait {
 
 pub(crate) async fn wait(
     State(context): State<Context>,
-    Path(session): Path<String>,
-    Query(wait): Query<Wait>,
+    Named(session): Named,
+    Asked(wait): Asked<Wait>,
 ) -> Answered<Session> {
     let id = find(&context, session.clone()).await?;
     let wanted: Vec<String> = wait.r#for.split(',').map(str::to_owned).collect();
@@ -207,18 +196,35 @@ pub(crate) async fn wait(
     {
         let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
         let body = ErrorBody::new(ErrorKind::Usage, format!("there is no state `{unknown}`"));
-        return Err(Failure(body.hint(format!("the states are {}", known.join(", ")))));
+        return Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))));
     }
     let timeout = wait.timeout.as_deref().map(units::duration).transpose();
-    let timeout = timeout.map_err(|error| ErrorBody::new(ErrorKind::Usage, error.to_string()))?;
+    let timeout = timeout.map_err(|error| bad_value(error.to_string()))?;
     let mut seen = watcher(&context, id).await?;
     let reached = seen.wait_for(|seen| wanted.iter().any(|word| word == seen.state.word()));
     let in_time = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), reached).await.is_ok();
     if !in_time {
         let message = format!("session `{session}` did not become {} in time", wait.r#for);
-        return Err(Failure(ErrorBody::new(ErrorKind::Timeout, message)));
+        return Err(ErrorBody::new(ErrorKind::Timeout, message).into());
     }
     object(&context, id).await
+}
+
+fn bad_value(message: String) -> Failure {
+    Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
+}
+
+fn gone() -> ErrorBody {
+    ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
+}
+
+/// Looks for the directory and the program, which a slow file system must not make the loop wait for.
+async fn settle(mut definition: Definition) -> Result<(Definition, Option<CannotStart>), ErrorBody> {
+    let settled = tokio::task::spawn_blocking(move || {
+        let broken = definition.settle().err();
+        (definition, broken)
+    });
+    settled.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
 }
 
 const STATES: [CoreState; 10] = [
@@ -241,12 +247,12 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
 async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
     let look =
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
-    Ok(context.handle.look(look).await?.ok_or_else(going_down)?)
+    Ok(context.handle.look(look).await?.ok_or_else(gone)?)
 }
 
 async fn object(context: &Context, id: SessionId) -> Answered<Session> {
     let found = context.handle.look(move |fleet| view::one(fleet, id)).await?;
-    Ok(Json(found.ok_or_else(going_down)?))
+    Ok(Json(found.ok_or_else(gone)?))
 }
 
 async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {

@@ -1,0 +1,128 @@
+//! One daemon of a home, however many want to start it.
+
+use crate::processes::lives;
+use crate::world::{World, finish, number};
+use serde_json::Value;
+
+fn started(world: &World) -> Vec<Value> {
+    world.events().into_iter().filter(|event| event["kind"] == "daemon_started").collect()
+}
+
+#[test]
+fn twenty_clients_race_to_start_the_daemon_and_all_succeed() {
+    let world = World::new();
+    let answers: Vec<_> = std::thread::scope(|scope| {
+        let racers: Vec<_> = (0..20).map(|_| scope.spawn(|| world.run(&["--json", "ls"]))).collect();
+        racers.into_iter().map(|racer| racer.join().unwrap()).collect()
+    });
+    for answer in &answers {
+        assert_eq!((answer.code, answer.stdout.trim()), (0, "[]"), "{answer:?}");
+    }
+    assert_eq!(started(&world).len(), 1);
+}
+
+#[test]
+fn up_twice_is_one_daemon_and_a_second_in_the_foreground_is_refused() {
+    let world = World::new();
+    world.ok(&["up"]);
+    let pid = world.daemon_pid();
+    world.ok(&["up"]);
+    assert_eq!(world.daemon_pid(), pid);
+    let second = world.run(&["--json", "up", "--foreground"]);
+    assert_eq!((second.code, &second.json()["error"]["kind"]), (75, &"busy".into()), "{second:?}");
+    assert_eq!(world.daemon_pid(), pid);
+    assert_eq!(started(&world).len(), 1);
+}
+
+#[test]
+fn down_stops_every_agent_and_starts_none_and_is_nothing_when_it_is_down() {
+    let world = World::new();
+    assert_eq!(world.ok(&["down"]).stdout, "");
+    for n in 0..5 {
+        world.guarded(&format!("s{n}"), &["--stop-grace", "1s"], "exec sleep 100000");
+    }
+    // One that crashes as fast as it may, so that there is always a start under way.
+    world.guarded("crash", &[], "exit 1");
+    world.ok(&["down"]);
+    world.assert_no_members();
+    assert_eq!(world.run(&["status"]).code, 69);
+    world.ok(&["down"]);
+    world.assert_no_members();
+    world.ok(&["up"]);
+    for n in 0..5 {
+        world.wait(&format!("s{n}"), "running");
+    }
+    let events = world.check_history();
+    let kinds: Vec<&str> = events.iter().filter_map(|event| event["kind"].as_str()).collect();
+    assert_eq!(kinds.iter().filter(|kind| **kind == "daemon_stopped").count(), 1);
+    let stopped = kinds.iter().position(|kind| *kind == "daemon_stopped").unwrap();
+    assert_eq!(kinds[stopped + 1], "daemon_started");
+}
+
+#[test]
+fn down_may_leave_the_agents_and_up_adopts_them() {
+    let world = World::new();
+    world.guarded("a", &[], "exec sleep 100000");
+    let before = world.show("a");
+    world.ok(&["down", "--keep"]);
+    assert_eq!(world.run(&["status"]).code, 69);
+    assert!(lives(number(&before["pid"])));
+    world.ok(&["up"]);
+    world.wait("a", "running");
+    let after = world.show("a");
+    for same in ["pid", "shim_pid", "run", "fence", "started_at"] {
+        assert_eq!(before[same], after[same], "{same}");
+    }
+    assert_eq!(world.events_of("a", "run_started").len(), 1);
+    world.check_history();
+}
+
+#[test]
+fn a_new_binary_takes_over_and_disturbs_nobody() {
+    let world = World::new();
+    world.guarded("a", &[], "exec sleep 100000");
+    let (before, daemon) = (world.show("a"), world.daemon_pid());
+    world.ok(&["up", "--replace"]);
+    assert_ne!(world.daemon_pid(), daemon);
+    world.wait("a", "running");
+    let after = world.show("a");
+    for same in ["pid", "shim_pid", "run", "fence"] {
+        assert_eq!(before[same], after[same], "{same}");
+    }
+    assert!(world.events_of("a", "run_exited").is_empty());
+    world.check_history();
+}
+
+#[test]
+fn a_daemon_in_the_foreground_goes_down_with_sigterm() {
+    let world = World::new();
+    let mut child = world.command(&["up", "--foreground"]).spawn().unwrap();
+    let daemon = crate::world::held(child.id());
+    world.guarded("a", &[], "exec sleep 100000");
+    assert_eq!(world.daemon_pid(), daemon.pid);
+    daemon.signal(rustix::process::Signal::TERM);
+    assert!(child.wait().unwrap().success());
+    world.assert_no_members();
+    assert_eq!(world.run(&["status"]).code, 69);
+}
+
+#[test]
+fn without_the_small_shim_beside_it_pinfold_is_its_own_shim() {
+    let world = World::new();
+    let alone = world.path("pinfold");
+    std::fs::copy(env!("CARGO_BIN_EXE_pinfold"), &alone).unwrap();
+    let mut command = std::process::Command::new(&alone);
+    command.args(["--json", "new", "a", "--", "sleep", "100000"]).current_dir(&world.root);
+    command.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks"));
+    let answer = finish(&mut command);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let session = answer.json();
+    let shim = std::fs::read_link(format!("/proc/{}/exe", session["shim_pid"])).unwrap();
+    assert_eq!(shim, alone);
+    world.kill_daemon();
+    world.ok(&["up"]);
+    world.wait("a", "running");
+    assert_eq!(world.show("a")["pid"], session["pid"]);
+    world.ok(&["stop", "a"]);
+    world.assert_no_members();
+}

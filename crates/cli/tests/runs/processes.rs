@@ -1,0 +1,138 @@
+//! What the kernel knows of processes.
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+/// Far beyond what anything takes, on the slowest machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A process that is held, so that its pid cannot become another's.
+#[derive(Debug)]
+pub(crate) struct Held {
+    pub(crate) pid: u32,
+    pidfd: OwnedFd,
+}
+
+impl Held {
+    pub(crate) fn open(pid: u32) -> Option<Held> {
+        let number = Pid::from_raw(pid.cast_signed())?;
+        let pidfd = rustix::process::pidfd_open(number, PidfdFlags::empty()).ok()?;
+        Some(Held { pid, pidfd })
+    }
+
+    pub(crate) fn kill(&self) {
+        _ = rustix::process::pidfd_send_signal(&self.pidfd, Signal::KILL);
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        rustix::process::pidfd_send_signal(&self.pidfd, signal).unwrap();
+    }
+
+    /// Whether it has ended within a time.
+    pub(crate) fn ends_within(&self, patience: Duration) -> bool {
+        let timeout =
+            Timespec { tv_sec: patience.as_secs().cast_signed(), tv_nsec: patience.subsec_nanos().into() };
+        rustix::event::poll(&mut [PollFd::new(&self.pidfd, PollFlags::IN)], Some(&timeout)) == Ok(1)
+    }
+
+    pub(crate) fn wait(&self) {
+        assert!(self.ends_within(PATIENCE), "process {} does not end", self.pid);
+    }
+}
+
+/// Kills a process with SIGKILL and waits until it has ended.
+pub(crate) fn kill(pid: u32) {
+    if let Some(held) = Held::open(pid) {
+        held.kill();
+        held.wait();
+    }
+}
+
+/// Whether a process is there and not a zombie.
+pub(crate) fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// Every process, as the kernel lists them.
+pub(crate) fn all() -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// A variable in the environment that a process was started with.
+pub(crate) fn variable(pid: u32, name: &str) -> Option<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let wanted = format!("{name}=");
+    bytes.split(|byte| *byte == 0).find_map(|entry| {
+        entry.strip_prefix(wanted.as_bytes()).map(|value| String::from_utf8_lossy(value).into_owned())
+    })
+}
+
+/// The files that a process has open, by their numbers.
+pub(crate) fn open_files(pid: u32) -> Vec<(u32, String)> {
+    let Ok(entries) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
+    let mut files: Vec<(u32, String)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let target = std::fs::read_link(entry.path()).ok()?;
+            Some((entry.file_name().to_str()?.parse().ok()?, target.to_string_lossy().into_owned()))
+        })
+        .collect();
+    files.sort_unstable();
+    files
+}
+
+/// Everything that has to do with a folder (by its environment or its open files), with all descendants.
+pub(crate) fn around(folder: &Path) -> BTreeSet<u32> {
+    let text = folder.to_str().unwrap().as_bytes();
+    let own = std::process::id();
+    let mut found: BTreeSet<u32> = all()
+        .into_iter()
+        .filter(|pid| *pid != own && *pid != 1 && lives(*pid))
+        .filter(|pid| {
+            let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            contains(&environment, text)
+                || open_files(*pid).iter().any(|(_, file)| contains(file.as_bytes(), text))
+        })
+        .collect();
+    let mut open: Vec<u32> = found.iter().copied().collect();
+    while let Some(pid) = open.pop() {
+        for child in children(pid) {
+            if found.insert(child) {
+                open.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// Ends everything that has to do with a folder.
+pub(crate) fn end_around(folder: &Path) {
+    for _ in 0..100 {
+        let found = around(folder);
+        if found.is_empty() {
+            return;
+        }
+        let held: Vec<Held> = found.into_iter().filter_map(Held::open).collect();
+        held.iter().for_each(Held::kill);
+        held.iter().for_each(|process| _ = process.ends_within(Duration::from_secs(10)));
+    }
+}
+
+/// The children of all threads of a process.
+pub(crate) fn children(pid: u32) -> Vec<u32> {
+    let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
+    let texts = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    texts
+        .flat_map(|text| text.split_whitespace().filter_map(|n| n.parse().ok()).collect::<Vec<u32>>())
+        .collect()
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
+}

@@ -1,0 +1,87 @@
+//! The daemon is killed at random moments while sessions crash, stop, start and end.
+
+use crate::processes::Held;
+use crate::world::{World, number};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// So often in the default mode; `PINFOLD_KILLS` asks for more.
+const KILLS: u64 = 25;
+/// A kill comes at any moment within this behind the daemon's start.
+const WITHIN: Duration = Duration::from_millis(120);
+
+/// Random numbers that can be had again.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+const SESSIONS: [(&str, &str); 8] = [
+    ("stays", "exec sleep 100000"),
+    ("stays-too", "exec sleep 100000"),
+    ("crashes", "sleep 0.05; exit 1"),
+    ("crashes-at-once", "exit 3"),
+    ("dies", "sleep 0.02; kill -SEGV $$"),
+    ("ends", "sleep 0.03; exit 0"),
+    ("has-children", "setsid sleep 100000 & sleep 0.1; exit 1"),
+    ("is-deaf", "trap '' TERM; while :; do sleep 0.2; done"),
+];
+
+fn disturb(world: &World, seed: u64, over: &AtomicBool) {
+    let mut dice = Dice(seed | 1);
+    while !over.load(Ordering::Relaxed) {
+        let (name, _) = SESSIONS[dice.below(SESSIONS.len() as u64) as usize];
+        let verb = ["start", "stop", "restart", "start"][dice.below(4) as usize];
+        let words = if verb == "stop" { vec![verb, name, "--timeout", "100ms"] } else { vec![verb, name] };
+        // The daemon may be killed under it: any answer will do but a doubled agent.
+        world.run(&words);
+    }
+}
+
+#[test]
+fn no_kill_of_the_daemon_doubles_or_loses_anything() {
+    let kills = std::env::var("PINFOLD_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+    let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
+    println!("seed {seed}");
+    let world = World::new();
+    for (name, script) in SESSIONS {
+        world.guarded(name, &["--stop-grace", "100ms"], script);
+    }
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for n in 1..=2 {
+            let (world, over) = (&world, &over);
+            scope.spawn(move || disturb(world, seed.wrapping_mul(n), over));
+        }
+        let mut dice = Dice(seed | 1);
+        for _ in 0..kills {
+            let daemon = Held::open(number(&world.json(&["up"])["pid"]));
+            std::thread::sleep(Duration::from_micros(dice.below(WITHIN.as_micros() as u64)));
+            if let Some(daemon) = daemon {
+                daemon.kill();
+                daemon.wait();
+            }
+            assert_eq!(world.doubles(), "", "seed {seed}");
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    world.ok(&["up"]);
+    for (name, _) in SESSIONS {
+        // Whatever was under way comes to an end.
+        world.wait(name, "running,stopped,backoff,failed,idle");
+    }
+    world.check_history();
+    world.ok(&["down"]);
+    world.assert_no_members();
+    world.ok(&["up"]);
+    let events = world.check_history();
+    let runs = events.iter().filter(|event| event["kind"] == "run_started").count();
+    let adopted = events.iter().filter(|event| event["kind"] == "adopted").count();
+    println!("{kills} kills, {runs} runs, {adopted} adopted, 0 doubled, 0 without an end");
+}

@@ -1,0 +1,270 @@
+//! A home of its own for every test, the real binary, and an end for everything that a test started.
+
+use crate::processes::{self, Held, PATIENCE};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+pub(crate) struct World {
+    temp: Option<tempfile::TempDir>,
+    pub(crate) root: PathBuf,
+    /// Where the home is, when it is not below the root.
+    pub(crate) home: PathBuf,
+}
+
+/// What a verb said.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) took: Duration,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
+    }
+}
+
+/// What every agent of a test does first: from then on the kernel knows that anything of it lives. A second one
+/// beside it, or beside anything that it started, writes its name down.
+pub(crate) const GUARD: &str = "exec 9>>\"$ROOT/guard-$PINFOLD_SESSION\"; \
+     flock -n 9 || echo \"$PINFOLD_SESSION $PINFOLD_RUN\" >>\"$ROOT/doubles\"; ";
+
+impl World {
+    pub(crate) fn new() -> World {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().canonicalize().unwrap();
+        let home = root.join("home");
+        World { temp: Some(temp), root, home }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        command.args(words).stdin(Stdio::null());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("PINFOLD_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("PINFOLD_HOME", &self.home).env("PINFOLD_LOCKS", self.path("locks"));
+        command.env("ROOT", &self.root).current_dir(&self.root);
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Answer {
+        finish(&mut self.command(words))
+    }
+
+    /// Runs a verb that must succeed.
+    pub(crate) fn ok(&self, words: &[&str]) -> Answer {
+        let answer = self.run(words);
+        assert_eq!(answer.code, 0, "{words:?}: {answer:?}\n{}", self.daemon_log());
+        answer
+    }
+
+    pub(crate) fn json(&self, words: &[&str]) -> Value {
+        self.ok(&[&["--json"], words].concat()).json()
+    }
+
+    /// Makes a session that runs a shell script behind the guard.
+    pub(crate) fn guarded(&self, name: &str, options: &[&str], script: &str) -> Value {
+        let script = format!("{GUARD}{script}");
+        self.json(&[&["new", name, "--env", "ROOT"], options, &["--", "sh", "-c", &script]].concat())
+    }
+
+    pub(crate) fn sessions(&self) -> BTreeMap<String, Value> {
+        let list = self.json(&["ls", "--all"]);
+        let list = list.as_array().unwrap().iter();
+        list.map(|session| (session["name"].as_str().unwrap().to_owned(), session.clone())).collect()
+    }
+
+    pub(crate) fn show(&self, name: &str) -> Value {
+        self.json(&["show", name])
+    }
+
+    /// The pid of a session's agent.
+    pub(crate) fn pid(&self, name: &str) -> u32 {
+        number(&self.show(name)["pid"])
+    }
+
+    pub(crate) fn wait(&self, name: &str, states: &str) {
+        self.ok(&["wait", name, "--for", states, "--timeout", "60s"]);
+    }
+
+    pub(crate) fn events(&self) -> Vec<Value> {
+        let events = self.json(&["events"]);
+        events.as_array().unwrap().clone()
+    }
+
+    /// The events of one kind and session.
+    pub(crate) fn events_of(&self, name: &str, kind: &str) -> Vec<Value> {
+        let of = |event: &Value| event["session"] == name && event["kind"] == kind;
+        self.events().into_iter().filter(of).collect()
+    }
+
+    pub(crate) fn daemon_pid(&self) -> u32 {
+        number(&self.json(&["status"])["pid"])
+    }
+
+    /// kill -9 of the daemon; returns when it is gone.
+    pub(crate) fn kill_daemon(&self) {
+        processes::kill(self.daemon_pid());
+    }
+
+    pub(crate) fn daemon_log(&self) -> String {
+        std::fs::read_to_string(self.home.join("daemon.log")).unwrap_or_default()
+    }
+
+    /// Follows what a verb prints.
+    pub(crate) fn follow(&self, words: &[&str]) -> Following {
+        let mut child = self.command(words).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Following { child, lines }
+    }
+
+    /// Waits until the agent of a session has printed a line that begins so; the rest of that line.
+    pub(crate) fn printed(&self, name: &str, beginning: &str) -> String {
+        let following = self.follow(&["logs", name, "-f", "-n", "1000"]);
+        let line = following.until(&format!("`{beginning}` from {name}"), |line| line.starts_with(beginning));
+        line[beginning.len()..].trim().to_owned()
+    }
+
+    /// Follows the events from the first on.
+    pub(crate) fn watch(&self) -> Following {
+        self.follow(&["--json", "events", "-f", "--since", "0"])
+    }
+
+    /// Two agents of a session at once, or one beside what another one started.
+    pub(crate) fn doubles(&self) -> String {
+        std::fs::read_to_string(self.path("doubles")).unwrap_or_default()
+    }
+
+    /// Every process that was started in a run of this home, by session.
+    pub(crate) fn members(&self) -> BTreeMap<String, Vec<u32>> {
+        let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+        for pid in processes::all().into_iter().filter(|pid| processes::lives(*pid)) {
+            let ours = processes::variable(pid, "PINFOLD_SOCKET")
+                .is_some_and(|socket| Path::new(&socket).starts_with(&self.home));
+            if let Some(session) = processes::variable(pid, "PINFOLD_SESSION").filter(|_| ours) {
+                found.entry(session).or_default().push(pid);
+            }
+        }
+        found
+    }
+
+    /// What must hold at every moment after any crash: events without gaps, one end for each run.
+    pub(crate) fn check_history(&self) -> Vec<Value> {
+        let events = self.events();
+        for (index, event) in events.iter().enumerate() {
+            assert_eq!(event["seq"], index as u64 + 1, "a gap in {events:#?}");
+        }
+        let mut ends: BTreeMap<&str, u32> = BTreeMap::new();
+        for event in events.iter().filter(|event| event["kind"] == "run_exited") {
+            *ends.entry(event["run"].as_str().unwrap()).or_default() += 1;
+            assert!(event["verdict"].is_string(), "{event}");
+        }
+        let doubled: Vec<_> = ends.iter().filter(|(_, count)| **count != 1).collect();
+        assert!(doubled.is_empty(), "runs with several ends: {doubled:?}");
+        let live: Vec<Value> = self.sessions().values().map(|session| session["run"].clone()).collect();
+        let later = self.events();
+        let ended =
+            |run: &Value| later.iter().any(|event| event["kind"] == "run_exited" && event["run"] == *run);
+        for event in events.iter().filter(|event| event["kind"] == "run_started") {
+            let known = ends.contains_key(event["run"].as_str().unwrap());
+            assert!(known || live.contains(&event["run"]) || ended(&event["run"]), "no end of {event}");
+        }
+        assert_eq!(self.doubles(), "", "two agents of one session at once");
+        events
+    }
+
+    /// Waits until no process of this home's runs lives; names those that do.
+    pub(crate) fn assert_no_members(&self) {
+        let members = self.members();
+        assert!(members.is_empty(), "{members:?} live");
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        processes::end_around(&self.root);
+        if self.home.starts_with(&self.root) {
+            return drop(self.temp.take());
+        }
+        processes::end_around(&self.home);
+    }
+}
+
+/// A verb that goes on printing.
+pub(crate) struct Following {
+    pub(crate) child: Child,
+    lines: Receiver<String>,
+}
+
+impl Following {
+    /// The first line that is wanted.
+    pub(crate) fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
+        let until = Instant::now() + PATIENCE;
+        let mut passed = Vec::new();
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) if wanted(&line) => return line,
+                Ok(line) => passed.push(line),
+                Err(error) => panic!("{error} while waiting for {what}; came: {passed:#?}"),
+            }
+        }
+    }
+
+    /// The first event that is wanted.
+    pub(crate) fn event(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let parse = |line: &str| serde_json::from_str::<Value>(line).unwrap();
+        parse(&self.until(what, |line| wanted(&parse(line))))
+    }
+}
+
+impl Drop for Following {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn finish(command: &mut Command) -> Answer {
+    use std::os::unix::process::ExitStatusExt;
+    let begun = Instant::now();
+    let output = command.output().unwrap();
+    Answer {
+        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        took: begun.elapsed(),
+    }
+}
+
+pub(crate) fn number(value: &Value) -> u32 {
+    value.as_u64().and_then(|number| number.try_into().ok()).unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// Whether a process is held by a test: its pid cannot become another's.
+pub(crate) fn held(pid: u32) -> Held {
+    Held::open(pid).unwrap_or_else(|| panic!("process {pid} has gone"))
+}
