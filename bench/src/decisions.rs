@@ -55,7 +55,7 @@ fn round(mode: Mode, workload: Workload) -> f64 {
     for call in 0..CALLS {
         now.boot = now.boot + Duration::from_millis(1);
         let event = workload(&session, call);
-        black_box(session.handle(&event, now));
+        let _ = black_box(session.handle(&event, now));
     }
     begin.elapsed().as_secs_f64()
 }
@@ -66,19 +66,21 @@ fn of_run(session: &Session, event: RunEvent) -> Event {
 
 /// Brings a run up, or nothing where it runs.
 fn bring_up(session: &Session) -> Option<Event> {
-    match session.state() {
-        pinfold_core::State::Running => None,
-        pinfold_core::State::Starting if session.runs().last > session.runs().seen => {
-            Some(of_run(session, RunEvent::Started(Process { pid: 1, fence: 1 })))
-        }
-        _ => Some(Event::Asked(Ask::Start)),
+    use pinfold_core::State;
+    let starting = session.state() == State::Starting;
+    if session.state() == State::Running {
+        None
+    } else if starting {
+        Some(of_run(session, RunEvent::Started(Process { pid: 1, fence: 1 })))
+    } else {
+        Some(Event::Asked(Ask::Start))
     }
 }
 
 fn chat(session: &Session, call: u32) -> Event {
     let reserved = of_run(session, RunEvent::Reserved);
     if let Some(event) = bring_up(session) {
-        return if call % 2 == 0 { reserved } else { event };
+        return if call.is_multiple_of(2) { reserved } else { event };
     }
     match session.inbox().in_flight() {
         None => {
@@ -99,7 +101,7 @@ fn chat(session: &Session, call: u32) -> Event {
 fn crash_loop(session: &Session, call: u32) -> Event {
     let reserved = of_run(session, RunEvent::Reserved);
     if let Some(event) = bring_up(session) {
-        return if call % 2 == 0 { reserved } else { event };
+        return if call.is_multiple_of(2) { reserved } else { event };
     }
     let ended = Ended::new(Exit::Code(1), Duration::from_millis(1_200));
     of_run(session, RunEvent::Exited { ended, shim: Shim::Standing, holder: None })

@@ -41,7 +41,7 @@ impl Window {
     /// Never keeps more than `limit + 1` entries: more are not needed to see that it is exceeded.
     pub fn note(&mut self, now: Boot, span: Duration, limit: u32) -> usize {
         self.0.retain(|at| now.since(*at) <= span);
-        let room = usize::try_from(limit).unwrap_or(usize::MAX - 1);
+        let room = usize::try_from(limit).unwrap_or(usize::MAX);
         if self.0.len() > room {
             self.0.remove(0);
         }

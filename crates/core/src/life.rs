@@ -86,6 +86,20 @@ pub enum Life {
     },
 }
 
+impl Life {
+    /// Whether somebody else's going would end this wait.
+    #[must_use]
+    pub fn awaits_holder(&self) -> bool {
+        matches!(self, Life::Blocked { .. } | Life::Backoff { reason: WaitReason::Contended, .. })
+    }
+
+    /// Whether it is in the archive, or on its way there.
+    #[must_use]
+    pub fn is_retired(&self) -> bool {
+        matches!(self, Life::Archived { .. } | Life::Stopping { goal: Goal::Archive, .. })
+    }
+}
+
 /// The word of the contract for a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

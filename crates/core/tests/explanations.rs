@@ -103,6 +103,18 @@ fn work_says_for_whom() {
 }
 
 #[test]
+fn one_consumer_is_said_as_one_and_only_where_something_runs() {
+    let mut chat = Told::new(Mode::OnDemand);
+    let watch = Event::ConsumerJoined { consumer: ConsumerId(1), kind: ConsumerKind::Watch };
+    chat.hear(watch);
+    assert_eq!(chat.why(), "idle: nobody has needed it yet");
+    chat.hear(Event::Asked(Ask::Start)).runs();
+    assert_eq!(chat.pass(3).why(), "running for 3 s; a consumer is connected");
+    chat.hear(Event::Asked(Ask::Stop { grace: None }));
+    assert_eq!(chat.pass(4).why(), "stopping for 4 s: a person stopped it");
+}
+
+#[test]
 fn waits_say_what_for_and_how_long() {
     let mut agent = Told::new(Mode::Always);
     agent.runs().exits(1);

@@ -270,10 +270,7 @@ fn a_survivor_below_or_above_keeps_overlapping_directories_away() {
 
 #[test]
 fn the_members_of_a_control_group_are_ended_before_the_next_grant() {
-    let Some(cgroup) = make_cgroup() else {
-        eprintln!("not run: no control group can be made here");
-        return;
-    };
+    let cgroup = make_cgroup().expect("this needs a writable control group (v2): run the tests as root");
     let place = place();
     let request = Request { cgroup: Some(cgroup.clone()), ..run("grouped", Survivors::End) };
     let guard = place.folder.try_acquire(&key(), &request).unwrap();

@@ -35,10 +35,7 @@ fn an_open_home_is_tightened_and_said_so() {
 
 #[test]
 fn the_folder_of_another_user_is_refused() {
-    if !is_root() {
-        eprintln!("not run: giving a folder away needs root");
-        return;
-    }
+    assert!(is_root(), "giving a folder away needs root: run the tests as root");
     let home = Home::new();
     home.dir("home");
     home.dir("locks");
@@ -52,10 +49,7 @@ fn the_folder_of_another_user_is_refused() {
 
 #[test]
 fn a_folder_that_cannot_be_written_is_not_permitted() {
-    if !is_root() {
-        eprintln!("not run: mounting needs root");
-        return;
-    }
+    assert!(is_root(), "mounting needs root: run the tests as root");
     let home = Home::new();
     home.dir("locks");
     let script = "unshare -m sh -c 'mount -t tmpfs -o ro tmpfs locks && \"$PINFOLD\" lock key:k -- true'";
@@ -66,10 +60,7 @@ fn a_folder_that_cannot_be_written_is_not_permitted() {
 
 #[test]
 fn a_full_disk_is_a_clear_error_for_new_locks_and_none_for_old_ones() {
-    if !is_root() {
-        eprintln!("not run: mounting needs root");
-        return;
-    }
+    assert!(is_root(), "mounting needs root: run the tests as root");
     let home = Home::new();
     home.dir("locks");
     let script = "unshare -m sh -c '

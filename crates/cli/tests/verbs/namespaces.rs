@@ -30,10 +30,7 @@ impl Drop for Ended {
 
 #[test]
 fn a_holder_in_another_pid_namespace_is_unknown_and_keeps_its_lock() {
-    if !is_root() {
-        eprintln!("not run: namespaces need root");
-        return;
-    }
+    assert!(is_root(), "namespaces need root: run the tests as root");
     let home = Home::new();
     // The whole namespace ends with its first process, and that with unshare.
     let holder = hold_in(&home, &["--pid", "--fork", "--kill-child", "--mount-proc"]);
@@ -45,10 +42,7 @@ fn a_holder_in_another_pid_namespace_is_unknown_and_keeps_its_lock() {
 
 #[test]
 fn from_inside_a_namespace_the_outer_holder_is_unknown_and_keeps_its_lock() {
-    if !is_root() {
-        eprintln!("not run: namespaces need root");
-        return;
-    }
+    assert!(is_root(), "namespaces need root: run the tests as root");
     let home = Home::new();
     let _holder = home.hold("key:k");
     for proc in ["--mount-proc", "--fork"] {
@@ -62,10 +56,7 @@ fn from_inside_a_namespace_the_outer_holder_is_unknown_and_keeps_its_lock() {
 
 #[test]
 fn a_free_lock_is_granted_inside_a_namespace_whose_proc_is_another_ones() {
-    if !is_root() {
-        eprintln!("not run: namespaces need root");
-        return;
-    }
+    assert!(is_root(), "namespaces need root: run the tests as root");
     let home = Home::new();
     let answer = home.script("unshare --pid --fork \"$PINFOLD\" lock key:k -- true");
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -74,10 +65,7 @@ fn a_free_lock_is_granted_inside_a_namespace_whose_proc_is_another_ones() {
 
 #[test]
 fn a_holder_in_another_time_namespace_is_alive() {
-    if !is_root() {
-        eprintln!("not run: namespaces need root");
-        return;
-    }
+    assert!(is_root(), "namespaces need root: run the tests as root");
     let home = Home::new();
     let _holder = hold_in(&home, &["--time", "--boottime", "100000", "--fork", "--kill-child"]);
     let error = &home.json(&["lock", "key:k", "--", "true"])["error"];

@@ -77,19 +77,8 @@ impl<'a> Draft<'a> {
 
     /// Leaves a wait behind: nobody listens for its holder any more.
     pub(super) fn forget_holder(&mut self) {
-        match self.session.life {
-            Life::Blocked { .. } | Life::Backoff { reason: crate::rules::WaitReason::Contended, .. } => {
-                self.act(Action::ForgetHolder);
-            }
-            Life::Backoff { .. }
-            | Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Stopping { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => {}
+        if self.session.life.awaits_holder() {
+            self.act(Action::ForgetHolder);
         }
     }
 

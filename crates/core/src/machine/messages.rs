@@ -24,18 +24,8 @@ impl Draft<'_> {
             self.answer(Answer::Queued { message: known, wakes: Wakes::Yes });
             return Why::Message(MessageStep::Known);
         }
-        match self.session.life {
-            Life::Archived { .. } => return self.refuse(Refusal::Archived),
-            Life::Stopping { goal: Goal::Archive, .. } => return self.refuse(Refusal::BeingArchived),
-            Life::Stopping { .. }
-            | Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. } => {}
+        if self.session.life.is_retired() {
+            return self.refuse(Refusal::Archived);
         }
         self.step(MessageChange::Queued { message, key: key.map(str::to_owned) });
         self.record(Record::MessageQueued { message });
@@ -127,7 +117,7 @@ impl Draft<'_> {
             self.answer(Answer::Already);
             return Why::Stale;
         }
-        if matches!(self.session.life, Life::Archived { .. }) {
+        if self.session.life.is_retired() {
             return self.refuse(Refusal::Archived);
         }
         self.step(MessageChange::Retried { message });

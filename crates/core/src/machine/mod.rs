@@ -14,7 +14,6 @@ mod watching;
 use crate::decision::{Change, Decision, InForce};
 use crate::event::{Ask, Event, RunEvent};
 use crate::ids::RunNumber;
-use crate::life::Life;
 use crate::policy::Spec;
 use crate::session::Session;
 use crate::time::Now;
@@ -87,19 +86,8 @@ impl Draft<'_> {
     }
 
     fn holder_gone(&mut self) -> Why {
-        let contended = crate::rules::WaitReason::Contended;
-        match &self.session.life {
-            Life::Blocked { .. } => {}
-            Life::Backoff { reason, .. } if *reason == contended => {}
-            Life::Backoff { .. }
-            | Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Stopping { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => return Why::Stale,
+        if !self.session.life.awaits_holder() {
+            return Why::Stale;
         }
         if self.session.live.closing {
             return Why::GoingDown;

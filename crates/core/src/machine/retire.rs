@@ -47,18 +47,11 @@ impl Draft<'_> {
     }
 
     pub(super) fn restore_asked(&mut self) -> Why {
-        match self.session.life {
-            Life::Archived { .. } => {}
-            Life::Stopping { goal: Goal::Archive, .. } => return self.refuse(Refusal::BeingArchived),
-            Life::Stopping { .. }
-            | Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. } => return self.refuse(Refusal::NotArchived),
+        if matches!(self.session.life, Life::Stopping { goal: Goal::Archive, .. }) {
+            return self.refuse(Refusal::BeingArchived);
+        }
+        if !self.session.life.is_retired() {
+            return self.refuse(Refusal::NotArchived);
         }
         self.fresh_budgets();
         self.set_life(Life::Idle { since: IdleSince::Restored });
@@ -72,30 +65,20 @@ impl Draft<'_> {
             self.answer(Answer::Refused(refusal));
             return Why::Person(PersonAsked::PurgedOthers);
         }
-        match self.session.life {
-            Life::Archived { .. } => self.answer(Answer::Already),
-            Life::Stopping { goal: Goal::Archive, .. } => self.answer(Answer::Joined),
-            Life::Stopping { .. }
-            | Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. } => {
-                self.record(Record::Purged);
-                self.archive();
-            }
+        if matches!(self.session.life, Life::Archived { .. }) {
+            self.answer(Answer::Already);
+        } else if self.session.life.is_retired() {
+            self.answer(Answer::Joined);
+        } else {
+            self.record(Record::Purged);
+            self.archive();
         }
         Why::Person(PersonAsked::Purged)
     }
 
     /// Why purge leaves this session alone.
     fn spared(&self, include_active: bool, own: bool) -> Option<Refusal> {
-        let gone =
-            matches!(self.session.life, Life::Archived { .. } | Life::Stopping { goal: Goal::Archive, .. });
-        if gone || include_active {
+        if self.session.life.is_retired() || include_active {
             return None;
         }
         if own {

@@ -69,27 +69,22 @@ impl Draft<'_> {
     }
 
     pub(super) fn started(&mut self, run: RunNumber, process: Process) -> Why {
-        match self.session.life {
-            Life::Starting { run: wanted, stage: Stage::Spawning, purpose } if wanted == run => {
-                self.note_started(run, process, purpose);
-                self.runs_now(run, process, purpose);
-                Why::Started
-            }
-            Life::Stopping { run: wanted, purpose, .. } if wanted == run && self.session.runs.seen < run => {
-                self.note_started(run, process, purpose);
-                Why::Started
-            }
-            Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Stopping { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => Why::Stale,
+        if let Life::Starting { run: wanted, stage: Stage::Spawning, purpose } = self.session.life
+            && wanted == run
+        {
+            self.note_started(run, process, purpose);
+            self.runs_now(run, process, purpose);
+            return Why::Started;
         }
+        // It was asked to end before it was seen to run: both are true.
+        if let Life::Stopping { run: wanted, purpose, .. } = self.session.life
+            && wanted == run
+            && self.session.runs.seen < run
+        {
+            self.note_started(run, process, purpose);
+            return Why::Started;
+        }
+        Why::Stale
     }
 
     fn note_started(&mut self, run: RunNumber, process: Process, purpose: Purpose) {
@@ -121,25 +116,16 @@ impl Draft<'_> {
     }
 
     pub(super) fn start_failed(&mut self, run: RunNumber, failure: &StartFailure) -> Why {
-        match self.session.life {
-            Life::Starting { run: wanted, purpose, .. } if wanted == run => {
-                self.start_came_to_nothing(run, purpose, failure)
-            }
-            Life::Stopping { run: wanted, .. } if wanted == run => {
-                let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
-                self.exited(run, &ended, Shim::Absent, None)
-            }
-            Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Stopping { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => Why::Stale,
+        if let Life::Starting { run: wanted, purpose, .. } = self.session.life
+            && wanted == run
+        {
+            return self.start_came_to_nothing(run, purpose, failure);
         }
+        if matches!(self.session.life, Life::Stopping { run: wanted, .. } if wanted == run) {
+            let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
+            return self.exited(run, &ended, Shim::Absent, None);
+        }
+        Why::Stale
     }
 
     fn start_came_to_nothing(&mut self, run: RunNumber, purpose: Purpose, failure: &StartFailure) -> Why {
@@ -192,23 +178,12 @@ impl Draft<'_> {
     }
 
     pub(super) fn vendor_busy(&mut self, run: RunNumber) -> Why {
-        match self.session.life {
-            Life::Running { run: live, .. } if live == run => {
-                self.end_takeover(TakeoverEnd::Busy);
-                self.end_run(Goal::Yield, None);
-                Why::VendorSessionBusy
-            }
-            Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Stopping { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => Why::Stale,
+        if !matches!(self.session.life, Life::Running { run: live, .. } if live == run) {
+            return Why::Stale;
         }
+        self.end_takeover(TakeoverEnd::Busy);
+        self.end_run(Goal::Yield, None);
+        Why::VendorSessionBusy
     }
 
     pub(super) fn shim_left(&mut self) -> Why {

@@ -100,16 +100,6 @@ impl Draft<'_> {
 
     /// Whether this is the run that is at work; one that is ending is left to its end.
     fn watched(&self, run: RunNumber) -> bool {
-        match self.session.life {
-            Life::Running { run: live, .. } | Life::Held { run: live, .. } => live == run,
-            Life::Idle { .. }
-            | Life::Starting { .. }
-            | Life::Stopping { .. }
-            | Life::Backoff { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => false,
-        }
+        matches!(self.session.life, Life::Running { run: live, .. } | Life::Held { run: live, .. } if live == run)
     }
 }

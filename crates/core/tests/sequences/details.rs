@@ -268,3 +268,114 @@ fn stop_of_a_start_that_takes_its_locks_gives_them_back() {
     let decision = driver.hear(Event::Run { run, event: RunEvent::Reserved });
     assert_eq!(decision.actions, [Action::Release], "locks that come too late are not kept");
 }
+
+#[test]
+fn a_wait_watches_a_holder_only_for_contention_and_only_if_it_is_known() {
+    let watches = |decision: &pinfold_core::Decision| decision.actions.contains(&Action::AwaitHolder);
+    let mut driver = always(Policy::default());
+    assert!(!watches(&driver.ends(End::Code(75), 1_000)), "nobody is known");
+    let mut driver = always(Policy::default());
+    driver.ends_and_waits(End::Code(1), 1_000);
+    assert!(!watches(&driver.ends_held_by(End::Code(1), 1_000, Some("codex"))), "a crash is nobody else's");
+}
+
+#[test]
+fn an_answer_without_a_word_that_it_was_taken_counts_as_taken() {
+    let mut driver = on_demand();
+    let message = driver.message();
+    let run = driver.run();
+    let how = pinfold_core::event::TurnEnd::Answered;
+    driver.send(Event::Message(pinfold_core::MessageEvent::TurnEnded { run, message, how }));
+    assert_eq!(driver.count(|record| matches!(record, Record::MessageDelivered { attempt: 1, .. })), 1);
+    assert_eq!(driver.session.inbox().settled(), (1, 0));
+
+    let mut driver = on_demand();
+    driver.message();
+    driver.answers();
+    assert_eq!(
+        driver.count(|record| matches!(record, Record::MessageDelivered { .. })),
+        1,
+        "once, not twice"
+    );
+}
+
+#[test]
+fn a_turn_interrupted_by_a_person_has_failed_and_is_not_tried_again() {
+    let mut driver = on_demand();
+    let message = driver.message();
+    driver.takes();
+    driver.ask(Ask::Interrupt);
+    let run = driver.run();
+    let how = pinfold_core::event::TurnEnd::Interrupted;
+    driver.send(Event::Message(pinfold_core::MessageEvent::TurnEnded { run, message, how }));
+    assert_eq!((driver.session.inbox().settled(), driver.session.inbox().queued()), ((0, 1), 0));
+}
+
+#[test]
+fn a_retry_of_what_is_under_way_or_waits_changes_nothing() {
+    let mut driver = on_demand();
+    let first = driver.message();
+    let second = driver.message();
+    for message in [first, second] {
+        driver.send(Event::Message(pinfold_core::MessageEvent::Retried { message }));
+        assert_eq!(driver.answer, Some(pinfold_core::Answer::Already));
+    }
+    assert_eq!(driver.session.inbox().queued(), 1);
+    driver.answers();
+    driver.answers();
+    assert_eq!(driver.session.inbox().settled(), (2, 0));
+}
+
+#[test]
+fn each_delivery_has_the_number_of_its_try() {
+    let mut driver = always(Policy::default());
+    driver.message();
+    driver.takes();
+    driver.ends_and_waits(End::Code(1), 1_000);
+    let attempts: Vec<u32> = driver
+        .actions
+        .iter()
+        .filter_map(|action| if let Action::Deliver { attempt, .. } = action { Some(*attempt) } else { None })
+        .collect();
+    assert_eq!(attempts, [1, 2]);
+}
+
+#[test]
+fn a_restored_session_runs_after_the_next_daemon_start_only_in_mode_always() {
+    for (mode, state) in
+        [(Mode::Always, State::Running), (Mode::OnDemand, State::Idle), (Mode::Once, State::Idle)]
+    {
+        let mut driver = Driver::new(Spec::new(mode));
+        driver.ask(Ask::Archive);
+        if driver.session.live_run().is_some() {
+            driver.ends(End::Signal(15), 1_000);
+        }
+        driver.ask(Ask::Restore);
+        driver.daemon_restarts(ShimSeen::Nobody, Vec::new());
+        assert_eq!(driver.session.state(), state, "{mode:?}");
+    }
+}
+
+#[test]
+fn a_start_cut_short_by_the_daemons_death_is_made_again_unless_it_may_have_run_once() {
+    let mut driver = always(Policy::default());
+    driver.exits(0);
+    driver.session = pinfold_core::Session::new(Spec::new(Mode::Always));
+    driver.hear(Event::Created);
+    let run = driver.run();
+    driver.hear(Event::Run { run, event: RunEvent::Reserved });
+    driver.daemon_restarts(ShimSeen::Nobody, Vec::new());
+    assert_eq!(driver.session.state(), State::Running);
+    assert!(driver.run() > run, "under a new number");
+}
+
+#[test]
+fn after_a_terminal_a_needed_session_runs_again_and_another_rests() {
+    let mut driver = in_state(State::Held);
+    driver.message();
+    driver.ends(End::Code(0), 1_000);
+    assert_eq!(driver.session.state(), State::Running);
+    let mut driver = in_state(State::Held);
+    driver.ends(End::Code(0), 1_000);
+    assert_eq!(driver.session.state(), State::Idle);
+}

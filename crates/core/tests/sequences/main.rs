@@ -10,4 +10,5 @@ mod driver;
 mod people;
 mod recovery;
 mod restarts;
+mod stale;
 mod takeovers;

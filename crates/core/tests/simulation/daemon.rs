@@ -183,7 +183,10 @@ impl Case {
             Action::Release => self.release(session),
             Action::AwaitHolder => self.waiting(session, true),
             Action::ForgetHolder => self.waiting(session, false),
-            Action::LookAgain => self.observe(session),
+            Action::LookAgain => {
+                self.observe(session);
+                self.replay_turns(session);
+            }
             Action::Deliver { run, message, attempt } => self.deliver(session, run, message, attempt),
             Action::Interrupt { run } => self.interrupt(session, run),
             Action::ConfirmMemory { run } => {

@@ -148,8 +148,8 @@ impl Fleet {
         let (program, arguments) = self.shim_program.clone();
         let session = entry.name.clone();
         let (listen, records, log) = (self.home.shim_socket(id), self.home.records(id), self.home.log(id));
-        let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
-        Some(Opening { program, arguments, session, listen, records, log, crash_at })
+        let (tie, crash_at) = (pinfold_shim::Tie::Free, std::env::var_os(pinfold_shim::crash::VARIABLE));
+        Some(Opening { program, arguments, session, listen, records, log, tie, crash_at })
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
