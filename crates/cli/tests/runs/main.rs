@@ -3,6 +3,8 @@
 
 mod agents;
 mod contract;
+#[cfg(feature = "crash-points")]
+mod crashes;
 mod crowds;
 mod daemons;
 mod files;
