@@ -73,9 +73,9 @@ impl Fleet {
             tokio::time::sleep(after).await;
             let _permit = starts.acquire_owned().await;
             let look = move || observe(&home, &folders, generation, machine, &subject);
-            if let Ok(seen) = tokio::task::spawn_blocking(look).await {
-                handle.tell(Input::Observed { id, seen: Box::new(seen) });
-            }
+            // A look that came to nothing says nothing about what is there.
+            let seen = tokio::task::spawn_blocking(look).await.unwrap_or_else(|_| Seen::nothing(machine));
+            handle.tell(Input::Observed { id, seen: Box::new(seen) });
         });
     }
 
