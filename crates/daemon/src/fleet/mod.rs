@@ -6,6 +6,7 @@ mod reports;
 mod sessions;
 
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
 use crate::input::{Agents, Handle, Input};
@@ -39,6 +40,7 @@ pub(crate) struct Fleet {
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     pub(crate) open_files: Option<(u64, u64)>,
     pub(crate) umask: Option<u32>,
+    config: Config,
     clock: Clock,
     timer: Timer,
     folders: Folders,
@@ -67,6 +69,7 @@ pub(crate) struct Parts {
     pub(crate) umask: Option<u32>,
     pub(crate) last_event: u64,
     pub(crate) handle: Handle,
+    pub(crate) config: Config,
 }
 
 impl Fleet {
@@ -82,6 +85,7 @@ impl Fleet {
             shim_program: parts.shim_program,
             open_files: parts.open_files,
             umask: parts.umask,
+            config: parts.config,
             clock: Clock::new(),
             timer: Timer::new()?,
             folders: parts.folders,
@@ -142,6 +146,7 @@ impl Fleet {
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
+            Input::Reload => self.reload(),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
     }
