@@ -50,13 +50,15 @@ impl Client {
         &self.socket
     }
 
-    /// Whether somebody listens; says nothing to whoever does.
+    /// Whether a daemon answers.
+    ///
+    /// That somebody listens does not prove it: a child that a dead daemon was just starting has its socket
+    /// for a moment.
     ///
     /// # Errors
-    /// Nobody does.
+    /// None does.
     pub fn reach(&self) -> Result<(), ClientError> {
-        let reached = connect(&self.socket).map(drop);
-        reached.map_err(|source| ClientError::Down { socket: self.socket.clone(), source })
+        self.get::<serde::de::IgnoredAny>("/v1/ping").map(drop)
     }
 
     /// Asks for something.

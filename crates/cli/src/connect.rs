@@ -4,7 +4,7 @@ use crate::args::Global;
 use crate::error::{Failure, Kind};
 use crate::places;
 use pinfold_api::error::ErrorEnvelope;
-use pinfold_api::{Client, ErrorBody};
+use pinfold_api::{Client, ClientError, ErrorBody};
 use pinfold_daemon::{Home, Options, StartError};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -34,13 +34,15 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
     let home = home(global)?;
     let client = Client::new(home.socket());
     match client.reach() {
-        Ok(()) => Ok(client),
-        Err(_) if global.no_start => Err(down(&home)),
+        Ok(()) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => Ok(client),
+        Err(ClientError::Down { .. } | ClientError::Broken(_)) if global.no_start => Err(down(&home)),
         // A daemon that an agent started would be part of the agent's tree, and end with it.
-        Err(_) if std::env::var_os("PINFOLD_RUN").is_some() => {
+        Err(ClientError::Down { .. } | ClientError::Broken(_))
+            if std::env::var_os("PINFOLD_RUN").is_some() =>
+        {
             Err(down(&home).hint("inside a run no daemon is started; `pinfold up` outside of it does"))
         }
-        Err(_) => start(&home, global).map(|()| client),
+        Err(ClientError::Down { .. } | ClientError::Broken(_)) => start(&home, global).map(|()| client),
     }
 }
 
@@ -59,13 +61,10 @@ pub(crate) fn down(home: &Home) -> Failure {
 pub(crate) fn start(home: &Home, global: &Global) -> Result<(), Failure> {
     let until = Instant::now() + ANSWERS_WITHIN;
     while Instant::now() < until {
-        match start_one(home, global)? {
-            Started::Up => return Ok(()),
-            Started::Another => {
-                if wait_for_another(home, until) {
-                    return Ok(());
-                }
-            }
+        // Where one has the home already, none is started to find that out.
+        let another = !is_free(home) || matches!(start_one(home, global)?, Started::Another);
+        if !another || wait_for_another(home, until) {
+            return Ok(());
         }
     }
     Err(down(home))
@@ -126,7 +125,10 @@ fn wait_for_another(home: &Home, until: Instant) -> bool {
 fn is_free(home: &Home) -> bool {
     use rustix::fs::{FlockOperation, Mode, OFlags};
     let file = rustix::fs::open(home.daemon_lock(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    file.is_ok_and(|file| rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok())
+    match file {
+        Ok(file) => rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
+        Err(_) => true,
+    }
 }
 
 fn did_not_start(home: &Home, said: &str, status: ExitStatus) -> Failure {

@@ -99,6 +99,18 @@ fn the_soft_limit_warns_once() {
 }
 
 #[test]
+fn an_agent_is_told_of_its_watchdog_and_silence_is_a_crash() {
+    let world = configured(&format!("{QUICK}watchdog = \"300ms\"\nstop_grace = \"1s\"\n"));
+    world.guarded("silent", &[], "echo usec $WATCHDOG_USEC; exec sleep 100000");
+    assert_eq!(world.printed("silent", "usec"), "300000");
+    let watching = world.watch();
+    watching.until("the end of a silent run", |line| line.contains("\"run_exited\""));
+    let exits = world.events_of("silent", "run_exited");
+    assert_eq!(exits[0]["verdict"], "crash", "{exits:?}");
+    assert!(exits[0]["crashes"] == 1 && exits[0]["signal"] == 15, "{exits:?}");
+}
+
+#[test]
 fn a_configuration_that_cannot_be_used_is_refused_with_its_line() {
     let world = configured("[policy]\n\ncrash_hard_limt = 3\n");
     let answer = world.run(&["up"]);

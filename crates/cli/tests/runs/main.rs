@@ -4,10 +4,13 @@
 mod agents;
 mod config;
 mod contract;
+mod crowds;
 mod daemons;
 mod files;
 mod kills;
 mod processes;
 mod random;
+mod scarcity;
+mod sequences;
 mod streams;
 mod world;

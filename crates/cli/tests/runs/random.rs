@@ -22,6 +22,15 @@ impl Dice {
     }
 }
 
+/// Ends the disturbance, also when the test fails.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 const SESSIONS: [(&str, &str); 8] = [
     ("stays", "exec sleep 100000"),
     ("stays-too", "exec sleep 100000"),
@@ -59,6 +68,7 @@ fn no_kill_of_the_daemon_doubles_or_loses_anything() {
             let (world, over) = (&world, &over);
             scope.spawn(move || disturb(world, seed.wrapping_mul(n), over));
         }
+        let _end = Over(&over);
         let mut dice = Dice(seed | 1);
         for _ in 0..kills {
             let daemon = Held::open(number(&world.json(&["up"])["pid"]));
@@ -69,7 +79,6 @@ fn no_kill_of_the_daemon_doubles_or_loses_anything() {
             }
             assert_eq!(world.doubles(), "", "seed {seed}");
         }
-        over.store(true, Ordering::Relaxed);
     });
     world.ok(&["up"]);
     for (name, _) in SESSIONS {

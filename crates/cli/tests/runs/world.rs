@@ -228,7 +228,10 @@ impl Following {
             match self.lines.recv_timeout(left) {
                 Ok(line) if wanted(&line) => return line,
                 Ok(line) => passed.push(line),
-                Err(error) => panic!("{error} while waiting for {what}; came: {passed:#?}"),
+                Err(error) => {
+                    let last = &passed[passed.len().saturating_sub(20)..];
+                    panic!("{error} while waiting for {what}; last came: {last:#?}")
+                }
             }
         }
     }

@@ -104,9 +104,7 @@ impl Draft<'_> {
             }
             Life::Stopping { goal: Goal::Stop | Goal::Archive | Goal::Down, .. } => {}
             Life::Stopping { .. } => self.aim(Goal::Down),
-            Life::Backoff { .. } | Life::Blocked { .. } => {
-                self.rest(Life::Idle { since: IdleSince::DaemonDown });
-            }
+            Life::Backoff { .. } | Life::Blocked { .. } => self.rest_while_down(),
             Life::Idle { .. } | Life::Stopped | Life::Failed { .. } | Life::Archived { .. } => {}
         }
         Why::GoingDown
@@ -117,7 +115,15 @@ impl Draft<'_> {
         if self.session.spec.mode == Mode::Once && self.session.runs.count > 0 {
             self.fail(FailCause::Interrupted);
         } else {
-            self.rest(Life::Idle { since: IdleSince::DaemonDown });
+            self.rest_while_down();
         }
+    }
+
+    fn rest_while_down(&mut self) {
+        // A person's `start` is not heard twice: whoever wants a run asks the next daemon.
+        if self.session.keep_until.is_some() {
+            self.change(Change::KeepUntil(None));
+        }
+        self.rest(Life::Idle { since: IdleSince::DaemonDown });
     }
 }

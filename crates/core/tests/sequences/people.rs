@@ -317,3 +317,16 @@ fn nothing_starts_once_the_daemon_goes_down() {
         assert_eq!((driver.session.live_run(), driver.starts), (None, starts), "from {state:?}");
     }
 }
+
+#[test]
+fn a_persons_start_does_not_outlive_the_daemon_that_heard_it() {
+    for state in [State::Running, State::Backoff, State::Blocked, State::Starting] {
+        let mut driver = in_state(state);
+        driver.hear(Event::DownAsked);
+        if driver.session.live_run().is_some() {
+            driver.ends(End::Signal(15), 10);
+        }
+        driver.daemon_restarts(pinfold_core::event::ShimSeen::Nobody, Vec::new());
+        assert_eq!((state, driver.session.state()), (state, State::Idle));
+    }
+}

@@ -11,6 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
+/// Nothing but a sign of life.
+pub(crate) async fn ping() -> Json<Value> {
+    Json(json!({}))
+}
+
 pub(crate) async fn status(State(context): State<Context>) -> Answered<Status> {
     let disk = disk_used(&context).await;
     Ok(Json(context.handle.look(move |fleet| view::status(fleet, disk)).await?))

@@ -42,7 +42,7 @@ pub(crate) async fn logs(
 ) -> Result<Response, Failure> {
     let id = super::sessions::find(&context, session).await?;
     let mut source = Source::of(&context, id, which.run.as_deref()).await?;
-    let (sender, receiver) = mpsc::channel(64);
+    let (sender, receiver) = mpsc::channel(4);
     let wanted = which.n.unwrap_or(LINES);
     if which.follow {
         tokio::spawn(follow(context, id, source, wanted, sender));
@@ -52,8 +52,8 @@ pub(crate) async fn logs(
             lines.extend(source.lines.finish());
             lines.split_off(lines.len().saturating_sub(wanted))
         });
-        let lines = lines.await?;
-        tokio::spawn(async move { send_all(&sender, &lines).await });
+        let text = json_lines(&lines.await?);
+        tokio::spawn(async move { sender.send(text).await });
     }
     let body = Body::from_stream(Stream(receiver));
     Ok(([("content-type", "application/x-ndjson")], body).into_response())
@@ -119,20 +119,15 @@ impl Source {
     }
 }
 
-/// Sends lines; whether somebody is still there.
-async fn send_all(sender: &mpsc::Sender<Bytes>, lines: &[LogLine]) -> bool {
-    for line in lines.iter().filter_map(json_line) {
-        if sender.send(line).await.is_err() {
-            return false;
+/// One object a line; all of them go out together.
+fn json_lines(lines: &[LogLine]) -> Bytes {
+    let mut text = Vec::new();
+    for line in lines {
+        if serde_json::to_writer(&mut text, line).is_ok() {
+            text.push(b'\n');
         }
     }
-    true
-}
-
-fn json_line(line: &LogLine) -> Option<Bytes> {
-    let mut text = serde_json::to_string(line).ok()?;
-    text.push('\n');
-    Some(Bytes::from(text))
+    Bytes::from(text)
 }
 
 /// A run by its number, its id or a prefix of it.
@@ -173,12 +168,12 @@ async fn pass_on(
                 None => source.last(wanted),
                 Some(position) => source.since(position),
             };
-            (source, lines, position)
+            (source, json_lines(&lines), position)
         });
-        let (back, lines, reached) = read.await.ok()?;
+        let (back, text, reached) = read.await.ok()?;
         source = back;
-        if !send_all(sender, &lines).await {
-            return None;
+        if !text.is_empty() {
+            sender.send(text).await.ok()?;
         }
         if position == Some(reached) {
             grown.recv().await?;

@@ -29,6 +29,7 @@ pub(crate) struct Context {
 
 pub(crate) fn router(context: Context) -> Router {
     Router::new()
+        .route("/v1/ping", get(daemon::ping))
         .route("/v1/status", get(daemon::status))
         .route("/v1/daemon/down", post(daemon::down))
         .route("/v1/sessions", get(sessions::list).post(sessions::create))
