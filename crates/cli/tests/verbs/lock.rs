@@ -149,7 +149,8 @@ fn signals_are_passed_on_to_the_command() {
     let home = Home::new();
     for (signal, code) in [("TERM", 7), ("INT", 8), ("HUP", 9), ("USR1", 10)] {
         let script = format!("trap 'kill $!; exit {code}' {signal}; sleep 1000 & echo ready; wait");
-        let mut holder = home.start(&["lock", "key:k", "--", "sh", "-c", &script]);
+        // What the last command left in the background was told to end, and may still be at it.
+        let mut holder = home.start(&["lock", "key:k", "--wait", "60s", "--", "sh", "-c", &script]);
         kill(holder.pid(), signal);
         assert_eq!(holder.child.wait().unwrap().code(), Some(code), "{signal}");
     }
