@@ -5,6 +5,7 @@
 
 mod clock;
 pub mod config;
+pub mod crash;
 mod definition;
 mod entry;
 mod fleet;

@@ -1,5 +1,6 @@
 //! The daemon's life from its lock to its last event.
 
+use crate::crash;
 use crate::fleet::{Fleet, Parts};
 use crate::home::Home;
 use crate::http::{Context, router};
@@ -87,6 +88,7 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     }
     let _only = become_the_only_one(&options.home.daemon_lock())?;
     crate::log::rotate(options.log.clone());
+    crash::point("daemon.alone");
     let open_files = raise_open_files();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
@@ -148,9 +150,13 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
         config,
     };
     let mut fleet = Fleet::new(parts)?;
+    crash::point("daemon.unannounced");
     announce(&fleet, &boot.unwrap_or_default())?;
+    crash::point("daemon.announced");
     fleet.load(&reader)?;
+    crash::point("daemon.loaded");
     let listener = listen(&home.socket())?;
+    crash::point("daemon.listening");
     fleet.look_around(machine);
     let served = serve(listener, &fleet, reader, &handle);
     tokio::spawn(end_by_signal(handle.clone()));

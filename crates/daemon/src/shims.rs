@@ -1,7 +1,9 @@
 //! Connections with shims: frames out through a task, reports in through another; the loop never waits.
 
+use crate::crash;
 use crate::input::{Handle, Input};
 use crate::locks::{Reserved, lost_in};
+use crate::log::log;
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, spawn};
 use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
@@ -131,7 +133,16 @@ async fn reap(mut child: Child) {
     if let Some(fd) = pidfd.and_then(|fd| crate::readable::watch(fd).ok()) {
         _ = fd.readable().await;
     }
-    _ = tokio::task::spawn_blocking(move || child.wait()).await;
+    _ = tokio::task::spawn_blocking(move || note_end(&mut child)).await;
+}
+
+/// Reaps a shim, and says so when it did not end in order.
+fn note_end(child: &mut Child) {
+    if let Ok(status) = child.wait()
+        && !status.success()
+    {
+        log(format_args!("shim {} did not end in order: {status}", child.id()));
+    }
 }
 
 /// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
@@ -142,24 +153,32 @@ pub(crate) fn open(
     start: Box<Start>,
 ) -> Result<Box<ShimUp>, String> {
     let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
+    crash::point("spawn.before");
     let (mut child, mut link) = spawn(opening, &lent).map_err(|error| crate::locks::chain(&error))?;
+    crash::point("spawn.handed");
     let greeted = greet(&mut link, generation, Instant::now() + HANDSHAKE);
     let welcome = match greeted {
         Ok(welcome) => welcome,
         Err(problem) => {
             // Without its connection it leaves; it is our child, so it is reaped here.
             drop(link);
-            _ = child.wait();
+            note_end(&mut child);
             return Err(problem);
         }
     };
+    crash::point("spawn.greeted");
     for (_, guard) in guards {
         lost_in(&guard.surrender());
     }
-    let told = link.send(&Command::Go).and_then(|()| link.send(&Command::Start(start)));
+    crash::point("spawn.surrendered");
+    let told = link.send(&Command::Go).and_then(|()| {
+        crash::point("spawn.went");
+        link.send(&Command::Start(start))
+    });
+    crash::point("spawn.told");
     if let Err(error) = told {
         drop(link);
-        _ = child.wait();
+        note_end(&mut child);
         return Err(error.to_string());
     }
     Ok(Box::new(ShimUp { link, welcome, child: Some(child) }))

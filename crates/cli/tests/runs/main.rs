@@ -4,6 +4,8 @@
 mod agents;
 mod config;
 mod contract;
+#[cfg(feature = "crash-points")]
+mod crashes;
 mod crowds;
 mod daemons;
 mod files;

@@ -14,6 +14,7 @@ pub(crate) struct World {
     pub(crate) root: PathBuf,
     /// Where the home is, when it is not below the root.
     pub(crate) home: PathBuf,
+    pub(crate) binary: PathBuf,
 }
 
 /// What a verb said.
@@ -41,7 +42,7 @@ impl World {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         let home = root.join("home");
-        World { temp: Some(temp), root, home }
+        World { temp: Some(temp), root, home, binary: env!("CARGO_BIN_EXE_pinfold").into() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -49,7 +50,7 @@ impl World {
     }
 
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pinfold"));
+        let mut command = Command::new(&self.binary);
         command.args(words).stdin(Stdio::null());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("PINFOLD_") {
@@ -183,16 +184,26 @@ impl World {
         }
         let doubled: Vec<_> = ends.iter().filter(|(_, count)| **count != 1).collect();
         assert!(doubled.is_empty(), "runs with several ends: {doubled:?}");
-        let live: Vec<Value> = self.sessions().values().map(|session| session["run"].clone()).collect();
-        let later = self.events();
-        let ended =
-            |run: &Value| later.iter().any(|event| event["kind"] == "run_exited" && event["run"] == *run);
-        for event in events.iter().filter(|event| event["kind"] == "run_started") {
-            let known = ends.contains_key(event["run"].as_str().unwrap());
-            assert!(known || live.contains(&event["run"]) || ended(&event["run"]), "no end of {event}");
+        let started = events.iter().filter(|event| event["kind"] == "run_started");
+        for event in started.filter(|event| !ends.contains_key(event["run"].as_str().unwrap())) {
+            self.lives_or_ends(event);
         }
         assert_eq!(self.doubles(), "", "two agents of one session at once");
         events
+    }
+
+    /// A run lives, or its end is on its way to the disk.
+    fn lives_or_ends(&self, started: &Value) {
+        let until = Instant::now() + PATIENCE;
+        let run = &started["run"];
+        while Instant::now() < until {
+            let live = self.sessions().values().any(|session| session["run"] == *run);
+            if live || self.events().iter().any(|event| event["kind"] == "run_exited" && event["run"] == *run)
+            {
+                return;
+            }
+        }
+        panic!("no end of {started}");
     }
 
     /// Waits until no process of this home's runs lives; names those that do.

@@ -1,6 +1,7 @@
 //! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
 
 use super::Fleet;
+use crate::crash;
 use crate::definition::Definition;
 use crate::entry::Reservation;
 use crate::input::Input;
@@ -46,7 +47,9 @@ impl Fleet {
         if let Some(entry) = self.entries.get_mut(&id) {
             entry.stop = Some((run, grace));
         }
+        crash::point("stop.before");
         self.tell_shim(id, &Command::Stop { run, grace });
+        crash::point("stop.told");
     }
 
     fn reserve(&mut self, id: SessionId, run: RunNumber) {
@@ -84,7 +87,13 @@ impl Fleet {
         let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
         tokio::spawn(async move {
             let _permit = starts.acquire_owned().await;
-            let result = tokio::task::spawn_blocking(move || folders.reserve(&wanted)).await;
+            let reserve = move || {
+                crash::point("reserve.before");
+                let result = folders.reserve(&wanted);
+                crash::point("reserve.after");
+                result
+            };
+            let result = tokio::task::spawn_blocking(reserve).await;
             let result = result.unwrap_or_else(|error| Err(Refused::ForNow(error.to_string())));
             handle.tell(Input::Reserved { id, result });
         });
@@ -128,7 +137,11 @@ impl Fleet {
             | Reservation::UnderWay(_)
             | Reservation::Unwanted => {
                 return match entry.shim.as_ref().filter(|shim| !shim.leaving) {
-                    Some(shim) => shim.send(&Command::Start(start)),
+                    Some(shim) => {
+                        crash::point("respawn.before");
+                        shim.send(&Command::Start(start));
+                        crash::point("respawn.told");
+                    }
                     None => self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone)),
                 };
             }
@@ -179,6 +192,7 @@ impl Fleet {
     }
 
     fn release(&mut self, id: SessionId) {
+        crash::point("release.before");
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.reservation = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
             Reservation::UnderWay(_) | Reservation::Unwanted => Reservation::Unwanted,
@@ -191,6 +205,7 @@ impl Fleet {
         if let Some(shim) = &mut entry.shim {
             shim.dismiss();
         }
+        crash::point("release.told");
     }
 
     fn await_holder(&mut self, id: SessionId) {

@@ -1,6 +1,7 @@
 //! The daemon's start: loads what is stored, looks at what is there, and lets the core bring both together.
 
 use super::{Closing, Fleet};
+use crate::crash;
 use crate::definition::Definition;
 use crate::entry::Entry;
 use crate::input::Input;
@@ -83,6 +84,7 @@ impl Fleet {
     }
 
     pub(super) fn observed(&mut self, id: SessionId, seen: Seen) {
+        crash::point("observed.before");
         if let Some(up) = seen.shim {
             let unsettled: Vec<_> = up.welcome.exits.iter().map(|exited| exited.run).collect();
             if let Err(problem) = self.attach(id, up) {
@@ -95,6 +97,7 @@ impl Fleet {
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
         self.follow_config(id);
+        crash::point("observed.after");
         // What was found counts as a daemon's start; a daemon that is going down goes on doing so.
         if let Closing::Waiting(_) = self.closing {
             self.ask_down(id);

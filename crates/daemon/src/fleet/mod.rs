@@ -7,6 +7,7 @@ mod sessions;
 
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::crash;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
 use crate::input::{Agents, Handle, Input};
@@ -233,6 +234,7 @@ impl Fleet {
     }
 
     pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
+        crash::point("commit.before");
         let handle = self.handle.clone();
         self.store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
     }
@@ -251,6 +253,7 @@ impl Fleet {
                 return;
             }
         }
+        crash::point("commit.after");
         let Some(id) = id else { return };
         if let Some(entry) = self.entries.get_mut(&id)
             && let Some(waiting) = entry.pending.iter_mut().find(|pending| !pending.durable)
@@ -270,7 +273,9 @@ impl Fleet {
             let Some(pending) = entry.pending.pop_front() else { return };
             entry.publish(pending.snapshot);
             if let (Some(run), Some(shim)) = (pending.settles, &entry.shim) {
+                crash::point("acknowledge.before");
                 shim.send(&pinfold_shim::Command::Ack { run });
+                crash::point("acknowledge.told");
             }
             if let Some(reply) = pending.reply {
                 _ = reply.send(pending.answer.unwrap_or(Answer::Done));
@@ -282,6 +287,7 @@ impl Fleet {
     }
 
     fn go_down(&mut self, agents: Agents, reply: Option<oneshot::Sender<()>>) {
+        crash::point("down.before");
         let replies = match std::mem::replace(&mut self.closing, Closing::No) {
             Closing::No => Vec::new(),
             Closing::Waiting(replies) | Closing::Over(replies) => replies,
@@ -320,11 +326,13 @@ impl Fleet {
 
     /// The last event, and the answer to whoever asked for the end.
     fn say_goodbye(&mut self) {
+        crash::point("down.unsaid");
         let mut batch = Batch::new();
         batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
         if let Err(error) = self.store.commit(batch).wait() {
             log(format_args!("the last event was not written: {error}"));
         }
+        crash::point("down.said");
         if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {
             for reply in replies {
                 _ = reply.send(());

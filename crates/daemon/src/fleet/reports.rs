@@ -1,6 +1,7 @@
 //! What shims say, in the core's words.
 
 use super::Fleet;
+use crate::crash;
 use crate::input::Input;
 use crate::lines::Lines;
 use crate::log::log;
@@ -44,6 +45,7 @@ impl Fleet {
                 link.send(&pinfold_shim::Command::Stop { run: *run, grace });
             }
             entry.shim = Some(link);
+            crash::point("shim.attached");
         }
         Ok(())
     }
@@ -55,7 +57,11 @@ impl Fleet {
         }
         match report {
             None => self.shim_lost(id),
-            Some(report) => self.take_report(id, report),
+            Some(report) => {
+                crash::point("report.before");
+                self.take_report(id, report);
+                crash::point("report.after");
+            }
         }
     }
 

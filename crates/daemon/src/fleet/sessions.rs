@@ -1,6 +1,7 @@
 //! New sessions and changed ones.
 
 use super::Fleet;
+use crate::crash;
 use crate::definition::Definition;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::input::Create;
@@ -31,6 +32,7 @@ impl Fleet {
             _ = create.reply.send(Err(ErrorBody::new(ErrorKind::Failed, message)));
             return;
         }
+        crash::point("create.folder");
         self.store_new(id, name, create);
     }
 

@@ -1,0 +1,113 @@
+//! The daemon, or a shim, aborts at every step in turn; `up` follows, and the promises hold.
+
+use crate::processes;
+use crate::world::{World, finish};
+use std::time::{Duration, Instant};
+
+/// Ends once at once, so that a second run is started under the same shim; has a child that left its session.
+const ENDS_ONCE: &str = "setsid sleep 100000 & \
+     if mkdir \"$ROOT/ended-$PINFOLD_SESSION\" 2>/dev/null; then exit 0; fi; exec sleep 100000";
+
+/// A home whose daemon is its own shim: the small one may have been built without crash points.
+fn world() -> World {
+    let mut world = World::new();
+    let binary = world.path("pinfold");
+    if std::fs::hard_link(&world.binary, &binary).is_err() {
+        std::fs::copy(&world.binary, &binary).unwrap();
+    }
+    world.binary = binary;
+    world
+}
+
+/// Starts a daemon that aborts, or whose shims abort, at a point.
+fn up(world: &World, point: &str) {
+    let mut command = world.command(&["up"]);
+    finish(command.env(pinfold_daemon::crash::VARIABLE, point));
+}
+
+/// Does something until it succeeds: the daemon may be killed under it once, and then it is done by another.
+fn insist(world: &World, words: &[&str]) {
+    let mut answer = world.run(words);
+    if answer.code == 69 {
+        answer = world.run(words);
+    }
+    let made_before = answer.code == 73 && words[0] == "new";
+    assert!(answer.code == 0 || made_before, "{words:?}: {answer:?}\n{}", world.daemon_log());
+}
+
+fn new(world: &World, name: &str) {
+    let script = format!("{}{ENDS_ONCE}", crate::world::GUARD);
+    insist(world, &["new", name, "--env", "ROOT", "--stop-grace", "1s", "--", "sh", "-c", &script]);
+}
+
+fn settle(world: &World) {
+    world.ok(&["up"]);
+    world.wait("a", "running,stopped");
+    world.ok(&["start", "a"]);
+    world.wait("a", "running");
+    world.check_history();
+    world.ok(&["down"]);
+    world.assert_no_members();
+    world.ok(&["--json", "events"]);
+    world.ok(&["down"]);
+    world.assert_no_members();
+}
+
+/// Passes every step of a session's life with a daemon that aborts at one; whether it did.
+fn crash_daemon_at(point: &str) -> bool {
+    let world = world();
+    up(&world, point);
+    new(&world, "a");
+    insist(&world, &["wait", "a", "--for", "running", "--timeout", "60s"]);
+    insist(&world, &["restart", "a"]);
+    insist(&world, &["stop", "a"]);
+    insist(&world, &["start", "a"]);
+    world.run(&["down", "--keep"]);
+    // Another one finds what the first one left, and goes down in order.
+    up(&world, point);
+    insist(&world, &["ls"]);
+    world.run(&["down"]);
+    let aborted = world.daemon_log().contains(&format!("aborts at {point}"));
+    settle(&world);
+    aborted
+}
+
+#[test]
+fn the_promises_hold_wherever_the_daemon_dies() {
+    let mut crashes = 0;
+    for point in pinfold_daemon::crash::POINTS {
+        let mut time = 1;
+        while crash_daemon_at(&format!("{point}#{time}")) && time < 60 {
+            crashes += 1;
+            time += 1;
+        }
+        println!("{point}: {} times", time - 1);
+    }
+    println!(
+        "{} crash points of the daemon, {crashes} crashes, 0 violations",
+        pinfold_daemon::crash::POINTS.len()
+    );
+}
+
+/// The daemon reaps its shim, and writes down how it ended, a moment after everybody else knows.
+fn wait_for_abort(world: &World, point: &str) {
+    let until = Instant::now() + processes::PATIENCE;
+    while !world.daemon_log().contains("signal: 6") {
+        assert!(Instant::now() < until, "no shim aborted at {point}:\n{}", world.daemon_log());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_promises_hold_wherever_a_shim_dies() {
+    for point in pinfold_shim::crash::POINTS {
+        let world = world();
+        up(&world, point);
+        new(&world, "a");
+        world.run(&["stop", "a"]);
+        wait_for_abort(&world, point);
+        processes::kill(world.daemon_pid());
+        settle(&world);
+    }
+    println!("{} crash points of the shim, 0 violations", pinfold_shim::crash::POINTS.len());
+}

@@ -1,0 +1,98 @@
+//! Crash points: named steps at which a test makes the daemon abort. Without the feature they are nothing.
+//!
+//! The variable names a point, and with `#3` behind it the third time that it is passed.
+
+/// The variable that names the point at which to abort; shims have points of their own.
+pub use pinfold_shim::crash::VARIABLE;
+
+/// Every point, in the order in which a session passes them first.
+pub const POINTS: &[&str] = &[
+    "daemon.alone",
+    "daemon.unannounced",
+    "daemon.announced",
+    "daemon.loaded",
+    "daemon.listening",
+    "create.folder",
+    "commit.before",
+    "commit.after",
+    "reserve.before",
+    "reserve.after",
+    "spawn.before",
+    "spawn.handed",
+    "spawn.greeted",
+    "spawn.surrendered",
+    "spawn.went",
+    "spawn.told",
+    "shim.attached",
+    "report.before",
+    "report.after",
+    "respawn.before",
+    "respawn.told",
+    "acknowledge.before",
+    "acknowledge.told",
+    "stop.before",
+    "stop.told",
+    "release.before",
+    "release.told",
+    "observed.before",
+    "observed.after",
+    "down.before",
+    "down.unsaid",
+    "down.said",
+];
+
+/// Aborts when the environment says so.
+#[cfg(feature = "crash-points")]
+pub(crate) fn point(name: &str) {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
+    static PASSED: AtomicU64 = AtomicU64::new(0);
+    debug_assert!(POINTS.contains(&name), "{name} is not listed");
+    let wanted = WANTED.get_or_init(|| {
+        let text = std::env::var(VARIABLE).ok()?;
+        let (name, time) = text.split_once('#').unwrap_or((&text, "1"));
+        Some((name.to_owned(), time.parse().ok()?))
+    });
+    if let Some((wanted, time)) = wanted
+        && wanted == name
+        && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *time
+    {
+        eprintln!("aborts at {name}#{time}");
+        std::process::abort();
+    }
+}
+
+/// Does nothing.
+#[cfg(not(feature = "crash-points"))]
+#[inline(always)]
+pub(crate) fn point(_: &str) {}
+
+#[cfg(test)]
+mod tests {
+    use super::POINTS;
+    use std::path::Path;
+
+    fn sources(folder: &Path, out: &mut String) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, out);
+            } else if path.file_name().is_some_and(|name| name != "crash.rs") {
+                out.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn every_point_in_the_source_is_listed_and_every_listed_one_is_in_the_source() {
+        let mut text = String::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
+        let parts = text.split("crash::point(\"").skip(1);
+        let mut found: Vec<&str> = parts.map(|part| &part[..part.find('"').unwrap()]).collect();
+        found.sort_unstable();
+        let mut listed = POINTS.to_vec();
+        listed.sort_unstable();
+        assert_eq!(found, listed);
+    }
+}
