@@ -25,6 +25,7 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
         state: places::home(global)?,
         runtime: places::runtime(global)?,
         user_locks: places::user_locks()?,
+        config: places::config(global)?,
     })
 }
 
@@ -35,6 +36,12 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
     match client.reach() {
         Ok(()) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => Ok(client),
         Err(ClientError::Down { .. } | ClientError::Broken(_)) if global.no_start => Err(down(&home)),
+        // A daemon that an agent started would be part of the agent's tree, and end with it.
+        Err(ClientError::Down { .. } | ClientError::Broken(_))
+            if std::env::var_os("PINFOLD_RUN").is_some() =>
+        {
+            Err(down(&home).hint("inside a run no daemon is started; `pinfold up` outside of it does"))
+        }
         Err(ClientError::Down { .. } | ClientError::Broken(_)) => start(&home, global).map(|()| client),
     }
 }
@@ -182,7 +189,7 @@ fn failure(error: &StartError) -> Failure {
         StartError::Place { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Failure::from_error(Kind::NotPermitted, error)
         }
-        StartError::Locks(_) => Failure::from_error(Kind::BadConfig, error),
+        StartError::Locks(_) | StartError::Config(_) => Failure::from_error(Kind::BadConfig, error),
         StartError::Place { .. }
         | StartError::Store(_)
         | StartError::Read(_)

@@ -115,6 +115,18 @@ pub(crate) fn runtime(global: &Global) -> Result<PathBuf, Failure> {
     }
 }
 
+/// The configuration: in a home that was named, else in the user's folder for such files.
+pub(crate) fn config(global: &Global) -> Result<PathBuf, Failure> {
+    let named = global.home.is_some() || variable("PINFOLD_HOME").is_some();
+    let user = variable("XDG_CONFIG_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".config")));
+    match user.filter(|_| !named) {
+        Some(folder) => Ok(folder.join("pinfold/config.toml")),
+        None => Ok(home_path(global)?.join("config.toml")),
+    }
+}
+
 fn home_path(global: &Global) -> Result<PathBuf, Failure> {
     if let Some(path) = global.home.clone().or_else(|| variable("PINFOLD_HOME")) {
         return absolute(&path);

@@ -3,7 +3,9 @@
 use pinfold_api::units;
 use pinfold_core::Policy;
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::{DeTable, DeValue};
 
@@ -108,6 +110,41 @@ const KEYS: [(&str, Kind); 24] = [
     ("hold_limit", Kind::Span(|s| &mut s.hold_limit)),
     ("limit_resume", Kind::Flag(|s| &mut s.policy.limit_resume)),
 ];
+
+/// Why a configuration file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file is there and cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// Something in it is wrong.
+    #[error("{}", path.display())]
+    Wrong {
+        /// Which.
+        path: PathBuf,
+        /// What and where.
+        #[source]
+        source: ConfigError,
+    },
+}
+
+/// Loads the configuration; a file that does not exist says nothing.
+///
+/// # Errors
+/// The file cannot be read, or something in it is wrong.
+pub fn load(path: &Path) -> Result<Config, LoadError> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Config::parse(&text).map_err(|source| LoadError::Wrong { path: path.to_owned(), source }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
+        Err(source) => Err(LoadError::Unreadable { path: path.to_owned(), source }),
+    }
+}
 
 impl Config {
     /// Reads the text of a file.

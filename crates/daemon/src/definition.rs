@@ -1,5 +1,6 @@
 //! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
 
+use crate::config::Settings;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::life::CannotStart;
@@ -158,13 +159,12 @@ impl Definition {
         Ok(())
     }
 
-    /// What the core must know of it.
-    pub(crate) fn spec(&self) -> Spec {
-        let plain = Policy::default();
+    /// What the core must know of it: its own numbers, then those of the configuration.
+    pub(crate) fn spec(&self, settings: &Settings) -> Spec {
         let policy = Policy {
-            idle_after: self.idle.map_or(plain.idle_after, |span| span.0),
-            stop_grace: self.stop_grace.map_or(plain.stop_grace, |span| span.0),
-            ..plain
+            idle_after: self.idle.map_or(settings.policy.idle_after, |span| span.0),
+            stop_grace: self.stop_grace.map_or(settings.policy.stop_grace, |span| span.0),
+            ..settings.policy.clone()
         };
         Spec { mode: self.mode, policy, memory_limit: self.memory, interactive: false }
     }
@@ -285,6 +285,6 @@ mod tests {
             Definition::new(&NewSession { memory: Some("1G".into()), ..request(&["sleep", "1"]) }).unwrap();
         definition.change(&NewSession { idle: Some("10s".into()), ..NewSession::default() }).unwrap();
         assert_eq!((definition.memory, definition.command.len()), (Some(1 << 30), 2));
-        assert_eq!(definition.spec().policy.idle_after, Duration::from_secs(10));
+        assert_eq!(definition.spec(&Settings::default()).policy.idle_after, Duration::from_secs(10));
     }
 }

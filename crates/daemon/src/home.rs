@@ -12,6 +12,8 @@ pub struct Home {
     pub runtime: PathBuf,
     /// The lock folder of the user.
     pub user_locks: PathBuf,
+    /// The configuration; it need not exist.
+    pub config: PathBuf,
 }
 
 impl Home {

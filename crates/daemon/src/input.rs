@@ -38,6 +38,8 @@ pub(crate) enum Input {
     HolderGone { id: SessionId },
     /// What was found of a session when the daemon started, or later.
     Observed { id: SessionId, seen: Box<Seen> },
+    /// The configuration shall be read again.
+    Reload,
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
 }

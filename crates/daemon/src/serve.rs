@@ -70,6 +70,9 @@ pub enum StartError {
     /// A lock folder cannot be used.
     #[error("the lock folder cannot be used")]
     Locks(#[from] FolderError),
+    /// The configuration cannot be used.
+    #[error("the configuration cannot be used")]
+    Config(#[from] crate::config::LoadError),
     /// The system failed.
     #[error("the daemon cannot run")]
     System(#[from] io::Error),
@@ -122,6 +125,7 @@ fn raise_open_files() -> Option<(u64, u64)> {
 
 async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce()) -> Result<(), StartError> {
     let home = options.home;
+    let config = crate::config::load(&home.config)?;
     let store = Store::open(&home.database(), &pinfold_store::Options::default())?;
     let reader = store.reader()?;
     let meta = reader.meta()?;
@@ -143,6 +147,7 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
         umask: options.umask,
         last_event: reader.max_seq()?,
         handle: handle.clone(),
+        config,
     };
     let mut fleet = Fleet::new(parts)?;
     crash::point("daemon.unannounced");
@@ -154,7 +159,8 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     crash::point("daemon.listening");
     fleet.look_around(machine);
     let served = serve(listener, &fleet, reader, &handle);
-    tokio::spawn(end_by_signal(handle));
+    tokio::spawn(end_by_signal(handle.clone()));
+    tokio::spawn(reload_by_signal(handle));
     up();
     log(format_args!("daemon {} of {} is up", std::process::id(), home.state.display()));
     let ended = fleet.run(inputs).await;
@@ -237,4 +243,12 @@ async fn end_by_signal(handle: Handle) {
         _ = int.recv() => {}
     }
     handle.tell(Input::Down { agents: Agents::Stopped, reply: None });
+}
+
+/// SIGHUP reads the configuration again.
+async fn reload_by_signal(handle: Handle) {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        handle.tell(Input::Reload);
+    }
 }

@@ -126,3 +126,12 @@ fn without_the_small_shim_beside_it_pinfold_is_its_own_shim() {
     world.ok(&["stop", "a"]);
     world.assert_no_members();
 }
+
+#[test]
+fn an_agent_does_not_start_a_daemon_that_would_end_with_it() {
+    let world = World::new();
+    let answer = finish(world.command(&["ls"]).env("PINFOLD_RUN", "01RUN"));
+    assert_eq!(answer.code, 69, "{answer:?}");
+    assert!(answer.stderr.contains("inside a run no daemon is started"), "{answer:?}");
+    assert_eq!(world.run(&["status"]).code, 69, "nobody started one");
+}

@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod agents;
+mod config;
 mod contract;
 #[cfg(feature = "crash-points")]
 mod crashes;

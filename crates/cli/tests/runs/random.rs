@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// So often in the default mode; `PINFOLD_KILLS` asks for more.
-const KILLS: u64 = 25;
+const KILLS: u64 = 200;
 /// A kill comes at any moment within this behind the daemon's start.
 const WITHIN: Duration = Duration::from_millis(120);
 

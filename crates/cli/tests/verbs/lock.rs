@@ -148,8 +148,9 @@ fn a_closed_lock_ends_when_pinfold_is_killed() {
 fn signals_are_passed_on_to_the_command() {
     let home = Home::new();
     for (signal, code) in [("TERM", 7), ("INT", 8), ("HUP", 9), ("USR1", 10)] {
-        let script = format!("trap 'kill $!; exit {code}' {signal}; sleep 1000 & echo ready; wait");
-        let mut holder = home.start(&["lock", "key:k", "--", "sh", "-c", &script]);
+        let script = format!("trap 'exit {code}' {signal}; echo ready; while :; do sleep 0.02; done");
+        // The last sleep of the command before has the lock for as long as it lasts.
+        let mut holder = home.start(&["lock", "key:k", "--wait", "60s", "--", "sh", "-c", &script]);
         kill(holder.pid(), signal);
         assert_eq!(holder.child.wait().unwrap().code(), Some(code), "{signal}");
     }

@@ -2,6 +2,7 @@
 
 use super::Fleet;
 use crate::crash;
+use crate::definition::Definition;
 use crate::entry::Reservation;
 use crate::input::Input;
 use crate::locks::{Refused, Reserved, Wanted};
@@ -177,7 +178,7 @@ impl Fleet {
             run,
             run_id: entry.run_id(run)?.to_string(),
             arguments: definition.command.iter().map(OsString::from).collect(),
-            environment: definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect(),
+            environment: environment(definition, entry.session.spec().policy.watchdog),
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
@@ -248,4 +249,14 @@ impl Fleet {
             | pinfold_shim::StartFailure::RecordsFull => StartFailure::Refused,
         }
     }
+}
+
+/// The variables of a run; a watchdog is told in microseconds, as with systemd.
+fn environment(definition: &Definition, watchdog: Duration) -> Vec<OsString> {
+    let mut all: Vec<OsString> =
+        definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
+    if watchdog > Duration::ZERO {
+        all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
+    }
+    all
 }

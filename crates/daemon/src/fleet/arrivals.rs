@@ -97,6 +97,7 @@ impl Fleet {
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
+        self.follow_config(id);
         crash::point("observed.after");
         // What was found counts as a daemon's start; a daemon that is going down goes on doing so.
         if let Closing::Waiting(_) = self.closing {
@@ -104,6 +105,37 @@ impl Fleet {
         }
         let early = self.entries.get_mut(&id).and_then(|entry| entry.early.take());
         early.into_iter().flatten().for_each(|input| self.take(input));
+    }
+
+    /// Reads the configuration again; a bad one leaves the old one in force and says so.
+    pub(super) fn reload(&mut self) {
+        match crate::config::load(&self.home.config) {
+            Ok(config) => self.config = config,
+            Err(error) => {
+                let why = format!("the configuration stays as it was: {}", crate::locks::chain(&error));
+                log(format_args!("{why}"));
+                return self.tell_of_config("config_refused", &why);
+            }
+        }
+        self.tell_of_config("config_reloaded", "the configuration was read again");
+        let ids: Vec<SessionId> = self.entries.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.follow_config(id));
+    }
+
+    fn tell_of_config(&self, kind: &str, why: &str) {
+        let mut batch = pinfold_store::Batch::new();
+        batch.event(self.daemon_event(kind, why));
+        self.commit(None, batch);
+    }
+
+    /// Tells a session of numbers that are others now; they count from its next run on.
+    fn follow_config(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        let settings = self.config.settings(&entry.definition.agent, &entry.name);
+        let spec = entry.definition.spec(&settings);
+        if *entry.session.next_spec().unwrap_or(entry.session.spec()) != spec {
+            self.happened(id, &Event::SpecChanged(Box::new(spec)), &Facts::default(), None);
+        }
     }
 
     /// Exits that an earlier daemon stored and did not live to acknowledge.

@@ -6,6 +6,7 @@ mod reports;
 mod sessions;
 
 use crate::clock::Clock;
+use crate::config::Config;
 use crate::crash;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
@@ -42,6 +43,7 @@ pub(crate) struct Fleet {
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     pub(crate) open_files: Option<(u64, u64)>,
     pub(crate) umask: Option<u32>,
+    config: Config,
     clock: Clock,
     timer: Timer,
     folders: Folders,
@@ -70,6 +72,7 @@ pub(crate) struct Parts {
     pub(crate) umask: Option<u32>,
     pub(crate) last_event: u64,
     pub(crate) handle: Handle,
+    pub(crate) config: Config,
 }
 
 impl Fleet {
@@ -86,6 +89,7 @@ impl Fleet {
             shim_program: parts.shim_program,
             open_files: parts.open_files,
             umask: parts.umask,
+            config: parts.config,
             clock: Clock::new(),
             timer: Timer::new()?,
             folders: parts.folders,
@@ -146,6 +150,7 @@ impl Fleet {
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
+            Input::Reload => self.reload(),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
     }

@@ -49,7 +49,8 @@ impl Fleet {
     fn store_new(&mut self, id: SessionId, name: String, create: Create) {
         let now = self.clock.now();
         let definition = create.definition;
-        let mut session = Session::new(definition.spec());
+        let settings = self.config.settings(&definition.agent, &name);
+        let mut session = Session::new(definition.spec(&settings));
         // A forced session that cannot run is not tried: it waits for a person.
         let broken = create.broken;
         let decision = session.handle(&Event::Created, now);
@@ -108,7 +109,8 @@ impl Fleet {
     pub(super) fn define(&mut self, id: SessionId, definition: Definition, reply: oneshot::Sender<()>) {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let event = Event::SpecChanged(Box::new(definition.spec()));
+        let settings = self.config.settings(&definition.agent, &entry.name);
+        let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
         entry.definition = definition;
         let decision = entry.session.handle(&event, now);
         let mut batch = Batch::new();
