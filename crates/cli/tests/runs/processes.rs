@@ -141,6 +141,12 @@ pub(crate) fn group(pid: u32) -> Option<PathBuf> {
     Some(Path::new(&mount).join(inside))
 }
 
+/// The parent of a process.
+pub(crate) fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// The children of all threads of a process.
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };

@@ -1,6 +1,6 @@
 //! The daemon is killed at random moments while sessions crash, stop, start and end.
 
-use crate::processes::Held;
+use crate::processes;
 use crate::world::{World, number};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -53,9 +53,43 @@ fn disturb(world: &World, seed: u64, over: &AtomicBool) {
     }
 }
 
-#[test]
-fn no_kill_of_the_daemon_doubles_or_loses_anything() {
-    let kills = std::env::var("PINFOLD_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(KILLS);
+/// What is killed.
+#[derive(Debug, Clone, Copy)]
+enum Victims {
+    Daemon,
+    /// The daemon, or any shim, or any process of a run.
+    Anything,
+}
+
+impl Victims {
+    fn choose(self, world: &World, daemon: u32, dice: &mut Dice) -> u32 {
+        let kind = match self {
+            Victims::Daemon => 0,
+            Victims::Anything => dice.below(3),
+        };
+        let members: Vec<u32> = world.members().into_values().flatten().collect();
+        if kind == 0 || members.is_empty() {
+            return daemon;
+        }
+        let member = members[dice.below(members.len() as u64) as usize];
+        if kind == 1 { member } else { shim_of(member).unwrap_or(member) }
+    }
+}
+
+/// The shim above a process of a run.
+fn shim_of(member: u32) -> Option<u32> {
+    let mut at = member;
+    for _ in 0..10 {
+        at = processes::parent(at)?;
+        let name = std::fs::read_to_string(format!("/proc/{at}/comm")).ok()?;
+        if name.trim() == "pinfold-shim" {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn kill_at_random(victims: Victims, kills: u64) {
     let seed = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |since| since.as_nanos() as u64);
     println!("seed {seed}");
     let world = World::new();
@@ -71,12 +105,9 @@ fn no_kill_of_the_daemon_doubles_or_loses_anything() {
         let _end = Over(&over);
         let mut dice = Dice(seed | 1);
         for _ in 0..kills {
-            let daemon = Held::open(number(&world.json(&["up"])["pid"]));
+            let daemon = number(&world.json(&["up"])["pid"]);
             std::thread::sleep(Duration::from_micros(dice.below(WITHIN.as_micros() as u64)));
-            if let Some(daemon) = daemon {
-                daemon.kill();
-                daemon.wait();
-            }
+            processes::kill(victims.choose(&world, daemon, &mut dice));
             assert_eq!(world.doubles(), "", "seed {seed}");
         }
     });
@@ -92,5 +123,19 @@ fn no_kill_of_the_daemon_doubles_or_loses_anything() {
     let events = world.check_history();
     let runs = events.iter().filter(|event| event["kind"] == "run_started").count();
     let adopted = events.iter().filter(|event| event["kind"] == "adopted").count();
-    println!("{kills} kills, {runs} runs, {adopted} adopted, 0 doubled, 0 without an end");
+    println!("{victims:?}: {kills} kills, {runs} runs, {adopted} adopted, 0 doubled, 0 without an end");
+}
+
+fn kills(otherwise: u64) -> u64 {
+    std::env::var("PINFOLD_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+}
+
+#[test]
+fn no_kill_of_the_daemon_doubles_or_loses_anything() {
+    kill_at_random(Victims::Daemon, kills(KILLS));
+}
+
+#[test]
+fn no_kill_of_anything_doubles_or_loses_anything() {
+    kill_at_random(Victims::Anything, kills(KILLS / 2));
 }
