@@ -40,6 +40,8 @@ pub(crate) enum Input {
     Observed { id: SessionId, seen: Box<Seen> },
     /// The configuration shall be read again.
     Reload,
+    /// A session had long enough to come to rest for the daemon's end.
+    DownOverdue { id: SessionId },
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
 }

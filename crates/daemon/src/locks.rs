@@ -109,6 +109,15 @@ impl Folders {
         }
     }
 
+    /// Ends whoever has the session's own lock, with its whole tree. Blocks.
+    pub(crate) fn end_holder(&self, name: &str) {
+        let Ok(session) = SessionName::new(name) else { return };
+        let resource = Resource::Session(session);
+        if let Err(error) = self.of(&resource).end_holder(&resource) {
+            log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+        }
+    }
+
     /// Blocks in a thread of its own until the resource is free, then says so. The kernel wakes it.
     pub(crate) fn wait_for(
         &self,

@@ -172,3 +172,19 @@ fn an_agent_that_the_daemon_lost_sight_of_is_found_by_a_verb_that_comes_first() 
     assert_eq!((exits.len(), &exits[0]["verdict"]), (1, &"clean".into()), "{exits:?}");
     world.check_history();
 }
+
+#[test]
+fn down_ends_the_tree_of_a_shim_that_does_not_answer() {
+    let world = World::new();
+    let session = world.guarded("a", &["--stop-grace", "500ms"], WITH_GRANDCHILD);
+    let shim = held(number(&session["shim_pid"]));
+    world.kill_daemon();
+    shim.signal(rustix::process::Signal::STOP);
+    world.ok(&["up"]);
+    world.ok(&["down"]);
+    world.assert_no_members();
+    world.ok(&["up"]);
+    world.wait("a", "running");
+    assert_eq!(world.events_of("a", "run_exited").len(), 1);
+    world.check_history();
+}

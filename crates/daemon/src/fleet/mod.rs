@@ -21,11 +21,13 @@ use pinfold_store::{AuditEvent, Batch, CommitError, Decided, Facts, Outcome, Run
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 /// So many locks are taken and shims started at once: more would only make all of them slow.
 const STARTS_AT_ONCE: usize = 8;
+/// Behind the grace, a shim that lives has answered within this.
+const NO_ANSWER: Duration = Duration::from_secs(2);
 
 /// All sessions, and everything that the loop needs to act.
 pub(crate) struct Fleet {
@@ -151,6 +153,7 @@ impl Fleet {
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Reload => self.reload(),
+            Input::DownOverdue { id } => self.end_mute(id),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
     }
@@ -304,8 +307,31 @@ impl Fleet {
             let ids: Vec<SessionId> = self.entries.keys().copied().collect();
             for id in ids {
                 self.ask_down(id);
+                self.remind_of_down(id);
             }
         }
+    }
+
+    /// A shim that does not answer cannot be asked: it has the grace, and then its tree is ended.
+    fn remind_of_down(&self, id: SessionId) {
+        let Some(entry) = self.entries.get(&id).filter(|entry| entry.session.live_run().is_some()) else {
+            return;
+        };
+        let (handle, grace) = (self.handle.clone(), entry.session.spec().policy.stop_grace);
+        tokio::spawn(async move {
+            tokio::time::sleep(grace + NO_ANSWER).await;
+            handle.tell(Input::DownOverdue { id });
+        });
+    }
+
+    fn end_mute(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get(&id) else { return };
+        if entry.shim.is_some() || entry.session.live_run().is_none() {
+            return;
+        }
+        log(format_args!("the shim of `{}` does not answer: its tree is ended", entry.name));
+        let (folders, name) = (self.folders.clone(), entry.name.clone());
+        tokio::task::spawn_blocking(move || folders.end_holder(&name));
     }
 
     /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
