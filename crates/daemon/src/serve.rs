@@ -163,10 +163,12 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     tokio::spawn(reload_by_signal(handle));
     up();
     log(format_args!("daemon {} of {} is up", std::process::id(), home.state.display()));
+    let socket = fleet.socket.clone();
     let ended = fleet.run(inputs).await;
     // Whoever waits for an answer gets it; whoever follows something notices the end.
     _ = tokio::time::timeout(LAST_ANSWERS, served).await;
     _ = std::fs::remove_file(home.socket());
+    crate::alias::remove(&socket, &home.socket());
     ended
 }
 

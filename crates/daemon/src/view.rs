@@ -120,7 +120,7 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64) -> Status {
         version: env!("CARGO_PKG_VERSION").into(),
         uptime_ms: u64::try_from(fleet.started.elapsed().as_millis()).unwrap_or(u64::MAX),
         home: crate::home::shown(&fleet.home.state),
-        socket: crate::home::shown(&fleet.home.socket()),
+        socket: crate::home::shown(&fleet.socket),
         sessions,
         capabilities: capabilities(),
         disk_bytes,

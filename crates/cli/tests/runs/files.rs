@@ -121,8 +121,16 @@ fn a_home_with_a_path_that_is_too_long_for_a_socket_works() {
     world.wait("a", "running");
     assert_eq!(world.pid("a"), pid);
     assert_eq!(world.events_of("a", "adopted").len(), 1);
+    // Agents and programs that know nothing of all this connect as well.
+    for socket in [
+        crate::processes::variable(pid, "PINFOLD_SOCKET"),
+        world.json(&["status"])["socket"].as_str().map(str::to_owned),
+    ] {
+        assert!(std::os::unix::net::UnixStream::connect(socket.unwrap()).is_ok());
+    }
+    assert_eq!(world.members().len(), 1);
     world.ok(&["down"]);
-    world.assert_no_members();
+    assert!(!crate::processes::lives(pid));
 }
 
 #[test]

@@ -158,12 +158,18 @@ impl World {
         std::fs::read_to_string(self.path("doubles")).unwrap_or_default()
     }
 
+    /// Whether a socket is this home's, by its path or by a link to it.
+    fn is_ours(&self, socket: &Path) -> bool {
+        let target = std::fs::read_link(socket).unwrap_or_else(|_| socket.to_owned());
+        target.starts_with(&self.home)
+    }
+
     /// Every process that was started in a run of this home, by session.
     pub(crate) fn members(&self) -> BTreeMap<String, Vec<u32>> {
         let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         for pid in processes::all().into_iter().filter(|pid| processes::lives(*pid)) {
             let ours = processes::variable(pid, "PINFOLD_SOCKET")
-                .is_some_and(|socket| Path::new(&socket).starts_with(&self.home));
+                .is_some_and(|socket| self.is_ours(Path::new(&socket)));
             if let Some(session) = processes::variable(pid, "PINFOLD_SESSION").filter(|_| ours) {
                 found.entry(session).or_default().push(pid);
             }

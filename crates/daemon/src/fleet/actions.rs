@@ -182,7 +182,7 @@ impl Fleet {
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
-            socket: Some(self.home.socket()),
+            socket: Some(self.socket.clone()),
             contain: Contain::Group,
             give_locks: false,
             open_files: self.open_files,

@@ -32,6 +32,8 @@ const NO_ANSWER: Duration = Duration::from_secs(2);
 /// All sessions, and everything that the loop needs to act.
 pub(crate) struct Fleet {
     pub(crate) home: Home,
+    /// The API socket, by a name that everybody can connect to.
+    pub(crate) socket: PathBuf,
     pub(crate) entries: BTreeMap<SessionId, Entry>,
     /// Sessions that are not archived, by name.
     pub(crate) names: BTreeMap<String, SessionId>,
@@ -80,6 +82,7 @@ pub(crate) struct Parts {
 impl Fleet {
     pub(crate) fn new(parts: Parts) -> std::io::Result<Fleet> {
         Ok(Fleet {
+            socket: crate::alias::make(&parts.home.socket()),
             home: parts.home,
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
