@@ -40,6 +40,8 @@ pub(crate) enum Input {
     Observed { id: SessionId, seen: Box<Seen> },
     /// The configuration shall be read again.
     Reload,
+    /// A verb wrote something down for the events.
+    Audited,
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
 }

@@ -3,6 +3,7 @@
 //! [`run`] takes the home's kernel lock, opens the store, looks at what is there, and serves the API socket
 //! until it is told to go down. Everything that it knows it would know again after kill -9.
 
+mod audit;
 mod clock;
 pub mod config;
 pub mod crash;

@@ -148,6 +148,7 @@ impl Fleet {
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Reload => self.reload(),
+            Input::Audited => self.take_audit(),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
     }
