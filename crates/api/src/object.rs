@@ -107,6 +107,8 @@ pub struct Status {
     pub capabilities: BTreeMap<String, Value>,
     pub disk_bytes: u64,
     pub generation: u64,
+    /// Sessions whose records cannot be read.
+    pub damaged: Vec<String>,
 }
 
 /// One piece of an agent's output.

@@ -46,6 +46,9 @@ impl Session {
             }
             Life::Backoff { reason, .. } => self.waiting_because(*reason),
             Life::Blocked { holder, on } => blocked(holder.as_deref(), *on, now),
+            Life::Stopped if self.spec.mode == Mode::Once && self.runs.count > 0 => {
+                "stopped: its one run is over; `start` runs it again".into()
+            }
             Life::Stopped => "stopped by a person; `start` runs it again".into(),
             Life::Failed { cause } => {
                 format!("failed: {}; `start` or a message tries again", fail_cause(cause))

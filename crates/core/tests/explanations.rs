@@ -179,3 +179,10 @@ fn a_session_is_the_same_after_a_trip_through_the_store() {
     let loaded: Session = serde_json::from_str(&text).expect("what was written can be read");
     assert_eq!(loaded, agent.session.as_stored());
 }
+
+#[test]
+fn what_ran_once_and_ended_well_was_not_stopped_by_a_person() {
+    let mut agent = Told::new(Mode::Once);
+    agent.runs().exits(0);
+    assert_eq!(agent.why(), "stopped: its one run is over; `start` runs it again");
+}

@@ -14,6 +14,13 @@ pub(crate) struct Seen {
     pub(crate) shim: Option<ShimUp>,
 }
 
+impl Seen {
+    /// Nothing was learned.
+    pub(crate) fn nothing(machine: Machine) -> Seen {
+        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None }
+    }
+}
+
 /// What is to be looked at.
 #[derive(Clone)]
 pub(crate) struct Subject {

@@ -125,6 +125,7 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64) -> Status {
         capabilities: capabilities(),
         disk_bytes,
         generation: fleet.generation,
+        damaged: fleet.damaged.keys().cloned().collect(),
     }
 }
 

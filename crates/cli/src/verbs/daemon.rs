@@ -95,6 +95,9 @@ pub(crate) fn status(global: &Global) -> Result<(), Failure> {
     let counts: Vec<String> =
         status.sessions.iter().map(|(state, count)| format!("{count} {state}")).collect();
     say(&format!("sessions  {}", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }));
+    if !status.damaged.is_empty() {
+        say(&format!("damaged   {}", status.damaged.join(", ")));
+    }
     for (ability, value) in &status.capabilities {
         say(&format!("{ability:<9} {value}"));
     }

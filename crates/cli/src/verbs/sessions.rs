@@ -93,20 +93,34 @@ pub(crate) fn show(session: &str, global: &Global) -> Result<(), Failure> {
         return Ok(());
     }
     let Value::Object(fields) = &object else { return Ok(()) };
-    let width = fields.keys().map(String::len).max().unwrap_or(0);
-    for (key, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
-        let text = match value {
-            Value::String(text) => text.clone(),
-            Value::Array(words) => words.iter().map(word).collect::<Vec<_>>().join(" "),
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
-        };
+    let (first, rest): (Vec<_>, Vec<_>) = fields.iter().partition(|(key, _)| FIRST.contains(&key.as_str()));
+    let first = FIRST.iter().filter_map(|key| first.iter().find(|(own, _)| own.as_str() == *key));
+    let all: Vec<_> = first.chain(&rest).filter_map(|(key, value)| Some((key, words_of(value)?))).collect();
+    let width = all.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
+    for (key, text) in all {
         say(&format!("{key:<width$}  {text}"));
     }
     Ok(())
 }
 
-fn word(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+/// What people look for first.
+const FIRST: [&str; 8] = ["name", "id", "state", "why", "next", "pid", "command", "dir"];
+
+/// A value for people; nothing when there is nothing to say.
+fn words_of(value: &Value) -> Option<String> {
+    let text = match value {
+        Value::Null => return None,
+        Value::String(text) => text.clone(),
+        Value::Array(all) => all.iter().filter_map(words_of).collect::<Vec<_>>().join(" "),
+        Value::Object(fields) => {
+            let fields = fields.iter().filter_map(|(key, value)| Some(format!("{key} {}", words_of(value)?)));
+            fields.collect::<Vec<_>>().join(", ")
+        }
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        Value::Number(number) => number.to_string(),
+    };
+    Some(text).filter(|text| !text.is_empty())
 }
 
 pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {

@@ -24,7 +24,9 @@ fn a_stop_ends_a_tree_that_hides_and_ignores_sigterm() {
     let escaped: u32 = world.printed("a", "escaped ").parse().unwrap_or(0);
     assert!(lives(escaped));
     let agent = held(world.pid("a"));
+    let group = crate::processes::group(agent.pid);
     let answer = world.ok(&["stop", "a"]);
+    assert!(group.is_none_or(|group| !group.exists()), "its control group is left behind");
     assert!(answer.took >= Duration::from_millis(900), "the grace was not given: {answer:?}");
     assert!(answer.took < Duration::from_secs(1) + BESIDES, "{answer:?}");
     assert!(agent.ends_within(Duration::ZERO));

@@ -111,3 +111,40 @@ fn the_promises_hold_wherever_a_shim_dies() {
     }
     println!("{} crash points of the shim, 0 violations", pinfold_shim::crash::POINTS.len());
 }
+
+/// Steps the wall clock that the daemon sees; never the machine's.
+fn step(world: &World, hours: i64) {
+    std::fs::write(world.path("step.new"), (hours * 3_600_000).to_string()).unwrap();
+    std::fs::rename(world.path("step.new"), world.path("step")).unwrap();
+}
+
+#[test]
+fn a_stepped_clock_changes_no_wait_and_no_verdict() {
+    let world = World::new();
+    let mut up = world.command(&["up"]);
+    assert_eq!(finish(up.env("PINFOLD_CLOCK_STEP", world.path("step"))).code, 0);
+    world.guarded("stays", &[], "exec sleep 100000");
+    world.guarded("crashes", &[], "exit 1");
+    let watch = world.watch();
+    for (n, hours) in [(1, 1), (2, -2), (3, 1)] {
+        let of = |kind: &str| {
+            let kind = kind.to_owned();
+            move |event: &serde_json::Value| event["session"] == "crashes" && event["kind"] == kind.as_str()
+        };
+        let exit = watch.event("an exit", of("run_exited"));
+        assert_eq!((&exit["crashes"], &exit["verdict"]), (&n.into(), &"crash".into()));
+        assert!(exit["uptime_ms"].as_u64().is_some_and(|ms| ms < 60_000), "{exit}");
+        let wait = watch.event("a wait", of("backoff"));
+        let begun = Instant::now();
+        step(&world, hours);
+        watch.event("the next start", of("run_started"));
+        let waited = begun.elapsed();
+        assert!(
+            waited < Duration::from_millis(wait["ms"].as_u64().unwrap()) + Duration::from_secs(5),
+            "{wait} took {waited:?}"
+        );
+    }
+    assert_eq!(world.show("stays")["state"], "running");
+    assert_eq!(world.events_of("stays", "run_started").len(), 1);
+    world.check_history();
+}

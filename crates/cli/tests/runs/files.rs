@@ -154,3 +154,25 @@ fn the_log_of_the_daemon_is_bounded_while_it_runs() {
     assert!(std::fs::metadata(&log).unwrap().len() < 1 << 20, "{}", world.daemon_log());
     assert!(std::fs::metadata(log.with_extension("log.1")).unwrap().len() > 1 << 20);
 }
+
+#[test]
+fn one_damaged_record_parks_one_session_loudly() {
+    let world = World::new();
+    world.json(&["new", "good", "--", "sleep", "100000"]);
+    world.json(&["new", "bad", "--mode", "on-demand", "--", "true"]);
+    let pid = world.pid("good");
+    world.ok(&["down", "--keep"]);
+    let database = rusqlite::Connection::open(world.home.join("pinfold.db")).unwrap();
+    assert_eq!(database.execute("UPDATE sessions SET core = '{' WHERE name = 'bad'", []), Ok(1));
+    drop(database);
+    world.ok(&["up"]);
+    world.wait("good", "running");
+    assert_eq!(world.pid("good"), pid);
+    for verb in [&["show", "bad"][..], &["start", "bad"], &["new", "bad", "--", "true"]] {
+        let answer = world.run(&[&["--json"], verb].concat());
+        assert_eq!((answer.code, &answer.json()["error"]["kind"]), (65, &"damaged".into()), "{answer:?}");
+    }
+    assert_eq!(world.json(&["status"])["damaged"], serde_json::json!(["bad"]));
+    world.ok(&["stop", "good"]);
+    world.check_history();
+}

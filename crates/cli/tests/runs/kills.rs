@@ -137,3 +137,38 @@ fn a_stop_after_the_shim_was_killed_leaves_nothing_behind() {
     assert!(!lives(tree.grandchild));
     world.check_history();
 }
+
+#[test]
+fn a_shim_that_does_not_answer_is_waited_for_and_nothing_is_started_beside_it() {
+    let world = World::new();
+    let session = world.guarded("a", &[], "exec sleep 100000");
+    let shim = held(number(&session["shim_pid"]));
+    world.kill_daemon();
+    shim.signal(rustix::process::Signal::STOP);
+    world.ok(&["up"]);
+    let refused = world.run(&["--json", "restart", "a"]);
+    assert_eq!((refused.code, &refused.json()["error"]["kind"]), (75, &"busy".into()), "{refused:?}");
+    let why = world.ok(&["why", "a"]).stdout;
+    assert!(why.contains("does not answer"), "{why}");
+    shim.signal(rustix::process::Signal::CONT);
+    let watch = world.watch();
+    watch.event("the adoption", |event| event["kind"] == "adopted");
+    assert_eq!(world.show("a")["pid"], session["pid"]);
+    world.ok(&["restart", "a"]);
+    world.check_history();
+}
+
+#[test]
+fn an_agent_that_the_daemon_lost_sight_of_is_found_by_a_verb_that_comes_first() {
+    let world = World::new();
+    let session = world.guarded("a", &["--stop-grace", "1s"], WITH_GRANDCHILD);
+    world.kill_daemon();
+    // No `up`: the verb starts the daemon, and is done when the session was looked at.
+    let stopped = world.json(&["stop", "a"]);
+    assert_eq!(stopped[0]["state"], "stopped");
+    assert!(!lives(number(&session["pid"])));
+    world.assert_no_members();
+    let exits = world.events_of("a", "run_exited");
+    assert_eq!((exits.len(), &exits[0]["verdict"]), (1, &"clean".into()), "{exits:?}");
+    world.check_history();
+}

@@ -4,7 +4,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Far beyond what anything takes, on the slowest machine.
@@ -118,10 +118,27 @@ pub(crate) fn end_around(folder: &Path) {
         if found.is_empty() {
             return;
         }
+        let groups: BTreeSet<PathBuf> = found.iter().filter_map(|pid| group(*pid)).collect();
         let held: Vec<Held> = found.into_iter().filter_map(Held::open).collect();
         held.iter().for_each(Held::kill);
         held.iter().for_each(|process| _ = process.ends_within(Duration::from_secs(10)));
+        // A shim that is killed cannot remove its group.
+        groups.iter().for_each(|group| _ = std::fs::remove_dir(group));
     }
+}
+
+/// The control group that a shim made for a process, if it did.
+pub(crate) fn group(pid: u32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
+    let inside = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Path::new(inside).file_name()?.to_str()?.strip_prefix("pinfold-")?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mount = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (place, kind) = (words.nth(1)?, words.next()?);
+        (kind == "cgroup2").then(|| place.to_owned())
+    })?;
+    Some(Path::new(&mount).join(inside))
 }
 
 /// The children of all threads of a process.

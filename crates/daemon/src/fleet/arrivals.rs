@@ -22,22 +22,23 @@ impl Fleet {
         for loaded in reader.sessions()? {
             match loaded {
                 Loaded::Whole(stored) => self.enter(*stored, reader)?,
-                Loaded::Damaged(damaged) => {
-                    log(format_args!(
-                        "session `{}` ({}) is damaged: {}",
-                        damaged.name, damaged.id, damaged.problem
-                    ));
-                }
+                Loaded::Damaged(damaged) => self.leave_alone(damaged.name, damaged.problem.to_string()),
             }
         }
         Ok(())
+    }
+
+    /// One bad record parks one session, loudly: whoever names it hears of it.
+    fn leave_alone(&mut self, name: String, problem: String) {
+        log(format_args!("session `{name}` is damaged: {problem}"));
+        self.damaged.insert(name, problem);
     }
 
     fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), pinfold_store::ReadError> {
         let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
             Ok(definition) => definition,
             Err(error) => {
-                log(format_args!("session `{}` has a definition that cannot be read: {error}", stored.name));
+                self.leave_alone(stored.name, format!("its definition cannot be read: {error}"));
                 return Ok(());
             }
         };
@@ -72,9 +73,9 @@ impl Fleet {
             tokio::time::sleep(after).await;
             let _permit = starts.acquire_owned().await;
             let look = move || observe(&home, &folders, generation, machine, &subject);
-            if let Ok(seen) = tokio::task::spawn_blocking(look).await {
-                handle.tell(Input::Observed { id, seen: Box::new(seen) });
-            }
+            // A look that came to nothing says nothing about what is there.
+            let seen = tokio::task::spawn_blocking(look).await.unwrap_or_else(|_| Seen::nothing(machine));
+            handle.tell(Input::Observed { id, seen: Box::new(seen) });
         });
     }
 

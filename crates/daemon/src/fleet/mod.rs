@@ -33,6 +33,8 @@ pub(crate) struct Fleet {
     pub(crate) entries: BTreeMap<SessionId, Entry>,
     /// Sessions that are not archived, by name.
     pub(crate) names: BTreeMap<String, SessionId>,
+    /// Sessions whose records cannot be read, by name, with what is wrong; they are left alone.
+    pub(crate) damaged: BTreeMap<String, String>,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     pub(crate) store: Store,
@@ -79,6 +81,7 @@ impl Fleet {
             home: parts.home,
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
+            damaged: BTreeMap::new(),
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,

@@ -15,6 +15,10 @@ use tokio::sync::oneshot;
 impl Fleet {
     pub(super) fn create(&mut self, create: Create) {
         let name = create.name.as_str().to_owned();
+        if let Err(damaged) = self.whole(&name) {
+            _ = create.reply.send(Err(damaged));
+            return;
+        }
         if self.names.contains_key(&name) {
             let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
             let hint =
@@ -137,11 +141,20 @@ impl Fleet {
         });
     }
 
+    /// Whether no damaged session has this name.
+    fn whole(&self, name: &str) -> Result<(), ErrorBody> {
+        let Some(problem) = self.damaged.get(name) else { return Ok(()) };
+        let message = format!("the record of session `{name}` is damaged: {problem}");
+        let hint = format!("nothing was changed; its files are in {}", self.home.state.display());
+        Err(ErrorBody::new(ErrorKind::Damaged, message).hint(hint))
+    }
+
     /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
     pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
         if let Some(id) = self.names.get(wanted) {
             return Ok(*id);
         }
+        self.whole(wanted)?;
         let by_prefix = |id: &&SessionId| id.to_string().starts_with(&wanted.to_ascii_uppercase());
         let mut found: Vec<SessionId> = Vec::new();
         if !wanted.is_empty() {
