@@ -42,6 +42,8 @@ pub(crate) enum Input {
     Reload,
     /// A session had long enough to come to rest for the daemon's end.
     DownOverdue { id: SessionId },
+    /// A verb wrote something down for the events.
+    Audited,
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
 }

@@ -4,6 +4,7 @@
 //! until it is told to go down. Everything that it knows it would know again after kill -9.
 
 mod alias;
+mod audit;
 mod clock;
 pub mod config;
 pub mod crash;

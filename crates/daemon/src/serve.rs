@@ -154,6 +154,7 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     announce(&fleet, &boot.unwrap_or_default())?;
     crash::point("daemon.announced");
     fleet.load(&reader)?;
+    fleet.take_audit();
     crash::point("daemon.loaded");
     let listener = listen(&home.socket())?;
     crash::point("daemon.listening");

@@ -213,3 +213,24 @@ fn a_changed_definition_counts_from_the_next_run_on() {
     assert_eq!(crate::processes::variable(world.pid("a"), "COLOUR").as_deref(), Some("blue"));
     assert_eq!(world.show("a")["command"], json!(["sleep", "100001"]));
 }
+
+#[test]
+fn an_unlock_is_an_event_at_once_and_one_without_a_daemon_is_taken_in_later() {
+    let world = World::new();
+    let hold = |key: &str| world.follow(&["lock", key, "--", "sh", "-c", "echo held; exec sleep 100000"]);
+    let holder = hold("key:a");
+    holder.until("the lock", |line| line == "held");
+    world.ok(&["unlock", "key:a", "--kill"]);
+    assert_eq!(world.run(&["status"]).code, 69, "unlock starts no daemon");
+    world.ok(&["up"]);
+    let unlocked =
+        || -> Vec<Value> { world.events().into_iter().filter(|event| event["kind"] == "unlocked").collect() };
+    assert_eq!(unlocked().iter().map(|event| &event["resource"]).collect::<Vec<_>>(), ["key:a"]);
+    let holder = hold("key:b");
+    holder.until("the lock", |line| line == "held");
+    world.ok(&["unlock", "key:b", "--kill"]);
+    assert_eq!(unlocked().iter().map(|event| &event["resource"]).collect::<Vec<_>>(), ["key:a", "key:b"]);
+    world.kill_daemon();
+    world.ok(&["up"]);
+    assert_eq!(unlocked().len(), 2, "taken in once");
+}

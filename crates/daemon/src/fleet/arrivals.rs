@@ -107,6 +107,27 @@ impl Fleet {
         early.into_iter().flatten().for_each(|input| self.take(input));
     }
 
+    /// Takes in what verbs wrote down while no daemon was there.
+    pub(crate) fn take_audit(&mut self) {
+        let left = match crate::audit::read(&self.home.audit()) {
+            Ok(None) => return,
+            Ok(Some(left)) => left,
+            Err(errno) => return log(format_args!("the audit of verbs cannot be read: {errno}")),
+        };
+        let mut batch = pinfold_store::Batch::new();
+        for told in &left.events {
+            let session = told.session.as_ref().and_then(|name| self.names.get(name)).copied();
+            batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
+        }
+        match self.store.commit(batch).wait() {
+            Ok(committed) => _ = self.last_event.send_replace(committed.seqs.end.saturating_sub(1)),
+            Err(error) => return log(format_args!("the audit of verbs was not stored: {error}")),
+        }
+        if let Err(errno) = left.settle() {
+            log(format_args!("the audit of verbs will be told twice: {errno}"));
+        }
+    }
+
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
     pub(super) fn reload(&mut self) {
         match crate::config::load(&self.home.config) {

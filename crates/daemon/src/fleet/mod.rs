@@ -157,6 +157,7 @@ impl Fleet {
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Reload => self.reload(),
             Input::DownOverdue { id } => self.end_mute(id),
+            Input::Audited => self.take_audit(),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
     }

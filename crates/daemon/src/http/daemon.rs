@@ -54,3 +54,10 @@ pub(crate) async fn down(State(context): State<Context>, Said(down): Said<Down>)
     context.handle.answer(receiver).await?;
     Ok(Json(json!({})))
 }
+
+/// A verb wrote something down: it becomes an event before this returns.
+pub(crate) async fn audit(State(context): State<Context>) -> Answered<Value> {
+    context.handle.tell(Input::Audited);
+    context.handle.look(|_| ()).await?;
+    Ok(Json(json!({})))
+}

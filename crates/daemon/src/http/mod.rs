@@ -32,6 +32,7 @@ pub(crate) fn router(context: Context) -> Router {
         .route("/v1/ping", get(daemon::ping))
         .route("/v1/status", get(daemon::status))
         .route("/v1/daemon/down", post(daemon::down))
+        .route("/v1/daemon/audit", post(daemon::audit))
         .route("/v1/sessions", get(sessions::list).post(sessions::create))
         .route("/v1/sessions/{session}", get(sessions::show))
         .route("/v1/sessions/{session}/set", post(sessions::set))

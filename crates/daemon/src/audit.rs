@@ -1,0 +1,88 @@
+//! What verbs did while no daemon was there to write it down: `audit.jsonl`, taken into the events.
+
+use pinfold_core::Wall;
+use pinfold_store::AuditEvent;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use serde_json::{Map, Value};
+use std::io::Read;
+use std::path::Path;
+
+/// The records of the file, and the file under its lock: nobody appends until they are stored.
+pub(crate) struct Left {
+    pub(crate) events: Vec<Told>,
+    file: std::fs::File,
+}
+
+/// One record, with the name of the session that it is about.
+pub(crate) struct Told {
+    pub(crate) event: AuditEvent,
+    pub(crate) session: Option<String>,
+}
+
+/// Reads what is there; nothing where there is no file, or nothing in it.
+pub(crate) fn read(path: &Path) -> Result<Option<Left>, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let file = match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => return Ok(None),
+        other => other?,
+    };
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    let mut file = std::fs::File::from(file);
+    let mut text = String::new();
+    file.read_to_string(&mut text)
+        .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+    let events: Vec<Told> = text.lines().filter(|line| !line.is_empty()).map(event).collect();
+    Ok((!events.is_empty()).then_some(Left { events, file }))
+}
+
+impl Left {
+    /// They are stored: the file is empty from now on.
+    pub(crate) fn settle(self) -> Result<(), Errno> {
+        rustix::fs::ftruncate(&self.file, 0)
+    }
+}
+
+/// A line that cannot be read is kept as it is: an audit forgets nothing.
+fn event(line: &str) -> Told {
+    let mut data: Map<String, Value> = match serde_json::from_str(line) {
+        Ok(Value::Object(data)) => data,
+        Ok(_) | Err(_) => Map::from_iter([("line".to_owned(), Value::from(line))]),
+    };
+    let mut text = |key: &str| data.remove(key).and_then(|value| value.as_str().map(str::to_owned));
+    let at = text("at").and_then(|at| pinfold_api::units::moment(&at)).map_or_else(crate::clock::wall, Wall);
+    let kind = text("kind").unwrap_or_else(|| "unlocked".to_owned());
+    let why = text("why").unwrap_or_default();
+    let session = text("session");
+    let run = text("run").and_then(|run| run.parse().ok());
+    for absent in ["session", "run", "seq"] {
+        data.remove(absent);
+    }
+    Told { event: AuditEvent { at, session: None, run, kind, why, data }, session }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_are_taken_once_and_what_cannot_be_read_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        assert!(read(&path).unwrap().is_none());
+        let good = r#"{"kind":"unlocked","at":"2026-11-15T18:00:00Z","why":"asked","session":"api","run":null,"resource":"key:k"}"#;
+        std::fs::write(&path, format!("{good}\n\nnonsense\n")).unwrap();
+        let left = read(&path).unwrap().unwrap();
+        assert_eq!(left.events.len(), 2);
+        assert_eq!(left.events[0].session.as_deref(), Some("api"));
+        let first = &left.events[0].event;
+        assert_eq!(
+            (first.kind.as_str(), first.why.as_str(), first.at),
+            ("unlocked", "asked", Wall(1_794_765_600_000))
+        );
+        assert_eq!(first.data["resource"], "key:k");
+        assert_eq!(left.events[1].event.data["line"], "nonsense");
+        left.settle().unwrap();
+        assert!(read(&path).unwrap().is_none());
+    }
+}
