@@ -16,7 +16,7 @@ use crate::log::log;
 use crate::serve::StartError;
 use crate::timer::Timer;
 use pinfold_core::decision::Answer;
-use pinfold_core::{Change, Decision, Event};
+use pinfold_core::{Change, Decision, Event, Record};
 use pinfold_store::{AuditEvent, Batch, CommitError, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -414,25 +414,8 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
 
 /// The run whose end a decision settles.
 fn exit_in(decision: &Decision) -> Option<pinfold_core::RunNumber> {
-    decision.changes.iter().find_map(|change| match change {
-        Change::Record(pinfold_core::Record::RunExited(exited)) => Some(exited.run),
-        Change::Record(_)
-        | Change::Life(_)
-        | Change::Runs(_)
-        | Change::Budgets(_)
-        | Change::Shim(_)
-        | Change::Message(_)
-        | Change::Joined(..)
-        | Change::Left(_)
-        | Change::LastConsumer(_)
-        | Change::KeepUntil(_)
-        | Change::Unneeded(_)
-        | Change::Takeover(_)
-        | Change::Memory(_)
-        | Change::SignOfLife(_)
-        | Change::Interrupted(_)
-        | Change::Spec(..)
-        | Change::Closing(_)
-        | Change::Mute(_) => None,
-    })
+    let exit = |change: &Change| {
+        if let Change::Record(Record::RunExited(exited)) = change { Some(exited.run) } else { None }
+    };
+    decision.changes.iter().find_map(exit)
 }
