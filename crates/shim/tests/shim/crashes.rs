@@ -35,12 +35,10 @@ fn agents(mark: &str) -> Vec<u32> {
     let all = std::fs::read_dir("/proc").unwrap();
     let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
     let marked = |pid: &u32| {
+        // In this order: what leads a session by its own doing has another command line by then.
+        let leader = *pid != std::process::id() && leads(*pid);
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        *pid != std::process::id()
-            && line.starts_with(b"/bin/sh")
-            && String::from_utf8_lossy(&line).contains(mark)
-            && lives(*pid)
-            && leads(*pid)
+        leader && line.starts_with(b"/bin/sh") && String::from_utf8_lossy(&line).contains(mark) && lives(*pid)
     };
     pids.filter(marked).collect()
 }
