@@ -1,6 +1,6 @@
 //! The daemon is killed at random moments while sessions crash, stop, start and end.
 
-use crate::processes;
+use crate::processes::{self, Held};
 use crate::world::{World, number};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -62,17 +62,22 @@ enum Victims {
 }
 
 impl Victims {
-    fn choose(self, world: &World, daemon: u32, dice: &mut Dice) -> u32 {
+    /// Holds what is to be killed, and makes sure that it is still what it was: a pid may be a stranger's by now.
+    fn choose(self, world: &World, daemon: Held, dice: &mut Dice) -> Option<Held> {
         let kind = match self {
             Victims::Daemon => 0,
             Victims::Anything => dice.below(3),
         };
         let members: Vec<u32> = world.members().into_values().flatten().collect();
         if kind == 0 || members.is_empty() {
-            return daemon;
+            return Some(daemon);
         }
         let member = members[dice.below(members.len() as u64) as usize];
-        if kind == 1 { member } else { shim_of(member).unwrap_or(member) }
+        if kind == 1 {
+            return Held::open(member).filter(|held| world.is_member(held.pid));
+        }
+        let shim = Held::open(shim_of(member)?)?;
+        (shim_of(member) == Some(shim.pid) && world.is_member(member)).then_some(shim)
     }
 }
 
@@ -105,9 +110,12 @@ fn kill_at_random(victims: Victims, kills: u64) {
         let _end = Over(&over);
         let mut dice = Dice(seed | 1);
         for _ in 0..kills {
-            let daemon = number(&world.json(&["up"])["pid"]);
+            let Some(daemon) = Held::open(number(&world.json(&["up"])["pid"])) else { continue };
             std::thread::sleep(Duration::from_micros(dice.below(WITHIN.as_micros() as u64)));
-            processes::kill(victims.choose(&world, daemon, &mut dice));
+            if let Some(victim) = victims.choose(&world, daemon, &mut dice) {
+                victim.kill();
+                victim.wait();
+            }
             assert_eq!(world.doubles(), "", "seed {seed}");
         }
     });

@@ -33,9 +33,10 @@ impl Answer {
 }
 
 /// What every agent of a test does first: from then on the kernel knows that anything of it lives. A second one
-/// beside it, or beside anything that it started, writes its name down.
-pub(crate) const GUARD: &str = "exec 9>>\"$ROOT/guard-$PINFOLD_SESSION\"; \
-     flock -n 9 || echo \"$PINFOLD_SESSION $PINFOLD_RUN\" >>\"$ROOT/doubles\"; ";
+/// beside it, or beside anything that it started, writes its name down. A test may kill `flock` itself: only its
+/// own code for a lock that is held counts.
+pub(crate) const GUARD: &str = "exec 9>>\"$ROOT/guard-$PINFOLD_SESSION\"; flock -n -E 200 9; \
+     test $? -ne 200 || echo \"$PINFOLD_SESSION $PINFOLD_RUN\" >>\"$ROOT/doubles\"; ";
 
 impl World {
     pub(crate) fn new() -> World {
@@ -164,13 +165,16 @@ impl World {
         target.starts_with(&self.home)
     }
 
+    /// Whether a process was started in a run of this home.
+    pub(crate) fn is_member(&self, pid: u32) -> bool {
+        processes::variable(pid, "PINFOLD_SOCKET").is_some_and(|socket| self.is_ours(Path::new(&socket)))
+    }
+
     /// Every process that was started in a run of this home, by session.
     pub(crate) fn members(&self) -> BTreeMap<String, Vec<u32>> {
         let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-        for pid in processes::all().into_iter().filter(|pid| processes::lives(*pid)) {
-            let ours = processes::variable(pid, "PINFOLD_SOCKET")
-                .is_some_and(|socket| self.is_ours(Path::new(&socket)));
-            if let Some(session) = processes::variable(pid, "PINFOLD_SESSION").filter(|_| ours) {
+        for pid in processes::all().into_iter().filter(|pid| processes::lives(*pid) && self.is_member(*pid)) {
+            if let Some(session) = processes::variable(pid, "PINFOLD_SESSION") {
                 found.entry(session).or_default().push(pid);
             }
         }
