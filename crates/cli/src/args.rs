@@ -150,8 +150,36 @@ pub(crate) struct Lock {
 
 /// Reads the command line; help and version are printed here.
 pub(crate) fn parse() -> Result<Command, (Failure, Global)> {
-    Command::try_parse()
-        .map_err(|error| if error.use_stderr() { (usage(&error), guess_global()) } else { error.exit() })
+    let words: Vec<OsString> = std::env::args_os().collect();
+    let read = match plain_lock(&words) {
+        Some(words) => LockAlone::try_parse_from(words).map(Command::from),
+        None => Command::try_parse_from(&words),
+    };
+    read.map_err(|error| if error.use_stderr() { (usage(&error), guess_global()) } else { error.exit() })
+}
+
+/// `pinfold lock` alone: scripts run it often, and making all the other verbs takes longer than the lock.
+#[derive(Debug, Parser)]
+#[command(name = "pinfold lock", disable_help_flag = true)]
+struct LockAlone {
+    #[command(flatten)]
+    global: Global,
+    #[command(flatten)]
+    lock: Lock,
+}
+
+impl From<LockAlone> for Command {
+    fn from(alone: LockAlone) -> Command {
+        Command { global: alone.global, verb: Verb::Lock(alone.lock) }
+    }
+}
+
+/// The words behind `pinfold lock`, unless somebody asks for help.
+fn plain_lock(words: &[OsString]) -> Option<impl Iterator<Item = &OsString>> {
+    let own = words.iter().skip(1).take_while(|word| *word != "--");
+    let help = own.clone().any(|word| word == "-h" || word == "--help");
+    let lock = words.get(1).is_some_and(|word| word == "lock");
+    (lock && !help).then(|| words.iter().skip(1))
 }
 
 fn usage(error: &clap::Error) -> Failure {
