@@ -23,7 +23,7 @@ pub(crate) enum Input {
     /// Somebody changed a session's definition.
     Define { id: SessionId, definition: Box<Definition>, reply: oneshot::Sender<()> },
     /// Somebody wants to look at the fleet.
-    Look(Box<dyn FnOnce(&mut Fleet) + Send>),
+    Look(Looker),
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
     Committed { id: Option<SessionId>, outcome: Outcome },
     /// The locks of a session were taken, or not.
@@ -47,6 +47,9 @@ pub(crate) enum Input {
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
 }
+
+/// Somebody who looks at the fleet.
+pub(crate) type Looker = Box<dyn FnOnce(&mut Fleet) + Send>;
 
 /// What becomes of the agents when the daemon goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

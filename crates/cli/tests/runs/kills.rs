@@ -188,3 +188,22 @@ fn down_ends_the_tree_of_a_shim_that_does_not_answer() {
     assert_eq!(world.events_of("a", "run_exited").len(), 1);
     world.check_history();
 }
+
+#[test]
+fn the_first_listing_after_a_kill_of_daemon_and_shim_tells_of_nobody_dead() {
+    let world = World::new();
+    world.guarded("a", &[], "exec sleep 100000");
+    for _ in 0..5 {
+        world.wait("a", "running");
+        let before = world.show("a");
+        let (pid, shim) = (number(&before["pid"]), number(&before["shim_pid"]));
+        let daemon = world.daemon_pid();
+        for victim in [daemon, shim] {
+            processes::kill(victim);
+        }
+        let shown = world.sessions()["a"].clone();
+        assert_ne!(shown["pid"], pid, "a dead agent is listed: {shown}");
+        world.ok(&["start", "a"]);
+    }
+    world.check_history();
+}

@@ -105,6 +105,9 @@ impl Fleet {
         }
         let early = self.entries.get_mut(&id).and_then(|entry| entry.early.take());
         early.into_iter().flatten().for_each(|input| self.take(input));
+        if !self.unseen() {
+            std::mem::take(&mut self.lookers).into_iter().for_each(|look| look(self));
+        }
     }
 
     /// Takes in what verbs wrote down while no daemon was there.

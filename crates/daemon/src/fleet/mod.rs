@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::crash;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
-use crate::input::{Agents, Handle, Input};
+use crate::input::{Agents, Handle, Input, Looker};
 use crate::locks::Folders;
 use crate::log::log;
 use crate::serve::StartError;
@@ -56,6 +56,8 @@ pub(crate) struct Fleet {
     links: u64,
     closing: Closing,
     failed: Option<Arc<CommitError>>,
+    /// Who came before every session was looked at.
+    lookers: Vec<Looker>,
 }
 
 /// How far the daemon's own end has come.
@@ -103,6 +105,7 @@ impl Fleet {
             links: 0,
             closing: Closing::No,
             failed: None,
+            lookers: Vec::new(),
         })
     }
 
@@ -147,6 +150,8 @@ impl Fleet {
                 Some(early) => early.push(Input::Define { id, definition, reply }),
                 None => self.define(id, *definition, reply),
             },
+            // What is stored is not shown as what is: every session is looked at first.
+            Input::Look(look) if self.unseen() => self.lookers.push(look),
             Input::Look(look) => look(self),
             Input::Committed { id, outcome } => self.committed(id, outcome),
             Input::Reserved { id, result } => self.reserved(id, result),
@@ -345,6 +350,10 @@ impl Fleet {
     }
 
     /// Where to put what comes for a session that was not looked at yet.
+    fn unseen(&self) -> bool {
+        self.entries.values().any(|entry| entry.early.is_some())
+    }
+
     fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
         self.entries.get_mut(&id)?.early.as_mut()
     }
