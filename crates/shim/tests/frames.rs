@@ -32,6 +32,7 @@ fn commands() -> Vec<Command> {
         give_locks: true,
         open_files: Some((1024, 1 << 20)),
         umask: Some(0o022),
+        terminal: Some(pinfold_shim::Size::new(50, 120)),
         grace: Duration::from_millis(2500),
     };
     let plain = Start { directory: Directory::Locked, contain: Contain::Reaper, ..Start::default() };

@@ -1,5 +1,7 @@
 //! A painting shows what was printed: judged by a terminal of somebody else's, and by our own.
 
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
 use pinfold_terminal::{Size, Terminal};
 
 fn size() -> Size {

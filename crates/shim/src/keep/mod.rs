@@ -13,11 +13,13 @@ mod link;
 mod notify;
 mod opening;
 mod output;
+mod pty;
 mod raw;
 mod run;
 mod shim;
 mod start;
 mod tree;
+mod viewer;
 
 use std::process::ExitCode;
 

@@ -3,6 +3,7 @@
 use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
+use super::pty::Pty;
 use super::{child, tree};
 use crate::exited::StartFailure;
 use pinfold_core::exit::Exit;
@@ -29,6 +30,7 @@ pub(super) struct Run {
     pub(super) failure: Option<StartFailure>,
     pub(super) outputs: Outputs,
     pub(super) input: Input,
+    pub(super) pty: Option<Box<Pty>>,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
     pub(super) at: Wall,
@@ -75,6 +77,10 @@ impl Run {
                 self.stopping = Some(Stopping { until, forced: false });
                 self.signal(Signal::TERM);
                 tree::signal_below(Signal::TERM, Some(self.pid));
+                // Shells that somebody types to ignore the one, and end when their terminal goes.
+                if self.pty.is_some() {
+                    self.signal(Signal::HUP);
+                }
             }
         }
     }
