@@ -4,10 +4,11 @@ use crate::definition::Definition;
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::session::Runs;
 use pinfold_core::{Action, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
+use pinfold_shim::Size;
 use pinfold_store::{RunId, SessionId};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -37,6 +38,10 @@ pub(crate) struct Entry {
     pub(crate) waiting: Option<Arc<Cancel>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
+    /// The size of the terminal that its next run is given: that of whoever attached last.
+    pub(crate) terminal: Size,
+    /// How the last takeover ended.
+    pub(crate) takeover_end: Option<TakeoverEnd>,
     pub(crate) seen: watch::Sender<Snapshot>,
 }
 
@@ -103,6 +108,8 @@ impl Entry {
             waiting: None,
             ready: false,
             status: None,
+            terminal: Size::default(),
+            takeover_end: None,
             seen: watch::Sender::new(snapshot),
         }
     }

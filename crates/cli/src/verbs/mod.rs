@@ -11,7 +11,7 @@ mod who;
 
 pub(crate) use daemon::Up;
 pub(crate) use new::Defining;
-pub(crate) use sessions::Listing;
+pub(crate) use sessions::{Listing, path as session_path};
 pub(crate) use watch::{Events, Logs};
 
 use crate::args::{Command, Global, Verb};
@@ -41,6 +41,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Show { session } => sessions::show(session, global),
         Verb::Tree { all } => sessions::tree(*all, global),
         Verb::Why { session } => sessions::why(session, global),
+        Verb::Attach(attach) => crate::attach::attach(attach, global),
         Verb::Logs(logs) => watch::logs(logs, global),
         Verb::Events(events) => watch::events(events, global),
         Verb::Start { sessions } => sessions::each(sessions, "start", &json!({}), global),

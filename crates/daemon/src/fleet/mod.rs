@@ -15,7 +15,7 @@ use crate::locks::Folders;
 use crate::log::log;
 use crate::serve::StartError;
 use crate::timer::Timer;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::{Change, Decision, Event, Record};
 use pinfold_store::{AuditEvent, Batch, CommitError, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
@@ -230,6 +230,7 @@ impl Fleet {
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settles = exit_in(&decision);
+        entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let pending = Pending {
             durable: !durable,
             actions: decision.actions,
@@ -422,6 +423,14 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::HolderGone
         | Event::ShimLeft => None,
     }
+}
+
+/// How a takeover ended with a decision.
+fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
+    decision.changes.iter().find_map(|change| match change {
+        Change::Record(Record::TakeoverDone { how }) => Some(*how),
+        _ => None,
+    })
 }
 
 /// The run whose end a decision settles.

@@ -32,6 +32,11 @@ impl Failure {
         Failure { body, status }
     }
 
+    /// The error object.
+    pub(crate) fn into_body(self) -> ErrorBody {
+        self.body
+    }
+
     fn usage(message: impl Into<String>, status: u16) -> Failure {
         Failure { body: ErrorBody::new(ErrorKind::Usage, message), status }
     }
@@ -96,6 +101,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 
 /// A refusal of the core, in words and with what to do.
 pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
+    refusal_body(name, refusal).into()
+}
+
+/// The same, as the error object.
+pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
     let (kind, message, hint) = match refusal {
         Refusal::Archived => (
             ErrorKind::Archived,
@@ -138,5 +148,5 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
         Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks"), String::new()),
     };
     let body = ErrorBody::new(kind, message);
-    if hint.is_empty() { body.into() } else { body.hint(hint).into() }
+    if hint.is_empty() { body } else { body.hint(hint) }
 }

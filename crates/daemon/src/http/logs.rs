@@ -23,6 +23,9 @@ use tokio::sync::mpsc;
 /// A person who asks for no number sees this many lines.
 const LINES: usize = 200;
 
+/// Whoever attaches sees this many lines of what came before.
+pub(crate) const SHOWN: usize = 20;
+
 /// So much is read at once: a flood does not have to fit into memory.
 const PART: usize = 256 << 10;
 
@@ -65,14 +68,18 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// Where output is read, and what its lines are put together with.
-struct Source {
+pub(crate) struct Source {
     log: PathBuf,
     lines: Lines,
     only: Option<RunNumber>,
 }
 
 impl Source {
-    async fn of(context: &Context, id: SessionId, wanted: Option<&str>) -> Result<Source, Failure> {
+    pub(crate) async fn of(
+        context: &Context,
+        id: SessionId,
+        wanted: Option<&str>,
+    ) -> Result<Source, Failure> {
         let log = context.handle.look(move |fleet: &mut Fleet| fleet.home.log(id)).await?;
         let database = context.database.clone();
         let rows = blocking(move || {
@@ -137,10 +144,15 @@ fn find_run(runs: &BTreeMap<RunNumber, String>, wanted: &str) -> Option<RunNumbe
     by_number.or_else(|| by_id.next().map(|(run, _)| *run).filter(|_| by_id.next().is_none()))
 }
 
+/// A number for a connection that counts.
+pub(crate) fn next_consumer() -> ConsumerId {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
 /// Sends what comes, for as long as the client is there; it counts as a consumer meanwhile.
 async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, sender: mpsc::Sender<Bytes>) {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let consumer = ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed));
+    let consumer = next_consumer();
     let joined = Event::ConsumerJoined { consumer, kind: ConsumerKind::Watch };
     _ = context.handle.ask(id, joined, Facts::default()).await;
     tokio::select! {
@@ -152,7 +164,7 @@ async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, 
 }
 
 /// Sends the last lines and then whatever is written, until that is impossible.
-async fn pass_on(
+pub(crate) async fn pass_on(
     context: &Context,
     id: SessionId,
     mut source: Source,
@@ -187,7 +199,7 @@ async fn pass_on(
 }
 
 /// A channel as a stream.
-struct Stream(mpsc::Receiver<Bytes>);
+pub(crate) struct Stream(pub(crate) mpsc::Receiver<Bytes>);
 
 impl futures_core::Stream for Stream {
     type Item = Result<Bytes, Infallible>;

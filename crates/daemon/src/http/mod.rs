@@ -1,6 +1,7 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
 mod answer;
+mod attach;
 mod daemon;
 mod events;
 mod logs;
@@ -42,6 +43,7 @@ pub(crate) fn router(context: Context) -> Router {
         .route("/v1/sessions/{session}/archive", post(sessions::archive))
         .route("/v1/sessions/{session}/restore", post(sessions::restore))
         .route("/v1/sessions/{session}/wait", get(sessions::wait))
+        .route("/v1/sessions/{session}/attach", post(attach::attach))
         .route("/v1/sessions/{session}/logs", get(logs::logs))
         .route("/v1/events", get(events::events))
         .fallback(answer::no_such_place)
