@@ -106,7 +106,9 @@ impl Rows<'_> {
             MessageChange::Delivering { .. } => return None,
             MessageChange::Queued { message, .. } => (self.facts.texts.get(message), None),
             MessageChange::Done { message } => (self.facts.answers.get(message), place(message)),
-            MessageChange::Taken { message } | MessageChange::Failed { message, .. } => (None, place(message)),
+            MessageChange::Taken { message } | MessageChange::Failed { message, .. } => {
+                (None, place(message))
+            }
             MessageChange::Requeued { .. } | MessageChange::Retried { .. } => (None, None),
         };
         let (change, words) = (change.clone(), words.cloned());

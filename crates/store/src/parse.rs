@@ -1,9 +1,9 @@
 //! From rows of the tables to what readers return.
 
 use crate::batch::TurnPlace;
+use crate::rows::{DamagedSession, Event, Loaded, Message, Run, StoredSession};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::Queued;
-use crate::rows::{DamagedSession, Event, Loaded, Message, Run, StoredSession};
 use pinfold_core::{RunNumber, Wall};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};

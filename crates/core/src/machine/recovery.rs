@@ -48,11 +48,7 @@ impl Draft<'_> {
                 return super::dispatch(self, event);
             }
             Event::DownAsked => self.change(Change::Closing(true)),
-            Event::Created
-            | Event::Ticked
-            | Event::Run { .. }
-            | Event::HolderGone
-            | Event::ShimLeft => {}
+            Event::Created | Event::Ticked | Event::Run { .. } | Event::HolderGone | Event::ShimLeft => {}
         }
         Why::Recovery(RecoveryStep::ShimMute)
     }

@@ -7,12 +7,14 @@ use pinfold_core::event::{
     Ask, ConsumerKind, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd, World,
 };
 use pinfold_core::exit::{Ended, Exit, Recognised, Said};
+use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{CannotStart, Process};
 use pinfold_core::rules::LONGEST_GAP;
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::session::Upcoming;
-use pinfold_core::inbox::MessageChange;
-use pinfold_core::{Action, Boot, Change, ConsumerId, Event, MessageId, Mode, Policy, RunNumber, Session, Spec};
+use pinfold_core::{
+    Action, Boot, Change, ConsumerId, Event, MessageId, Mode, Policy, RunNumber, Session, Spec,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 

@@ -26,8 +26,7 @@ impl Driven {
     /// A session, and the batch that creates it.
     pub(crate) fn new(number: u64, name: &str, spec: Spec) -> (Driven, Batch) {
         let now = Now { wall: Wall(1_700_000_000_000), boot: Boot(1_000), ..Now::default() };
-        let (id, session, failed, keys) =
-            (home::id(number), Session::new(spec), Vec::new(), BTreeMap::new());
+        let (id, session, failed, keys) = (home::id(number), Session::new(spec), Vec::new(), BTreeMap::new());
         let mut driven = Driven { id, session, now, failed, keys, number };
         let mut batch = Batch::new();
         let definition = serde_json::json!({ "command": ["agent", name], "env": { "K": "ü\n" } });
