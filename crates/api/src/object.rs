@@ -134,6 +134,9 @@ pub struct Status {
     pub generation: u64,
     /// Sessions whose records cannot be read.
     pub damaged: Vec<String>,
+    /// Why `config.toml` was not taken over when it was read last; the one before is in force.
+    #[serde(default)]
+    pub config_refused: Option<String>,
 }
 
 /// One piece of an agent's output.

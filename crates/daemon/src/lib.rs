@@ -20,6 +20,7 @@ mod lines;
 mod locks;
 mod log;
 mod observe;
+pub mod preset;
 mod readable;
 mod serve;
 mod shims;

@@ -126,6 +126,7 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64) -> Status {
         disk_bytes,
         generation: fleet.generation,
         damaged: fleet.damaged.keys().cloned().collect(),
+        config_refused: fleet.config_refused.clone(),
     }
 }
 

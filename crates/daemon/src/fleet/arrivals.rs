@@ -135,10 +135,12 @@ impl Fleet {
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
     pub(super) fn reload(&mut self) {
         match crate::config::load(&self.home.config) {
-            Ok(config) => self.config = config,
+            Ok(config) => (self.config, self.config_refused) = (config, None),
             Err(error) => {
-                let why = format!("the configuration stays as it was: {}", crate::locks::chain(&error));
+                let problem = crate::locks::chain(&error);
+                let why = format!("the configuration stays as it was: {problem}");
                 log(format_args!("{why}"));
+                self.config_refused = Some(problem);
                 return self.tell_of_config("config_refused", &why);
             }
         }

@@ -54,6 +54,8 @@ pub(crate) struct Fleet {
     pub(crate) open_files: Option<(u64, u64)>,
     pub(crate) umask: Option<u32>,
     config: Config,
+    /// Why the file was not taken over when it was read last.
+    pub(crate) config_refused: Option<String>,
     clock: Clock,
     timer: Timer,
     folders: Folders,
@@ -105,6 +107,7 @@ impl Fleet {
             open_files: parts.open_files,
             umask: parts.umask,
             config: parts.config,
+            config_refused: None,
             clock: Clock::new(),
             timer: Timer::new()?,
             folders: parts.folders,
