@@ -16,7 +16,7 @@ pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
-    holder: Option<Value>,
+    holder: Option<Box<Value>>,
     /// What is shown beside it in JSON.
     beside: Option<Box<Value>>,
 }
@@ -114,7 +114,7 @@ impl From<AcquireError> for Failure {
         match error {
             AcquireError::Busy(busy) => {
                 let mut failure = Self::from_error(Kind::Busy, &AcquireError::Busy(busy.clone()));
-                failure.holder = busy.lock.as_ref().map(|lock| json::holder(&lock.holder));
+                failure.holder = busy.lock.as_ref().map(|lock| Box::new(json::holder(&lock.holder)));
                 let held = busy.lock.as_ref().map_or(busy.resource.as_str(), |lock| lock.resource.as_str());
                 failure.hint(match busy.because {
                     BusyBecause::Held | BusyBecause::Removed | BusyBecause::Survivor(_) => {
@@ -144,7 +144,13 @@ fn kind_of(errno: rustix::io::Errno) -> Kind {
 
 impl From<ErrorBody> for Failure {
     fn from(body: ErrorBody) -> Self {
-        Self { kind: body.kind, message: body.message, hint: body.hint, holder: body.holder, beside: None }
+        Self {
+            kind: body.kind,
+            message: body.message,
+            hint: body.hint,
+            holder: body.holder.map(Box::new),
+            beside: None,
+        }
     }
 }
 
