@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use pinfold_api::error::ErrorEnvelope;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::Refusal;
+use pinfold_core::inbox::MOST_QUEUED;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -40,8 +41,12 @@ impl Failure {
         Failure { body, status: StatusCode::TOO_MANY_REQUESTS.as_u16() }
     }
 
-    fn usage(message: impl Into<String>, status: u16) -> Failure {
+    pub(crate) fn usage(message: impl Into<String>, status: u16) -> Failure {
         Failure { body: ErrorBody::new(ErrorKind::Usage, message), status }
+    }
+
+    pub(crate) fn with_status(body: ErrorBody, status: u16) -> Failure {
+        Failure { body, status }
     }
 }
 
@@ -71,13 +76,21 @@ pub(crate) struct Said<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Said<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Result<Said<T>, Failure> {
-        let bytes = tokio::time::timeout(BODY_WITHIN, Bytes::from_request(request, state));
-        let bytes = bytes.await.map_err(|_| slow())?;
-        let bytes = bytes.map_err(|refused| unread(&refused))?;
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(text).map(Said).map_err(|error| misread(&error))
+    async fn from_request(request: Request, _state: &S) -> Result<Said<T>, Failure> {
+        let bytes = body(request).await?;
+        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Said)
     }
+}
+
+/// The whole body of a request, if it comes in time and is not too large.
+pub(crate) async fn body(request: Request) -> Result<Bytes, Failure> {
+    let bytes = tokio::time::timeout(BODY_WITHIN, Bytes::from_request(request, &()));
+    bytes.await.map_err(|_| slow())?.map_err(|refused| unread(&refused))
+}
+
+/// What a body says.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(bytes).map_err(|error| misread(&error))
 }
 
 fn slow() -> Failure {
@@ -87,7 +100,9 @@ fn slow() -> Failure {
 
 fn unread(refused: &BytesRejection) -> Failure {
     match refused.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => Failure::usage("the body of a request has 2 MiB at most", 413),
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Failure::usage("the body of the request is too large: most have 2 MiB at most", 413)
+        }
         _ => Failure::usage("the body of the request ended too early, or is not what its head says", 400),
     }
 }
@@ -176,6 +191,11 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
             (ErrorKind::Failed, format!("session `{name}` has no turn under way"), String::new())
         }
         Refusal::NoSuchMessage => (ErrorKind::NotFound, "there is no such message".into(), String::new()),
+        Refusal::InboxFull => (
+            ErrorKind::Busy,
+            format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"),
+            format!("`pinfold why {name}` says what they wait for"),
+        ),
         Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`"), String::new()),
         Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way"), String::new()),
         Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued"), String::new()),

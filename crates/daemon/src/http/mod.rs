@@ -6,6 +6,7 @@ mod events;
 mod holds;
 mod locks;
 mod logs;
+mod messages;
 mod openapi;
 mod routes;
 mod server;
@@ -14,6 +15,7 @@ mod wire;
 
 use crate::input::Handle;
 use crate::locks::Folders;
+use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -32,4 +34,20 @@ pub(crate) struct Context {
     pub(crate) state: PathBuf,
     pub(crate) folders: Folders,
     pub(crate) holds: Holds,
+}
+
+impl Context {
+    /// Reads from the store, off the loop.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&Reader) -> Result<T, pinfold_store::ReadError> + Send + 'static,
+    ) -> Result<T, ErrorBody> {
+        let database = self.database.clone();
+        let failed = |message: String| ErrorBody::new(ErrorKind::Failed, message);
+        let done = tokio::task::spawn_blocking(move || {
+            let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
+            read(&reader).map_err(|error| crate::locks::chain(&error))
+        });
+        done.await.map_err(|error| failed(error.to_string()))?.map_err(failed)
+    }
 }

@@ -5,10 +5,15 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
+/// Bodies are larger only by mistake or malice.
+const LARGEST_BODY: usize = 2 << 20;
+
 /// One method of one address.
 pub(crate) struct Operation {
     pub(crate) method: &'static str,
     pub(crate) path: &'static str,
+    /// A larger body is refused.
+    pub(crate) largest_body: usize,
     summary: &'static str,
     query: Option<Describe>,
     body: Option<Describe>,
@@ -27,7 +32,13 @@ enum Form {
 
 impl Operation {
     pub(crate) fn new(method: &'static str, path: &'static str, summary: &'static str) -> Operation {
-        Operation { method, path, summary, query: None, body: None, answer: None }
+        let largest_body = LARGEST_BODY;
+        Operation { method, path, largest_body, summary, query: None, body: None, answer: None }
+    }
+
+    /// How large its body may be, where that is more than usual.
+    pub(crate) fn up_to(self, largest_body: usize) -> Operation {
+        Operation { largest_body, ..self }
     }
 
     /// What may stand behind the `?`.

@@ -1,19 +1,16 @@
 //! The addresses of the API. One call makes a route and its description, so none is without the other.
 
 use super::openapi::{self, Operation};
-use super::{Context, answer, daemon, events, holds, locks, logs, sessions};
+use super::{Context, answer, daemon, events, holds, locks, logs, messages, sessions};
 use crate::view::Filter;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
-use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Session, Status};
-use pinfold_api::request::{Hold, NewSession, Stop};
+use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Message, Sent, Session, Status};
+use pinfold_api::request::{Hold, NewMessage, NewSession, Stop};
 use serde_json::Value;
 use std::sync::Arc;
-
-/// Bodies are larger only by mistake or malice: a message may have 1 MiB.
-const LARGEST_BODY: usize = 2 << 20;
 
 /// Routes and their descriptions.
 #[derive(Default)]
@@ -29,7 +26,8 @@ impl Api {
         T: 'static,
     {
         let method = if operation.method == "get" { MethodFilter::GET } else { MethodFilter::POST };
-        self.router = self.router.route(operation.path, on(method, handler));
+        let largest = DefaultBodyLimit::max(operation.largest_body);
+        self.router = self.router.route(operation.path, on(method, handler).layer(largest));
         self.operations.push(operation);
         self
     }
@@ -44,7 +42,7 @@ fn post(path: &'static str, summary: &'static str) -> Operation {
 }
 
 pub(crate) fn router(context: Context) -> Router {
-    let api = of_locks(of_sessions(of_daemon(Api::default())));
+    let api = of_locks(of_messages(of_sessions(of_daemon(Api::default()))));
     let described = get("/v1/openapi.json", "This description of the API").answers::<Value>();
     let mut operations = api.operations;
     operations.push(described);
@@ -54,7 +52,6 @@ pub(crate) fn router(context: Context) -> Router {
     router
         .fallback(answer::no_such_place)
         .method_not_allowed_fallback(answer::no_such_method)
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
         .with_state(context)
 }
 
@@ -116,6 +113,44 @@ fn of_sessions(api: Api) -> Api {
                 .streams_lines::<LogLine>(),
             logs::logs,
         )
+}
+
+fn of_messages(api: Api) -> Api {
+    let one = "/v1/sessions/{session}/messages/{message}";
+    api.add(
+        get("/v1/sessions/{session}/messages", "Its messages")
+            .asks::<messages::Which>()
+            .answers::<Vec<Message>>(),
+        messages::list,
+    )
+    .add(
+        post("/v1/sessions/{session}/messages", "Send a message; with wait, returns its answer")
+            .asks::<messages::Patience>()
+            .takes::<NewMessage>()
+            .up_to(messages::LARGEST_BODY)
+            .answers::<Sent>(),
+        messages::send,
+    )
+    .add(get(one, "One message").asks::<messages::Patience>().answers::<Message>(), messages::show)
+    .add(
+        post("/v1/sessions/{session}/messages/{message}/cancel", "Cancel it before its turn")
+            .answers::<Message>(),
+        messages::cancel,
+    )
+    .add(
+        post("/v1/sessions/{session}/messages/{message}/retry", "Try a failed one again").answers::<Sent>(),
+        messages::retry,
+    )
+    .add(
+        post("/v1/sessions/{session}/interrupt", "End the turn under way, keep the run").answers::<Session>(),
+        messages::interrupt,
+    )
+    .add(
+        post("/v1/sessions/{session}/answer", "Answer a permission request")
+            .takes::<messages::Permission>()
+            .answers::<Session>(),
+        messages::answer,
+    )
 }
 
 fn of_locks(api: Api) -> Api {
