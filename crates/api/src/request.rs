@@ -1,10 +1,11 @@
 //! What clients ask for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A new session, or changes to one: the options of `new` as fields.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct NewSession {
@@ -35,7 +36,7 @@ pub struct NewSession {
 }
 
 /// A stop.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
     /// Instead of the policy's grace.
@@ -43,7 +44,7 @@ pub struct Stop {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NewMessage {
     /// What to say.
@@ -53,7 +54,7 @@ pub struct NewMessage {
 }
 
 /// Somebody attaches: counted as a consumer while the answer is read.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Attach {
     /// Lines of their terminal; 0 where there is none.
@@ -66,4 +67,18 @@ pub struct Attach {
     pub read_only: bool,
     /// They have the terminal already, and only lost the daemon.
     pub again: bool,
+}
+
+/// A hold of a lock for as long as the connection is open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hold {
+    /// What to hold: `key:ANY`.
+    pub resource: String,
+    /// How long to wait for it; at once where it is left out.
+    pub wait: Option<String>,
+    /// What it is held for.
+    pub reason: Option<String>,
+    /// After so long it is revoked; never where it is left out.
+    pub max_hold: Option<String>,
 }

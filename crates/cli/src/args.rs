@@ -2,7 +2,7 @@
 
 use crate::attach::Attach;
 use crate::error::{Failure, Kind};
-use crate::verbs::{Defining, Events, Listing, Logs, Up};
+use crate::verbs::{Defining, Events, Inbox, Listing, Logs, Permission, Send, Up};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use pinfold_api::units;
 use std::ffi::OsString;
@@ -76,6 +76,24 @@ pub(crate) enum Verb {
     /// finishes its turn and makes room for its agent's own terminal program, under the same locks. Any other
     /// one is followed, and lines that are typed are sent as messages.
     Attach(Attach),
+    /// Queue a message for a session, and print its id
+    Send(Send),
+    /// List a session's messages, or try one again, or cancel one
+    Inbox(Inbox),
+    /// End the turn under way, and keep the run
+    Interrupt {
+        /// The session
+        session: String,
+    },
+    /// Answer a permission request
+    Answer {
+        /// The session
+        session: String,
+        /// What to say
+        answer: Permission,
+        /// Which request; the oldest unless it says so
+        id: Option<String>,
+    },
     /// Print what a session's agents printed
     Logs(Logs),
     /// Print what happened

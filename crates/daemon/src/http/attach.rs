@@ -6,6 +6,7 @@ use super::Context;
 use super::answer::{Failure, Named, Said, refusal_body};
 use super::logs::{self, Source, Stream};
 use crate::clock::Clock;
+use crate::consumer::Consumer;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
 use crate::view;
@@ -18,7 +19,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::{Ask, ConsumerKind};
 use pinfold_core::life::{HolderSeen, Life, Purpose};
-use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal};
+use pinfold_core::{Event, Mode, Now, Refusal};
 use pinfold_shim::Size;
 use pinfold_store::{Facts, SessionId};
 use std::time::Duration;
@@ -44,7 +45,8 @@ enum Way {
 struct Attaching {
     context: Context,
     id: SessionId,
-    consumer: ConsumerId,
+    /// Its end is the end of what it asked for.
+    consumer: Consumer,
     way: Way,
     now: bool,
 }
@@ -55,7 +57,7 @@ pub(crate) async fn attach(
     Said(request): Said<Attach>,
 ) -> Result<Response, Failure> {
     let id = super::sessions::find(&context, session).await?;
-    let consumer = logs::next_consumer();
+    let consumer = Consumer::new(&context.handle, id);
     let asked = request.clone();
     let way = context.handle.look(move |fleet| prepare(fleet, id, &asked)).await??;
     let attaching = Attaching { context, id, consumer, way, now: request.now };
@@ -91,7 +93,7 @@ impl Attaching {
     async fn ask(&self) -> Result<(), Failure> {
         let held = self.look(|entry| matches!(entry.session.life(), Life::Held { .. })).await?;
         if self.way == Way::Takeover && !held {
-            let ask = Ask::Takeover { consumer: self.consumer, urgent: self.now };
+            let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
             let answer = self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await?;
             if let Answer::Refused(refused) = answer {
                 return Err(self.look(move |entry| refused_body(entry, refused)).await?.into());
@@ -100,17 +102,12 @@ impl Attaching {
         if let Some(over) = self.look(cannot_be).await? {
             return Err(over.into());
         }
-        self.join().await?;
+        self.consumer.count(ConsumerKind::Attach).await?;
         let waits = self.look(|entry| matches!(entry.session.life(), Life::Backoff { .. })).await?;
         if self.now && waits {
             self.context.handle.ask(self.id, Event::Asked(Ask::Start), Facts::default()).await?;
         }
         Ok(())
-    }
-
-    async fn join(&self) -> Result<(), ErrorBody> {
-        let joined = Event::ConsumerJoined { consumer: self.consumer, kind: ConsumerKind::Attach };
-        self.context.handle.ask(self.id, joined, Facts::default()).await.map(drop)
     }
 
     async fn look<T: Send + 'static>(
@@ -124,10 +121,10 @@ impl Attaching {
 
     /// Counts whoever has its terminal already, until it goes.
     async fn count_again(self, sender: mpsc::Sender<Bytes>) {
-        if self.join().await.is_ok() && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
+        let counted = self.consumer.count(ConsumerKind::Attach).await.is_ok();
+        if counted && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
             self.stay(&sender).await;
         }
-        self.leave().await;
     }
 
     async fn serve(self, sender: mpsc::Sender<Bytes>) {
@@ -136,7 +133,6 @@ impl Attaching {
             () = sender.closed() => {}
             () = self.context.handle.ended() => {}
         }
-        self.leave().await;
     }
 
     async fn stay(&self, sender: &mpsc::Sender<Bytes>) {
@@ -144,11 +140,6 @@ impl Attaching {
             () = sender.closed() => {}
             () = self.context.handle.ended() => {}
         }
-    }
-
-    async fn leave(&self) {
-        let left = Event::ConsumerLeft { consumer: self.consumer };
-        _ = self.context.handle.ask(self.id, left, Facts::default()).await;
     }
 
     async fn answer(&self, sender: &mpsc::Sender<Bytes>) {
@@ -226,11 +217,19 @@ fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<AttachLine, ErrorB
 }
 
 fn taking_over(entry: &Entry) -> bool {
-    let purpose = match entry.session.life() {
-        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => *purpose,
-        _ => Purpose::Headless,
+    let own = |purpose: &Purpose| matches!(purpose, Purpose::Interactive(_));
+    let under_way = match entry.session.life() {
+        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => own(purpose),
+        Life::Idle { .. }
+        | Life::Running { .. }
+        | Life::Held { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => false,
     };
-    entry.session.takeover().is_some() || matches!(purpose, Purpose::Interactive(_))
+    under_way || entry.session.takeover().is_some()
 }
 
 /// What is waited for, in words.

@@ -1,7 +1,7 @@
 //! The end of a run and of the shim: in order, and written down before it is told.
 
 use super::run::{Run, Stage};
-use super::shim::{Phase, Shim, mirror, print, wall};
+use super::shim::{Phase, Shim, hear, mirror, wall};
 use super::{group, start};
 use crate::crash;
 use crate::exited::Exited;
@@ -21,11 +21,12 @@ impl Shim {
         let number = run.number;
         let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
         let mut pty = run.pty.take();
-        run.outputs.drain(&mut self.buffer, &mut |stream, bytes| {
+        let Run { outputs, turns, .. } = &mut *run;
+        outputs.drain(&mut self.buffer, &mut |stream, bytes| {
             if let Some(pty) = &mut pty {
                 mirror(pty, viewers, bytes);
             }
-            print(log, links, number, stream, bytes);
+            hear(log, links, turns, number, stream, bytes);
         });
         self.viewers.end(pty.as_deref());
         self.buffer = Vec::new();

@@ -19,6 +19,7 @@ mod run;
 mod shim;
 mod start;
 mod tree;
+mod turns;
 mod viewer;
 
 use std::process::ExitCode;

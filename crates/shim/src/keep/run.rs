@@ -4,6 +4,7 @@ use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
 use super::pty::Pty;
+use super::turns::Turns;
 use super::{child, tree};
 use crate::exited::StartFailure;
 use pinfold_core::exit::Exit;
@@ -31,6 +32,7 @@ pub(super) struct Run {
     pub(super) outputs: Outputs,
     pub(super) input: Input,
     pub(super) pty: Option<Box<Pty>>,
+    pub(super) turns: Turns,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
     pub(super) at: Wall,

@@ -7,6 +7,7 @@ use super::notify::Notify;
 use super::pty::Pty;
 use super::raw;
 use super::run::{Run, Stage, Tree, reap_strays};
+use super::turns::Turns;
 use super::viewer::{self, Viewers};
 use crate::command::{Keep, Tie};
 use crate::crash;
@@ -288,7 +289,7 @@ impl Shim {
                 run.outputs.read_on(number, &mut self.buffer);
                 mirror(pty, &mut self.viewers, &self.buffer);
             }
-            print(&mut self.log, &mut self.links, run.number, stream, &self.buffer);
+            hear(&mut self.log, &mut self.links, &mut run.turns, run.number, stream, &self.buffer);
         }
         if self.buffer.len() > SHORT {
             self.settle = Some(Instant::now() + SETTLE);
@@ -384,8 +385,30 @@ pub(super) fn mirror(pty: &mut Pty, viewers: &mut Viewers, bytes: &[u8]) {
     }
 }
 
+/// Logs what was printed, and tells the end of a turn that is in it: the log is parted there.
+pub(super) fn hear(
+    log: &mut Log,
+    links: &mut Links,
+    turns: &mut Turns,
+    run: RunNumber,
+    stream: Stream,
+    bytes: &[u8],
+) {
+    let Some((end, answer, whole)) = turns.hear(stream, bytes) else {
+        return print(log, links, run, stream, bytes);
+    };
+    let (of_turn, rest) = bytes.split_at(end);
+    print(log, links, run, stream, of_turn);
+    if let Some(report) = turns.done(log.end(), answer, whole) {
+        links.report(&report);
+    }
+    if !rest.is_empty() {
+        print(log, links, run, stream, rest);
+    }
+}
+
 /// Logs what was printed, and shows it to the daemon.
-pub(super) fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes: &[u8]) {
+fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes: &[u8]) {
     let place = log.append(wall(), run, stream, bytes);
     if let Some(daemon) = &mut links.daemon {
         daemon.output(run, stream, place, bytes);

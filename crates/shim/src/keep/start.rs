@@ -8,6 +8,7 @@ use super::pty::Pty;
 use super::raw::{self, Forked};
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim};
+use super::turns::Turns;
 use crate::command::{Directory, Start, Stdin};
 use crate::crash;
 use crate::exited::{Exited, StartFailure};
@@ -116,6 +117,7 @@ impl Shim {
             outputs: Outputs::new(ends.stdout, ends.stderr),
             input: Input::new(start.run, ends.stdin),
             pty: ends.pty,
+            turns: Turns::new(&self.keep.records),
             group,
             began: Instant::now(),
             at: super::shim::wall(),
