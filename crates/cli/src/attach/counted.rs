@@ -34,8 +34,9 @@ pub(super) enum News {
 
 impl Counted {
     /// Asks the daemon; a refusal is an error here, what follows comes as news.
-    pub(super) fn begin(client: Client, path: String, request: Attach) -> Result<Counted, Failure> {
-        let lines = client.post_lines(&path, &request)?;
+    pub(super) fn begin(client: Client, path: String, request: &Attach) -> Result<Counted, Failure> {
+        let lines = client.post_lines(&path, request)?;
+        let again = Attach { again: true, ..request.clone() };
         let failed = |errno: Errno| Failure::from_error(Kind::Failed, &errno);
         let (woken, wakes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(failed)?;
         let (sender, receiver) = channel();
@@ -43,7 +44,7 @@ impl Counted {
         std::thread::spawn(move || {
             let lost = teller.pass_on(lines);
             if lost.is_ok() {
-                teller.count_again(&client, &path, &Attach { again: true, ..request });
+                teller.count_again(&client, &path, &again);
             }
         });
         Ok(Counted { lines: receiver, woken })

@@ -49,7 +49,7 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
         read_only: attach.read_only,
         again: false,
     };
-    let mut counted = Counted::begin(client.clone(), session_path(&attach.session, "attach"), request)?;
+    let mut counted = Counted::begin(client.clone(), session_path(&attach.session, "attach"), &request)?;
     let mut countdown = Countdown { shown: false, quiet: global.quiet };
     loop {
         let news = counted.wait(&signals)?;
