@@ -4,11 +4,12 @@ use crate::directory::Mode;
 use crate::error::BusyBecause;
 use crate::fence::Fence;
 use crate::file::{self, Head, Last};
+use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::facts;
 use crate::process;
 use crate::record::{Record, Run, Survivors, now_ms};
-use crate::resource::{FileId, FileName, Kind, Resource};
+use crate::resource::{FileId, Kind, Resource};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Left};
 use crate::sys;
@@ -76,7 +77,7 @@ impl Folder {
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
         for one in open.iter().filter(|one| one.locked == Some(Mode::Exclusive) && one.name.is_lock()) {
             if !files.iter().any(|(id, _, _)| *id == one.file) {
-                files.push((one.file, one.name.clone(), one.removed));
+                files.push((one.file, one.name, one.removed));
             }
         }
         let mut seen = Vec::new();
@@ -109,7 +110,7 @@ impl Folder {
     fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
         let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
         let head = Head::read(&file)?;
-        let Last::Unreleased(record) = file::last(&file, &head)? else { return Ok(None) };
+        let Last::Unreleased(record) = file::left(&file, &head)? else { return Ok(None) };
         if record.survivors == Survivors::Ignore {
             return Ok(None);
         }
@@ -189,8 +190,8 @@ fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
 fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
     let recorded = |identity: Identity, verdict| HolderSeen {
         identity: Some(identity),
-        host: record.host.clone(),
-        command: record.command.clone(),
+        host: record.host.to_string(),
+        command: record.command.to_string(),
         verdict,
     };
     for identity in record.agent.into_iter().chain([record.holder]) {
