@@ -170,7 +170,7 @@ impl Acquiring<'_> {
             (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
             (RefusedAt::File, _, _) => {}
         }
-        let waited = wait::lock(&refused.file, held::waiting(refused.mode), self.patience);
+        let waited = wait::lock(&refused.file, refused.mode, self.patience);
         self.waited(waited, &refused)?;
         wait.ready = match refused.at {
             RefusedAt::Gate => None,
@@ -193,7 +193,7 @@ impl Acquiring<'_> {
             })?;
             let refused =
                 Refused { name: want.name, mode: Mode::Exclusive, file: Arc::new(file), at: RefusedAt::Gate };
-            let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), self.patience);
+            let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
             self.waited(waited, &refused)?;
             wait.gates.push((want.name, refused.file));
         }
@@ -202,7 +202,7 @@ impl Acquiring<'_> {
 
     fn wait_for_removed(&self, name: FileName, file: Arc<std::os::fd::OwnedFd>) -> Result<(), AcquireError> {
         let refused = Refused { name, mode: Mode::Exclusive, file, at: RefusedAt::File };
-        let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), self.patience);
+        let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
         match waited {
             Ok(Waited::TimeUp) => Err(self.busy(BusyBecause::Removed, &refused)),
             other => self.waited(other, &refused),
@@ -296,6 +296,12 @@ impl Acquiring<'_> {
     }
 
     fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
+        // Whoever stands in a gate waits as well: what keeps both away is told instead, if it is to be seen.
+        if because == BusyBecause::Awaited
+            && let Some(lock) = self.folder.holder_of_files(&self.target.wanted)
+        {
+            return self.busy_with(BusyBecause::Held, Some(lock));
+        }
         let lock = lookup::behind(self.folder, &refused.name, &refused.file, because);
         self.busy_with(because, lock)
     }

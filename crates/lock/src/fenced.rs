@@ -260,7 +260,7 @@ impl FencedFile {
             Err(errno) => return Err(errno),
         }
         let patience = Patience::new(Limit::At(Instant::now() + SECTION), None);
-        match wait::lock(&section, FlockOperation::LockExclusive, &patience)? {
+        match wait::lock(&section, Mode::Exclusive, &patience)? {
             Waited::Done => Ok(Arc::into_inner(section)),
             Waited::TimeUp | Waited::Cancelled => Ok(None),
         }

@@ -1,6 +1,6 @@
 //! Says who holds what, for people: the records, checked against what the kernel shows. Takes no lock.
 
-use crate::directory::Mode;
+use crate::directory::{Mode, Wanted};
 use crate::error::BusyBecause;
 use crate::fence::Fence;
 use crate::file::{self, Head, Last};
@@ -119,23 +119,27 @@ impl Folder {
 
     /// Who holds a resource now, if anybody.
     pub fn holder_of(&self, resource: &Resource) -> Result<Option<LockSeen>, crate::AcquireError> {
-        let target = crate::acquire::Target::open(resource)?;
+        Ok(self.holder_of_files(&crate::acquire::Target::open(resource)?.wanted))
+    }
+
+    /// Who holds one of the exclusive files now.
+    pub(crate) fn holder_of_files(&self, wanted: &[Wanted]) -> Option<LockSeen> {
         let open = scan::open_files(self.device()).unwrap_or_default();
-        for want in target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
+        for want in wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
             let mut here: Vec<&Open> =
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
             here.retain(|one| one.locked == Some(Mode::Exclusive) && is_of(self, one));
             if let Some(first) = here.first() {
-                return Ok(Some(match read_through(&first.through) {
+                return Some(match read_through(&first.through) {
                     Some(record) => from_record(&record, &here, first.removed),
                     None => from_processes(&want.name, &here, first.removed),
-                }));
+                });
             }
             if let Ok(Some(lock)) = self.survived(&want.name) {
-                return Ok(Some(lock));
+                return Some(lock);
             }
         }
-        Ok(None)
+        None
     }
 }
 

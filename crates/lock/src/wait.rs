@@ -4,7 +4,9 @@
 //! that signal for itself, the thread is left behind: it closes what it gets as soon as it gets it.
 
 use crate::cancel::Cancel;
+use crate::directory::Mode;
 use crate::fault;
+use crate::held;
 use crate::raw;
 use crate::sys;
 use rustix::event::{PollFd, PollFlags};
@@ -104,14 +106,16 @@ impl<'a> Patience<'a> {
 }
 
 /// Waits for the flock on `file`.
-pub(crate) fn lock(
-    file: &Arc<OwnedFd>,
-    mode: FlockOperation,
-    patience: &Patience<'_>,
-) -> Result<Waited, Errno> {
+pub(crate) fn lock(file: &Arc<OwnedFd>, mode: Mode, patience: &Patience<'_>) -> Result<Waited, Errno> {
     if patience.is_cancelled() {
         return Ok(Waited::Cancelled);
     }
+    // On a busy machine the waiting thread may not run before the time is up: a free file must not be refused.
+    match sys::flock(file, held::without_waiting(mode)) {
+        Err(Errno::WOULDBLOCK) => {}
+        other => return other.map(|()| Waited::Done),
+    }
+    let mode = held::waiting(mode);
     if patience.until().is_none() && patience.cancel.is_none() {
         return sys::flock(file, mode).map(|()| Waited::Done);
     }
