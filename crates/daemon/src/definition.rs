@@ -1,6 +1,7 @@
 //! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
 
 use crate::config::Settings;
+pub(crate) use crate::preset::{Input, Turns};
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::life::CannotStart;
@@ -47,26 +48,6 @@ pub(crate) struct Definition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
-
-/// How a message is written to an agent of kind `command`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Input {
-    #[default]
-    Line,
-    Json,
-}
-
-/// When a turn of an agent of kind `command` is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Turns {
-    /// When its stdin took the line.
-    #[default]
-    Line,
-    /// When it prints `PINFOLD_DONE`.
-    Done,
-}
 
 impl Definition {
     /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.

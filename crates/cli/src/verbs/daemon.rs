@@ -98,6 +98,9 @@ pub(crate) fn status(global: &Global) -> Result<(), Failure> {
     if !status.damaged.is_empty() {
         say(&format!("damaged   {}", status.damaged.join(", ")));
     }
+    if let Some(problem) = &status.config_refused {
+        say(&format!("config    as it was before; refused: {problem}"));
+    }
     for (ability, value) in &status.capabilities {
         say(&format!("{ability:<9} {value}"));
     }

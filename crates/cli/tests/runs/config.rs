@@ -147,6 +147,67 @@ fn a_reload_counts_from_the_next_run_on_and_a_bad_file_keeps_the_old() {
     assert_eq!(grace("other"), 3_000);
 }
 
+#[test]
+fn a_refused_file_is_shown_by_status_until_a_good_one_is_read() {
+    let world = configured("");
+    world.ok(&["up"]);
+    let refused = || world.json(&["status"])["config_refused"].clone();
+    assert_eq!(refused(), Value::Null);
+    std::fs::write(world.home.join("config.toml"), "[sessions.x]\n\nstop_grace = \"1s\"\n").unwrap();
+    reload(&world, "config_refused");
+    for words in ["config.toml", "line 3", "`stop_grace`", "`policy.stop_grace`"] {
+        assert!(refused().as_str().unwrap().contains(words), "no {words} in {}", refused());
+        assert!(world.ok(&["status"]).stdout.contains(words));
+        assert!(world.daemon_log().contains(words));
+    }
+    std::fs::remove_file(world.home.join("config.toml")).unwrap();
+    reload(&world, "config_reloaded");
+    assert_eq!(refused(), Value::Null);
+}
+
+#[test]
+fn options_outrank_the_session_the_session_its_agent_and_the_agent_what_is_for_all() {
+    let world = configured(
+        "[policy]\nstop_grace = \"2s\"\nidle_after = \"2s\"\nbackoff_max = \"2s\"\nmessage_tries = 2\n\
+         [agents.command.policy]\nstop_grace = \"3s\"\nidle_after = \"3s\"\nbackoff_max = \"3s\"\n\
+         [sessions.x.policy]\nstop_grace = \"4s\"\nidle_after = \"4s\"\n",
+    );
+    world.guarded("x", &["--stop-grace", "5s"], "exec sleep 100000");
+    let policy = world.show("x")["policy"].clone();
+    assert_eq!((&policy["stop_grace"], &policy["idle_after"]), (&5_000.into(), &4_000.into()));
+    assert_eq!((&policy["backoff_max"], &policy["message_tries"]), (&3_000.into(), &2.into()));
+    world.ok(&["set", "x", "--idle", "6s"]);
+    world.ok(&["restart", "x"]);
+    let policy = world.show("x")["policy"].clone();
+    assert_eq!((&policy["stop_grace"], &policy["idle_after"]), (&5_000.into(), &6_000.into()));
+}
+
+#[test]
+fn no_verb_starts_a_daemon_with_a_file_that_cannot_be_used() {
+    let files = [
+        ("[agents.mine]\ncomand = [\"mine\"]\n", "line 2", "`command`"),
+        ("[agents.mine]\ncommand = \"mine\"\n", "line 2", "list of words"),
+        ("[agents.mine]\nprotocol = \"carrier-pigeon\"\n", "line 2", "\"stream-json\""),
+        ("[agents.mine.policy]\n\nidle_after = 5\n", "line 3", "\"250ms\""),
+        ("[sessions.x.policy]\nidle_after = \"5\"\n", "line 2", "10s"),
+        ("[sessions.x.policy]\nbackof_max = \"5s\"\n", "line 2", "`backoff_max`"),
+        ("[policy]\n[policy]\n", "line 2", "duplicate"),
+        ("[policy\n", "line 1", "config.toml"),
+    ];
+    for (text, line, word) in files {
+        let world = configured(text);
+        for verb in [&["up"] as &[&str], &["up", "--foreground"], &["ls"], &["new", "x", "--", "true"]] {
+            let answer = world.run(&[&["--json"], verb].concat());
+            assert_eq!(answer.code, 78, "{verb:?} {text}: {answer:?}");
+            assert_eq!(answer.json()["error"]["kind"], "bad_config");
+            for wanted in ["config.toml", line, word] {
+                assert!(answer.stderr.contains(wanted), "{verb:?}: no {wanted} in {}", answer.stderr);
+            }
+        }
+        assert_eq!(world.run(&["status"]).code, 69);
+    }
+}
+
 /// Sends SIGHUP and waits until the daemon has said what came of it.
 fn reload(world: &World, kind: &str) {
     let watching = world.watch();

@@ -93,6 +93,7 @@ impl Fleet {
             }
             self.acknowledge_settled(id, &unsettled);
         }
+        self.settle_turn(id);
         let run = self.entries.get(&id).and_then(|entry| entry.session.live_run());
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let facts = Facts { output, ..Facts::default() };
@@ -134,10 +135,12 @@ impl Fleet {
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
     pub(super) fn reload(&mut self) {
         match crate::config::load(&self.home.config) {
-            Ok(config) => self.config = config,
+            Ok(config) => (self.config, self.config_refused) = (config, None),
             Err(error) => {
-                let why = format!("the configuration stays as it was: {}", crate::locks::chain(&error));
+                let problem = crate::locks::chain(&error);
+                let why = format!("the configuration stays as it was: {problem}");
                 log(format_args!("{why}"));
+                self.config_refused = Some(problem);
                 return self.tell_of_config("config_refused", &why);
             }
         }
