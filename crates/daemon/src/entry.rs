@@ -12,7 +12,7 @@ use pinfold_shim::Size;
 use pinfold_store::{RunId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 /// One session and what the daemon holds for it.
@@ -25,6 +25,8 @@ pub(crate) struct Entry {
     pub(crate) session: Session,
     /// The name of the latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
+    /// When the latest run was decided, until it runs.
+    pub(crate) due: Option<(RunNumber, Instant)>,
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
@@ -107,6 +109,7 @@ impl Entry {
             archived_at: None,
             session,
             run: None,
+            due: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,

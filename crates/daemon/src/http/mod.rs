@@ -8,6 +8,7 @@ mod holds;
 mod locks;
 mod logs;
 mod messages;
+mod metrics;
 mod openapi;
 mod routes;
 mod server;
@@ -16,6 +17,7 @@ mod wire;
 
 use crate::input::Handle;
 use crate::locks::Folders;
+use crate::metrics::Metrics;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::path::PathBuf;
@@ -35,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) state: PathBuf,
     pub(crate) folders: Folders,
     pub(crate) holds: Holds,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Context {
