@@ -38,6 +38,7 @@ pub(crate) enum Refused {
 pub(crate) struct Wanted {
     session: SessionName,
     directory: Option<std::path::PathBuf>,
+    vendor: Option<Resource>,
     run: String,
     command: String,
 }
@@ -47,6 +48,7 @@ impl Wanted {
         Some(Wanted {
             session: SessionName::new(name).ok()?,
             directory: definition.dir_lock.then(|| definition.dir.clone()),
+            vendor: definition.vendor_lock(),
             run,
             command: definition.command.join(" "),
         })
@@ -55,6 +57,7 @@ impl Wanted {
     fn resources(&self) -> Vec<Resource> {
         let mut resources = vec![Resource::Session(self.session.clone())];
         resources.extend(self.directory.clone().map(Resource::Directory));
+        resources.extend(self.vendor.clone());
         resources
     }
 
@@ -103,6 +106,11 @@ impl Folders {
             }
         }
         Ok(guards)
+    }
+
+    /// Who has a resource now, if anybody. Takes no lock; blocks.
+    pub(crate) fn holder_of(&self, resource: &Resource) -> Option<HolderSeen> {
+        self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
     /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run.
@@ -186,13 +194,25 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn holder(busy: &Busy) -> HolderSeen {
-    let lock = busy.lock.as_ref();
+    busy.lock.as_ref().map_or_else(
+        || HolderSeen {
+            resource: busy.resource.clone(),
+            pid: None,
+            command: None,
+            session: None,
+            since: None,
+        },
+        seen,
+    )
+}
+
+fn seen(lock: &LockSeen) -> HolderSeen {
     HolderSeen {
-        resource: lock.map_or_else(|| busy.resource.clone(), |lock| lock.resource.clone()),
-        pid: lock.and_then(|lock| lock.holder.identity.map(|identity| identity.pid)),
-        command: lock.map(|lock| lock.holder.command.clone()).filter(|command| !command.is_empty()),
-        session: lock.and_then(|lock| lock.session.clone()),
-        since: lock.and_then(|lock| lock.since_ms).and_then(|ms| i64::try_from(ms).ok()).map(Wall),
+        resource: lock.resource.clone(),
+        pid: lock.holder.identity.map(|identity| identity.pid),
+        command: Some(lock.holder.command.clone()).filter(|command| !command.is_empty()),
+        session: lock.session.clone(),
+        since: lock.since_ms.and_then(|ms| i64::try_from(ms).ok()).map(Wall),
     }
 }
 
