@@ -37,6 +37,9 @@ pub(crate) struct Entry {
     pub(crate) waiting: Option<Arc<Cancel>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
+    /// The run whose memory is watched, and what it has on the swap.
+    pub(crate) watched: Option<RunNumber>,
+    pub(crate) swap: Option<u64>,
     pub(crate) seen: watch::Sender<Snapshot>,
 }
 
@@ -103,6 +106,8 @@ impl Entry {
             waiting: None,
             ready: false,
             status: None,
+            watched: None,
+            swap: None,
             seen: watch::Sender::new(snapshot),
         }
     }

@@ -18,6 +18,7 @@ mod input;
 mod lines;
 mod locks;
 mod log;
+pub mod memory;
 mod observe;
 pub mod preset;
 mod readable;

@@ -9,6 +9,7 @@ mod command;
 pub mod crash;
 mod exited;
 mod frame;
+pub mod groups;
 pub mod keep;
 pub mod log;
 pub mod record;
@@ -19,3 +20,9 @@ pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Std
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
+
+/// Every process below another, with those of all threads of each.
+#[must_use]
+pub fn descendants(process: u32) -> Vec<u32> {
+    keep::descendants(process)
+}

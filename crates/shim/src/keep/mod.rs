@@ -19,6 +19,8 @@ mod shim;
 mod start;
 mod tree;
 
+pub(crate) use tree::{descendants, read};
+
 use std::process::ExitCode;
 
 /// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`].
