@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::definition::mode_word;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
-use pinfold_api::object::{Event, Inbox, Next, Session, Status};
+use pinfold_api::object::{Event, Inbox, Message, Next, Session, Status, Turn};
 use pinfold_core::life::{HolderSeen, Life, Process};
 use pinfold_core::{Now, State, Wall};
 use pinfold_lock::time::rfc3339;
@@ -131,6 +131,23 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64, capabilities: BTreeMap<Stri
     }
 }
 
+/// One message of the session of this name.
+pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
+    Message {
+        id: row.id.to_string(),
+        session: session.to_owned(),
+        text: row.text,
+        key: row.key,
+        state: row.state.word().into(),
+        tries: row.tries,
+        enqueued_at: time(row.enqueued_at),
+        done_at: row.done_at.map(time),
+        answer: row.answer,
+        failure: row.failure,
+        turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
+    }
+}
+
 /// One audit record.
 pub(crate) fn event(row: pinfold_store::Event) -> Event {
     Event {
@@ -145,7 +162,7 @@ pub(crate) fn event(row: pinfold_store::Event) -> Event {
 }
 
 /// Which sessions a listing shows.
-#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(crate) struct Filter {
     pub(crate) all: bool,

@@ -1,16 +1,20 @@
 //! One file a verb.
 
 mod daemon;
+mod inbox;
 mod lock;
 mod locks;
 mod new;
+mod send;
 mod sessions;
 mod unlock;
 mod watch;
 mod who;
 
 pub(crate) use daemon::Up;
+pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
+pub(crate) use send::{Send, merged};
 pub(crate) use sessions::Listing;
 pub(crate) use watch::{Events, Logs};
 
@@ -51,6 +55,10 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Wait { session, states, timeout } => {
             sessions::wait(session, states, timeout.as_deref(), global)
         }
+        Verb::Send(send) => send::send(send, global),
+        Verb::Inbox(inbox) => inbox::inbox(inbox, global),
+        Verb::Interrupt { session } => inbox::interrupt(session, global),
+        Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
         Verb::Locks => locks::run(global),
         Verb::Who { directory } => who::run(directory, global),
         Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global),

@@ -10,6 +10,8 @@ mod crowds;
 mod daemons;
 mod eater;
 mod files;
+mod holds;
+mod http;
 mod kills;
 mod memory;
 mod processes;
