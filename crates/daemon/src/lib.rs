@@ -20,6 +20,7 @@ mod lines;
 mod locks;
 mod log;
 pub mod memory;
+mod metrics;
 pub mod objects;
 mod observe;
 pub mod preset;

@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod agents;
+mod attach;
 mod config;
 mod contract;
 #[cfg(feature = "crash-points")]
@@ -13,10 +14,13 @@ mod files;
 mod holds;
 mod http;
 mod kills;
+mod limits;
 mod memory;
+mod metrics;
 mod processes;
 mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod tty;
 mod world;

@@ -1,12 +1,14 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
 mod answer;
+mod attach;
 mod daemon;
 mod events;
 mod holds;
 mod locks;
 mod logs;
 mod messages;
+mod metrics;
 mod openapi;
 mod routes;
 mod server;
@@ -15,6 +17,7 @@ mod wire;
 
 use crate::input::Handle;
 use crate::locks::Folders;
+use crate::metrics::Metrics;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::path::PathBuf;
@@ -34,6 +37,7 @@ pub(crate) struct Context {
     pub(crate) state: PathBuf,
     pub(crate) folders: Folders,
     pub(crate) holds: Holds,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Context {
