@@ -240,7 +240,8 @@ fn an_archived_session_and_one_that_somebody_else_holds_are_refused_with_what_to
     assert!(refused.stderr.contains("sleep 1000"), "{refused:?}");
     holder.kill().unwrap();
     holder.wait().unwrap();
-    world.ok(&["archive", "chat"]);
+    let client = pinfold_api::Client::new(world.json(&["status"])["socket"].as_str().unwrap());
+    let _: Value = client.post("/v1/sessions/chat/archive", &serde_json::json!({})).unwrap();
     let refused = world.run(&["attach", "chat"]);
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("`pinfold restore chat`"), "{refused:?}");
