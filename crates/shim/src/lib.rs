@@ -15,7 +15,7 @@ pub mod record;
 mod report;
 mod socket;
 
-pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Tie};
+pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Streams, Tie};
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};

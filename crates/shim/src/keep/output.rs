@@ -16,8 +16,8 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    pub(super) fn new(out: OwnedFd, error: OwnedFd) -> Self {
-        Self { pipes: [(Stream::Out, Some(out)), (Stream::Error, Some(error))] }
+    pub(super) fn new(out: Option<OwnedFd>, error: Option<OwnedFd>) -> Self {
+        Self { pipes: [(Stream::Out, out), (Stream::Error, error)] }
     }
 
     /// The pipes that are still open, with their numbers.

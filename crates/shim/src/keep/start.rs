@@ -26,9 +26,14 @@ use std::time::{Duration, Instant};
 struct Ends {
     failure: OwnedFd,
     stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
+    stdout: Option<OwnedFd>,
+    stderr: Option<OwnedFd>,
 }
+
+/// The three standard streams of a child.
+type Theirs = [OwnedFd; 3];
+/// The shim's ends of them, where it has any.
+type Ours = [Option<OwnedFd>; 3];
 
 /// A child that waits at its gate.
 struct Waiting {
@@ -150,18 +155,14 @@ impl Shim {
     fn child<'a>(&'a self, start: &'a Start) -> Result<(Child<'a>, Ends), Errno> {
         let (waits, opener) = pipe()?;
         let (failure_end, failure) = pipe()?;
-        let (stdin, stdin_end) = match start.stdin {
-            Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
-            Stdin::Null => {
-                let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                (null, None)
-            }
+        let ([stdin, stdout, stderr], ours) = match &self.streams {
+            Some(streams) => given(streams)?,
+            None => piped(start.stdin)?,
         };
-        let (stdout_end, stdout) = pipe()?;
-        let (stderr_end, stderr) = pipe()?;
-        for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
-            rustix::io::ioctl_fionbio(ours, true)?;
+        for end in ours.iter().flatten() {
+            rustix::io::ioctl_fionbio(end, true)?;
         }
+        let [stdin_end, stdout_end, stderr_end] = ours;
         let ends = Ends { failure: failure_end, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end };
         let child = Child {
             start,
@@ -282,6 +283,27 @@ fn end(forked: &Forked) {
 
 fn number(forked: &Forked) -> u32 {
     forked.pid.as_raw_nonzero().get().unsigned_abs()
+}
+
+/// The streams of whoever started the shim, as they are.
+fn given(streams: &Theirs) -> Result<(Theirs, Ours), Errno> {
+    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
+    let [stdin, stdout, stderr] = streams;
+    Ok(([copy(stdin)?, copy(stdout)?, copy(stderr)?], [None, None, None]))
+}
+
+/// Streams whose other ends are the shim's.
+fn piped(stdin: Stdin) -> Result<(Theirs, Ours), Errno> {
+    let (stdin, stdin_end) = match stdin {
+        Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
+        Stdin::Null => {
+            let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            (null, None)
+        }
+    };
+    let (stdout_end, stdout) = pipe()?;
+    let (stderr_end, stderr) = pipe()?;
+    Ok(([stdin, stdout, stderr], [stdin_end, Some(stdout_end), Some(stderr_end)]))
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
