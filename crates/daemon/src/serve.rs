@@ -139,7 +139,8 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     let (handle, inputs) = Handle::new();
     let parts = Parts {
         home: home.clone(),
-        store,
+        store: Some(store),
+        alone: None,
         folders,
         generation: meta.generation + 1,
         shim_program: options.shim,
@@ -183,7 +184,8 @@ fn announce(fleet: &Fleet, boot: &str) -> Result<(), StartError> {
     let mut batch = Batch::new();
     batch.daemon_started(fleet.generation, boot);
     batch.event(fleet.daemon_event("daemon_started", "the daemon starts"));
-    let committed = fleet.store.commit(batch).wait().map_err(StartError::Commit)?;
+    let Some(store) = &fleet.store else { return Ok(()) };
+    let committed = store.commit(batch).wait().map_err(StartError::Commit)?;
     fleet.last_event.send_replace(committed.seqs.end.saturating_sub(1));
     Ok(())
 }

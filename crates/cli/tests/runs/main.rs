@@ -9,6 +9,7 @@ mod crashes;
 mod crowds;
 mod daemons;
 mod files;
+mod foreground;
 mod kills;
 mod processes;
 mod random;

@@ -5,6 +5,7 @@ mod arrivals;
 mod reports;
 mod sessions;
 
+use crate::alone::Alone;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::crash;
@@ -17,7 +18,9 @@ use crate::serve::StartError;
 use crate::timer::Timer;
 use pinfold_core::decision::Answer;
 use pinfold_core::{Change, Decision, Event, Record};
-use pinfold_store::{AuditEvent, Batch, CommitError, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid};
+use pinfold_store::{
+    AuditEvent, Batch, CommitError, Committed, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid,
+};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -41,7 +44,10 @@ pub(crate) struct Fleet {
     pub(crate) damaged: BTreeMap<String, String>,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
-    pub(crate) store: Store,
+    /// Nothing where sessions live in memory only.
+    pub(crate) store: Option<Store>,
+    /// What is different without a daemon around it.
+    pub(crate) alone: Option<Alone>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -72,7 +78,8 @@ enum Closing {
 /// What a fleet is made of.
 pub(crate) struct Parts {
     pub(crate) home: Home,
-    pub(crate) store: Store,
+    pub(crate) store: Option<Store>,
+    pub(crate) alone: Option<Alone>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -86,7 +93,10 @@ pub(crate) struct Parts {
 impl Fleet {
     pub(crate) fn new(parts: Parts) -> std::io::Result<Fleet> {
         Ok(Fleet {
-            socket: crate::alias::make(&parts.home.socket()),
+            socket: match parts.alone {
+                Some(_) => parts.home.socket(),
+                None => crate::alias::make(&parts.home.socket()),
+            },
             home: parts.home,
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -94,6 +104,7 @@ impl Fleet {
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,
+            alone: parts.alone,
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
             open_files: parts.open_files,
@@ -184,6 +195,9 @@ impl Fleet {
         let run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let decision = entry.session.handle(event, now);
+        if let Some(alone) = &mut self.alone {
+            (alone.witness)(&decision);
+        }
         // A deadline that has passed and that nothing came of is not waited for again.
         let due = entry.session.next_deadline().map(|deadline| deadline.at);
         self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
@@ -254,7 +268,12 @@ impl Fleet {
     pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
         crash::point("commit.before");
         let handle = self.handle.clone();
-        self.store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
+        match &self.store {
+            Some(store) => {
+                store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
+            }
+            None => handle.tell(Input::Committed { id, outcome: Ok(Committed::default()) }),
+        }
     }
 
     fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
@@ -374,7 +393,7 @@ impl Fleet {
         crash::point("down.unsaid");
         let mut batch = Batch::new();
         batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
-        if let Err(error) = self.store.commit(batch).wait() {
+        if let Some(Err(error)) = self.store.as_ref().map(|store| store.commit(batch).wait()) {
             log(format_args!("the last event was not written: {error}"));
         }
         crash::point("down.said");
