@@ -189,7 +189,7 @@ impl Acquiring<'_> {
         match (refused.at, refused.mode, self.target.kind) {
             // Whoever waits behind a gate holds none, so that gates are never waited for in a circle.
             (RefusedAt::Gate, _, _) => wait.gates.clear(),
-            (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
+            (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(&refused, wait)?,
             (RefusedAt::File, _, _) => {}
         }
         let patience = self.patience(wait);
@@ -203,7 +203,9 @@ impl Acquiring<'_> {
     }
 
     /// Stands in the gates of the directory's two names: shared newcomers wait behind from now on.
-    fn close_gates(&self, wait: &mut Wait) -> Result<(), AcquireError> {
+    ///
+    /// Whoever runs out of time here was refused by the file, and is told who has that.
+    fn close_gates(&self, refused: &Refused, wait: &mut Wait) -> Result<(), AcquireError> {
         if !wait.gates.is_empty() {
             return Ok(());
         }
@@ -214,15 +216,10 @@ impl Acquiring<'_> {
                 NotTaken::NotAFile(name) => self.denied(Denied::NotAFile(name)),
                 NotTaken::Refused(_) => self.cancelled(),
             })?;
-            let refused = Refused {
-                name: want.name.clone(),
-                mode: Mode::Exclusive,
-                file: Arc::new(file),
-                at: RefusedAt::Gate,
-            };
-            let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), &self.patience(wait));
-            self.waited(waited, &refused)?;
-            wait.gates.push((want.name.clone(), refused.file));
+            let gate = Arc::new(file);
+            let waited = wait::lock(&gate, held::waiting(Mode::Exclusive), &self.patience(wait));
+            self.waited(waited, refused)?;
+            wait.gates.push((want.name.clone(), gate));
         }
         Ok(())
     }

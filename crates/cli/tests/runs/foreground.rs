@@ -199,7 +199,11 @@ fn a_busy_lock_is_75_with_the_holder_and_nothing_is_started() {
         let answer = world.run(&[&["--json", "run"], words, &touch].concat());
         assert_eq!(answer.code, 75, "{words:?}: {answer:?}");
         let error = answer.json()["error"].clone();
-        assert_eq!((&error["kind"], number(&error["holder"]["pid"])), (&"busy".into(), agent.pid), "{error}");
+        assert_eq!(
+            (&error["kind"], &error["holder"]["pid"]),
+            (&"busy".into(), &agent.pid.into()),
+            "{answer:?}"
+        );
         assert_eq!(error["holder"]["session"], "a");
         assert!(error["holder"]["resource"].as_str().unwrap().ends_with(resource), "{error}");
         assert!(answer.stderr.contains("pinfold run a -- sh -c"), "{answer:?}");
