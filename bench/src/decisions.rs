@@ -85,7 +85,7 @@ fn chat(session: &Session, call: u32) -> Event {
     match session.inbox().in_flight() {
         None => {
             let message = MessageId(u128::from(call) + 1);
-            Event::Message(MessageEvent::Sent { message, key: None })
+            Event::Message(MessageEvent::Sent { message, key: None, known: None })
         }
         Some(turn) => {
             let run = session.live_run().unwrap_or(RunNumber(0));

@@ -78,6 +78,31 @@ pub struct Message {
     pub enqueued_at: String,
     pub done_at: Option<String>,
     pub answer: Option<String>,
+    /// Why it failed.
+    pub failure: Option<String>,
+    /// Where the output of its last turn stands.
+    pub turn: Option<Turn>,
+}
+
+/// A message that was sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sent {
+    /// As it is now.
+    #[serde(flatten)]
+    pub message: Message,
+    /// What keeps it from being delivered.
+    pub note: Option<String>,
+}
+
+/// Where the output of a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The number of the run.
+    pub run: u64,
+    /// Where in the session's log it begins.
+    pub from: u64,
+    /// Where it ends, once it has.
+    pub to: Option<u64>,
 }
 
 /// An audit record; what its kind adds stands beside the common fields.

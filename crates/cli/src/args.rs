@@ -1,7 +1,7 @@
 //! The command line. What is not built yet is not listed.
 
 use crate::error::{Failure, Kind};
-use crate::verbs::{Defining, Events, Listing, Logs, Up};
+use crate::verbs::{Defining, Events, Inbox, Listing, Logs, Permission, Send, Up};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use pinfold_api::units;
 use std::ffi::OsString;
@@ -75,6 +75,24 @@ pub(crate) enum Verb {
     Why {
         /// Its name, or a unique beginning of its id
         session: String,
+    },
+    /// Queue a message for a session, and print its id
+    Send(Send),
+    /// List a session's messages, or try one again, or cancel one
+    Inbox(Inbox),
+    /// End the turn under way, and keep the run
+    Interrupt {
+        /// The session
+        session: String,
+    },
+    /// Answer a permission request
+    Answer {
+        /// The session
+        session: String,
+        /// What to say
+        answer: Permission,
+        /// Which request; the oldest unless it says so
+        id: Option<String>,
     },
     /// Print what a session's agents printed
     Logs(Logs),

@@ -16,12 +16,14 @@ pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
-    holder: Option<Value>,
+    holder: Option<Box<Value>>,
+    /// What is shown beside it in JSON.
+    beside: Option<Box<Value>>,
 }
 
 impl Failure {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, holder: None }
+        Self { kind, message: message.into(), hint: None, holder: None, beside: None }
     }
 
     /// A failure told by an error and its causes.
@@ -38,6 +40,12 @@ impl Failure {
     /// Whether it says that no daemon answers.
     pub(crate) fn is_down(&self) -> bool {
         self.kind == Kind::Unavailable
+    }
+
+    /// Shows an object beside it where JSON was asked for.
+    pub(crate) fn with(mut self, object: Value) -> Self {
+        self.beside = Some(Box::new(object));
+        self
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
@@ -59,7 +67,7 @@ pub(crate) fn report(failure: &Failure, global: &Global) -> ExitCode {
             "hint": failure.hint,
             "holder": failure.holder,
         });
-        crate::verbs::say(&json!({ "error": error }));
+        crate::verbs::say(&crate::verbs::merged(error, failure.beside.as_deref()));
     }
     ExitCode::from(failure.kind.exit_code())
 }
@@ -106,7 +114,7 @@ impl From<AcquireError> for Failure {
         match error {
             AcquireError::Busy(busy) => {
                 let mut failure = Self::from_error(Kind::Busy, &AcquireError::Busy(busy.clone()));
-                failure.holder = busy.lock.as_ref().map(|lock| json::holder(&lock.holder));
+                failure.holder = busy.lock.as_ref().map(|lock| Box::new(json::holder(&lock.holder)));
                 let held = busy.lock.as_ref().map_or(busy.resource.as_str(), |lock| lock.resource.as_str());
                 failure.hint(match busy.because {
                     BusyBecause::Held | BusyBecause::Removed | BusyBecause::Survivor(_) => {
@@ -136,7 +144,13 @@ fn kind_of(errno: rustix::io::Errno) -> Kind {
 
 impl From<ErrorBody> for Failure {
     fn from(body: ErrorBody) -> Self {
-        Self { kind: body.kind, message: body.message, hint: body.hint, holder: body.holder }
+        Self {
+            kind: body.kind,
+            message: body.message,
+            hint: body.hint,
+            holder: body.holder.map(Box::new),
+            beside: None,
+        }
     }
 }
 

@@ -117,7 +117,7 @@ pub enum Action {
     ForgetHolder,
     /// Look at the world again once the session's lock is free or its shim answers; answers `DaemonStarted`.
     LookAgain,
-    /// Hand a message to the agent; handing the same try over twice delivers it once.
+    /// Hand a message to the agent; handing the same delivery over twice delivers it once.
     Deliver {
         /// To which run.
         run: RunNumber,
@@ -125,6 +125,8 @@ pub enum Action {
         message: MessageId,
         /// 1 for its first delivery.
         attempt: u32,
+        /// The number of this delivery: the same number twice is the same delivery.
+        delivery: u64,
     },
     /// End the turn under way, keep the run.
     Interrupt {
@@ -201,6 +203,8 @@ pub enum Refusal {
     NoTurn,
     /// There is no such message that waits.
     NoSuchMessage,
+    /// Too many messages wait already.
+    InboxFull,
     /// Purge: somebody is connected.
     Connected,
     /// Purge: a turn is under way.

@@ -109,6 +109,9 @@ pub enum MessageEvent {
         message: MessageId,
         /// The sender's dedupe key.
         key: Option<String>,
+        /// The message that has this key already, as the store says.
+        #[serde(default)]
+        known: Option<MessageId>,
     },
     /// The agent of this run took it.
     Taken {

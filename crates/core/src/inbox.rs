@@ -1,18 +1,24 @@
-//! The queue of one session: order, one turn at a time, a bound on deliveries. Texts stay in the store.
+//! The queue of one session: order, one turn at a time, a bound on deliveries. Texts and keys stay in the store.
 
 use crate::ids::MessageId;
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+
+/// So many messages may wait: somebody who sends more than that is not listened to by anybody.
+pub const MOST_QUEUED: usize = 10_000;
 
 /// Messages that are not yet settled, and how many are.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inbox {
+    /// The store keeps these message by message: what is stored of a session must not grow with its queue.
+    #[serde(skip)]
     queue: VecDeque<Queued>,
     in_flight: Option<InFlight>,
-    /// Which message each dedupe key stands for; keys outlive their messages.
-    keys: BTreeMap<String, MessageId>,
     done: u64,
     failed: u64,
+    /// How many deliveries were decided: their numbers are never used again.
+    #[serde(default)]
+    deliveries: u64,
 }
 
 /// A message that waits for its turn.
@@ -33,6 +39,9 @@ pub struct InFlight {
     pub tries: u32,
     /// Whether the agent took it: only a turn that began costs a try.
     pub taken: bool,
+    /// The number of this delivery, by which an answer to an earlier one is told apart.
+    #[serde(default)]
+    pub delivery: u64,
 }
 
 /// One step of a message.
@@ -131,12 +140,6 @@ impl Inbox {
         (self.done, self.failed)
     }
 
-    /// The message that a dedupe key stands for.
-    #[must_use]
-    pub fn by_key(&self, key: &str) -> Option<MessageId> {
-        self.keys.get(key).copied()
-    }
-
     /// Whether this message waits in the queue.
     #[must_use]
     pub fn waits(&self, message: MessageId) -> bool {
@@ -151,7 +154,9 @@ impl Inbox {
     /// Takes one step; steps of other messages than the one concerned change nothing.
     pub(crate) fn apply(&mut self, change: &MessageChange) {
         match change {
-            MessageChange::Queued { message, key } => self.push(*message, key.as_ref()),
+            MessageChange::Queued { message, .. } => {
+                self.queue.push_back(Queued { message: *message, tries: 0 });
+            }
             MessageChange::Delivering { message } => self.deliver(*message),
             MessageChange::Taken { message } => self.take(*message),
             MessageChange::Requeued { message, cost } => self.requeue(*message, *cost),
@@ -161,16 +166,17 @@ impl Inbox {
         }
     }
 
-    fn push(&mut self, message: MessageId, key: Option<&String>) {
-        self.queue.push_back(Queued { message, tries: 0 });
-        if let Some(key) = key {
-            self.keys.insert(key.clone(), message);
-        }
+    /// Puts back what was stored message by message, in the order of the turns.
+    pub(crate) fn refill(&mut self, waiting: impl IntoIterator<Item = Queued>) {
+        let current = self.in_flight.map(|turn| turn.message);
+        self.queue = waiting.into_iter().filter(|queued| Some(queued.message) != current).collect();
     }
 
     fn deliver(&mut self, message: MessageId) {
         let Some(next) = self.queue.front().filter(|next| next.message == message) else { return };
-        self.in_flight = Some(InFlight { message, tries: next.tries, taken: false });
+        self.deliveries += 1;
+        let (tries, delivery) = (next.tries, self.deliveries);
+        self.in_flight = Some(InFlight { message, tries, taken: false, delivery });
         self.queue.pop_front();
     }
 

@@ -7,7 +7,7 @@ use crate::budgets::Budgets;
 use crate::decision::{Change, Decision, InForce};
 use crate::event::{ConsumerKind, Event, Shim};
 use crate::ids::{ConsumerId, RunNumber};
-use crate::inbox::Inbox;
+use crate::inbox::{Inbox, Queued};
 use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::machine;
 use crate::policy::{Mode, Spec};
@@ -191,6 +191,11 @@ impl Session {
     #[must_use]
     pub fn as_stored(&self) -> Session {
         Session { live: Live::default(), ..self.clone() }
+    }
+
+    /// Puts back the messages that wait, which are stored one by one and not with the session.
+    pub fn refill(&mut self, waiting: impl IntoIterator<Item = Queued>) {
+        self.inbox.refill(waiting);
     }
 
     fn define(&mut self, spec: &Spec, in_force: InForce) {

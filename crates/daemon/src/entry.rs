@@ -1,15 +1,15 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
-use crate::definition::Definition;
+use crate::definition::{self, Definition, Turns};
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::session::Runs;
-use pinfold_core::{Action, RunNumber, Session, State, Wall};
+use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
 use pinfold_store::{RunId, SessionId};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -38,6 +38,12 @@ pub(crate) struct Entry {
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
     pub(crate) seen: watch::Sender<Snapshot>,
+    /// Messages with keys that may not be durable yet.
+    pub(crate) keys: BTreeMap<String, MessageId>,
+    /// Who waits for a message to be done or failed.
+    pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
+    /// How the agent of a run is spoken to: a change counts from the next run on.
+    pub(crate) spoken: Option<(RunNumber, definition::Input, Turns)>,
 }
 
 /// The locks of a run between the decision and its shim.
@@ -62,6 +68,8 @@ pub(crate) struct Pending {
     pub(crate) settles: Option<RunNumber>,
     /// How things stand with it.
     pub(crate) snapshot: Snapshot,
+    /// Messages that it settles.
+    pub(crate) settled: Vec<MessageId>,
 }
 
 /// What people wait for.
@@ -104,6 +112,9 @@ impl Entry {
             ready: false,
             status: None,
             seen: watch::Sender::new(snapshot),
+            keys: BTreeMap::new(),
+            waiters: BTreeMap::new(),
+            spoken: None,
         }
     }
 
@@ -129,6 +140,23 @@ impl Entry {
             && self.session.live_run().is_none()
             && self.pending.is_empty()
             && self.shim.is_none()
+    }
+
+    /// Notes who waits for a message; those who have gone are forgotten.
+    pub(crate) fn wait_for(&mut self, message: MessageId, waiter: oneshot::Sender<()>) {
+        self.waiters.retain(|_, waiters| {
+            waiters.retain(|waiter| !waiter.is_closed());
+            !waiters.is_empty()
+        });
+        self.waiters.entry(message).or_default().push(waiter);
+    }
+
+    /// How the agent of a run is spoken to.
+    pub(crate) fn speech(&self, run: RunNumber) -> (definition::Input, Turns) {
+        match self.spoken {
+            Some((spoken, input, turns)) if spoken == run => (input, turns),
+            Some(_) | None => (self.definition.input, self.definition.turns),
+        }
     }
 
     /// The latest run, if it is this one.

@@ -8,7 +8,7 @@ use crate::shims::{LinkNumber, ShimUp};
 use pinfold_api::{ErrorBody, ErrorKind, Name};
 use pinfold_core::decision::Answer;
 use pinfold_core::life::CannotStart;
-use pinfold_core::{Event, RunNumber};
+use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{Facts, Outcome, SessionId};
 use std::sync::{Arc, OnceLock};
@@ -18,6 +18,8 @@ use tokio::sync::{mpsc, oneshot};
 pub(crate) enum Input {
     /// Something happened to a session.
     Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<oneshot::Sender<Answer>> },
+    /// Somebody wants something of a session's inbox.
+    Post { id: SessionId, post: Post, reply: oneshot::Sender<Answer> },
     /// Somebody wants a new session.
     Create(Box<Create>),
     /// Somebody changed a session's definition.
@@ -46,6 +48,16 @@ pub(crate) enum Input {
     Audited,
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
+}
+
+/// What somebody wants of an inbox.
+pub(crate) enum Post {
+    /// A new message, unless there is one with its key.
+    Send { text: String, key: Option<String> },
+    /// A message that waits shall not be delivered.
+    Cancel { message: MessageId },
+    /// A failed message shall be delivered again.
+    Retry { message: MessageId },
 }
 
 /// Somebody who looks at the fleet.
@@ -122,6 +134,13 @@ impl Handle {
         let (sender, receiver) = oneshot::channel();
         let (event, facts) = (Box::new(event), Box::new(facts));
         self.tell(Input::Happened { id, event, facts, reply: Some(sender) });
+        self.answer(receiver).await
+    }
+
+    /// Wants something of an inbox and waits for the answer, which is durable then.
+    pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, ErrorBody> {
+        let (reply, receiver) = oneshot::channel();
+        self.tell(Input::Post { id, post, reply });
         self.answer(receiver).await
     }
 

@@ -8,6 +8,7 @@ mod alone;
 mod audit;
 mod clock;
 pub mod config;
+mod consumer;
 pub mod crash;
 mod definition;
 mod entry;
@@ -24,6 +25,7 @@ pub mod preset;
 mod readable;
 mod serve;
 mod shims;
+mod speech;
 mod timer;
 mod view;
 

@@ -139,6 +139,7 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     let (handle, inputs) = Handle::new();
     let parts = Parts {
         home: home.clone(),
+        reader: Some(store.reader()?),
         store: Some(store),
         alone: None,
         folders,

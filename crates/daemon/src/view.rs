@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::definition::mode_word;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
-use pinfold_api::object::{Event, Inbox, Next, Session, Status};
+use pinfold_api::object::{Event, Inbox, Message, Next, Session, Status, Turn};
 use pinfold_core::life::{HolderSeen, Life, Process};
 use pinfold_core::{Now, State, Wall};
 use pinfold_lock::time::rfc3339;
@@ -136,6 +136,23 @@ fn capabilities() -> BTreeMap<String, Value> {
         .iter()
         .any(|file| rustix::fs::access(*file, rustix::fs::Access::WRITE_OK).is_ok());
     BTreeMap::from([("cgroup".into(), json!(cgroup_kill))])
+}
+
+/// One message of the session of this name.
+pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
+    Message {
+        id: row.id.to_string(),
+        session: session.to_owned(),
+        text: row.text,
+        key: row.key,
+        state: row.state.word().into(),
+        tries: row.tries,
+        enqueued_at: time(row.enqueued_at),
+        done_at: row.done_at.map(time),
+        answer: row.answer,
+        failure: row.failure,
+        turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
+    }
 }
 
 /// One audit record.

@@ -35,16 +35,18 @@ pub enum Command {
         /// Of which run.
         run: RunNumber,
     },
-    /// Write to the agent's stdin. The same message and attempt twice is written once.
+    /// Write to the agent's stdin. The same message and number twice is written once.
     Input {
         /// To which run.
         run: RunNumber,
         /// Which message.
         message: MessageId,
-        /// 1 for its first delivery.
+        /// Which delivery of it, among all of the session.
         attempt: u32,
         /// What to write.
         bytes: Vec<u8>,
+        /// Whether the agent says by a line when its turn is over.
+        says_done: bool,
     },
     /// Close the agent's stdin behind what is still to be written.
     CloseInput {
@@ -253,8 +255,9 @@ impl Command {
                 write(out, kind::STOP, |f| _ = f.number(1, run.0).number(2, millis(*grace)));
             }
             Self::Interrupt { run } => write(out, kind::INTERRUPT, |f| _ = f.number(1, run.0)),
-            Self::Input { run, message, attempt, bytes } => write(out, kind::INPUT, |f| {
+            Self::Input { run, message, attempt, bytes, says_done } => write(out, kind::INPUT, |f| {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into()).bytes(4, bytes);
+                f.flag(5, *says_done);
             }),
             Self::CloseInput { run } => write(out, kind::CLOSE_INPUT, |f| _ = f.number(1, run.0)),
             Self::Release => write(out, kind::RELEASE, |_| ()),
@@ -285,6 +288,7 @@ impl Command {
                 message: MessageId(fields.wide(2)?),
                 attempt: fields.small(3)?,
                 bytes: fields.bytes(4)?.to_vec(),
+                says_done: fields.flag(5)?,
             },
             kind::CLOSE_INPUT => Self::CloseInput { run: run(1)? },
             kind::RELEASE => Self::Release,

@@ -14,6 +14,7 @@ pub mod log;
 pub mod record;
 mod report;
 mod socket;
+pub mod turn;
 
 pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Streams, Tie};
 pub use exited::{Exited, StartFailure};

@@ -3,6 +3,7 @@
 use crate::exited::{Exited, StartFailure};
 use crate::frame::{Fields, Frame, FrameError, write};
 use crate::log::{Position, Stream};
+use crate::turn::Turn;
 use pinfold_core::exit::Said;
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
@@ -64,7 +65,11 @@ pub enum Report {
         message: MessageId,
         /// Which delivery of it.
         attempt: u32,
+        /// Where the log stood then.
+        from: Position,
     },
+    /// The agent said that a turn is over.
+    TurnDone(Box<Turn>),
     /// An input was not written, at least not all of it.
     InputRefused {
         /// Of which run.
@@ -170,6 +175,7 @@ mod kind {
     pub(super) const INPUT_TAKEN: u8 = 138;
     pub(super) const INPUT_REFUSED: u8 = 139;
     pub(super) const LEAVING: u8 = 140;
+    pub(super) const TURN_DONE: u8 = 141;
 }
 
 impl Report {
@@ -192,9 +198,10 @@ impl Report {
             }
             Self::LogGrown { to } => write(out, kind::LOG_GROWN, |f| _ = f.number(1, to.0)),
             Self::Notify { run, notice } => encode_notice(out, *run, notice),
-            Self::InputTaken { run, message, attempt } => write(out, kind::INPUT_TAKEN, |f| {
-                f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into());
+            Self::InputTaken { run, message, attempt, from } => write(out, kind::INPUT_TAKEN, |f| {
+                f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into()).number(4, from.0);
             }),
+            Self::TurnDone(turn) => write(out, kind::TURN_DONE, |f| turn.write(f)),
             Self::InputRefused { run, message, attempt, why } => write(out, kind::INPUT_REFUSED, |f| {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into());
                 f.flag(4, *why == InputRefused::Full);
@@ -228,12 +235,14 @@ impl Report {
                 None => return Ok(None),
             },
             kind::INPUT_TAKEN => {
-                Self::InputTaken { run: run()?, message: message()?, attempt: fields.small(3)? }
+                let from = Position(fields.optional_number(4)?.unwrap_or(0));
+                Self::InputTaken { run: run()?, message: message()?, attempt: fields.small(3)?, from }
             }
             kind::INPUT_REFUSED => {
                 let why = if fields.flag(4)? { InputRefused::Full } else { InputRefused::Closed };
                 Self::InputRefused { run: run()?, message: message()?, attempt: fields.small(3)?, why }
             }
+            kind::TURN_DONE => Self::TurnDone(Box::new(Turn::read(fields)?)),
             kind::LEAVING => Self::Leaving,
             _ => return Ok(None),
         }))

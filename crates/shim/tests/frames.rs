@@ -6,6 +6,7 @@ use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::{Boot, Wall};
 use pinfold_shim::log::{Position, Stream};
+use pinfold_shim::turn::{Done, Turn};
 use pinfold_shim::{
     Command, Contain, Decoder, Directory, Exited, InputRefused, Keep, Keeping, Lock, LogLimits, Notice,
     Output, Report, Start, StartFailure, Stdin, Streams, Tie, Welcome,
@@ -67,6 +68,7 @@ fn commands() -> Vec<Command> {
             message: MessageId(u128::MAX),
             attempt: 3,
             bytes: vec![b'x'; 300],
+            says_done: false,
         },
         Command::CloseInput { run: RunNumber(1) },
         Command::Release,
@@ -137,7 +139,7 @@ fn reports() -> Vec<Report> {
         Report::Output(output(Stream::Out)),
         Report::Output(output(Stream::Error)),
         Report::LogGrown { to: Position(u64::MAX) },
-        Report::InputTaken { run, message, attempt: 1 },
+        Report::InputTaken { run, message, attempt: 1, from: Position(0) },
         Report::InputRefused { run, message, attempt: 2, why: InputRefused::Full },
         Report::InputRefused { run, message, attempt: 3, why: InputRefused::Closed },
         Report::Leaving,
@@ -174,6 +176,27 @@ fn frames_of_the_first_version_are_understood() {
     assert_eq!(decode(&bytes, |frame| Command::decode(frame).unwrap()), commands());
     let bytes = std::fs::read(fixture("reports-1.bin")).unwrap();
     assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports());
+}
+
+/// What came after the first version: turns.
+fn later() -> (Vec<Command>, Vec<Report>) {
+    let (run, message) = (RunNumber(7), MessageId(u128::MAX / 3));
+    let turn =
+        |done| Report::TurnDone(Box::new(Turn { run, message, attempt: 2, from: Position(1 << 40), done }));
+    let input = Command::Input { run, message, attempt: 2, bytes: b"x".to_vec(), says_done: true };
+    let done = Done { to: Position(99), answer: vec![0; 300], whole: false };
+    let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
+    (vec![input], vec![taken, turn(None), turn(Some(done))])
+}
+
+#[test]
+fn what_came_later_is_read_back() {
+    let (commands, reports) = later();
+    let (mut to, mut from) = (Vec::new(), Vec::new());
+    commands.iter().for_each(|command| command.encode(&mut to));
+    reports.iter().for_each(|report| report.encode(&mut from));
+    assert_eq!(decode(&to, |frame| Command::decode(frame).unwrap()), commands);
+    assert_eq!(decode(&from, |frame| Report::decode(frame).unwrap()), reports);
 }
 
 #[test]

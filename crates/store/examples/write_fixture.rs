@@ -118,7 +118,7 @@ fn takeover() -> Event {
 fn busy() -> Vec<Event> {
     let sent = |at: usize| {
         let key = (at == 0).then(|| "first".to_owned());
-        Event::Message(MessageEvent::Sent { message: message(at), key })
+        Event::Message(MessageEvent::Sent { message: message(at), key, known: None })
     };
     let run = pinfold_core::RunNumber(1);
     let ended = |at, how| Event::Message(MessageEvent::TurnEnded { run, message: message(at), how });

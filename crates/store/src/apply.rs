@@ -1,7 +1,7 @@
 //! The steps of a batch as statements. Runs inside a transaction that somebody else begins and ends.
 
 use crate::audit::{failure_word, purpose_word, whole_millis};
-use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step};
+use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step, TurnPlace};
 use crate::commit_error::CommitError;
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
@@ -41,8 +41,9 @@ impl<'a> Applier<'a> {
             Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
             Step::Define { id, definition } => self.define(*id, definition),
             Step::Remove { id } => self.remove(*id),
-            Step::Message { session, at, change, words } => {
-                self.message(*session, *at, change, words.as_deref())
+            Step::Message { session, at, change, words, place } => {
+                self.message(*session, *at, change, words.as_deref())?;
+                place.map_or(Ok(()), |place| self.place(message_of(change), place))
             }
             Step::Run { session, at, run } => self.run(*session, *at, run),
             Step::Event(event) => self.event(event),
@@ -146,8 +147,10 @@ impl<'a> Applier<'a> {
                  WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
                 params![message, of, at.0, failure_word(*why)],
             ),
+            // It goes to the end of the queue: rows stand in the order of their turns.
             MessageChange::Retried { .. } => self.execute(
-                "UPDATE messages SET state = 'queued', tries = 0, done_at = NULL, failure = NULL
+                "UPDATE messages SET state = 'queued', tries = 0, done_at = NULL, failure = NULL,
+                     rowid = (SELECT max(rowid) + 1 FROM messages)
                  WHERE id = ?1 AND session = ?2 AND state = 'failed'",
                 params![message, of],
             ),
@@ -156,6 +159,12 @@ impl<'a> Applier<'a> {
             0 => Err(CommitError::NoSuchMessage { session, message: id }),
             _ => Ok(()),
         }
+    }
+
+    fn place(&self, message: pinfold_core::MessageId, place: TurnPlace) -> Applied {
+        let sql = "UPDATE messages SET run = ?2, log_from = ?3, log_to = ?4 WHERE id = ?1";
+        let id = Ulid::from(message).to_string();
+        self.execute(sql, params![id, place.run.0, place.from, place.to]).map(drop)
     }
 
     fn run(&self, session: SessionId, at: Wall, step: &RunStep) -> Applied {

@@ -58,6 +58,17 @@ pub struct Prune {
     pub keep: NonZeroU64,
 }
 
+/// Where the output of a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnPlace {
+    /// The run that has the turn.
+    pub run: RunNumber,
+    /// The position in the session's log where it begins.
+    pub from: u64,
+    /// Where it ends, once it has.
+    pub to: Option<u64>,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Create {
@@ -82,6 +93,7 @@ pub(crate) enum Step {
         at: Wall,
         change: MessageChange,
         words: Option<String>,
+        place: Option<TurnPlace>,
     },
     Run {
         session: SessionId,

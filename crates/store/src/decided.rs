@@ -1,7 +1,7 @@
 //! From a decision of the core to the rows that it changes.
 
 use crate::audit::{self, event_data};
-use crate::batch::{Batch, EventRun, EventStep, RunStep, Step};
+use crate::batch::{Batch, EventRun, EventStep, RunStep, Step, TurnPlace};
 use crate::ulid::{RunId, SessionId};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{HolderSeen, Process};
@@ -33,6 +33,8 @@ pub struct Facts {
     pub texts: BTreeMap<MessageId, String>,
     /// The answers to messages that are done; not every message gets one.
     pub answers: BTreeMap<MessageId, String>,
+    /// Where the output of turns stands that begin or end.
+    pub places: BTreeMap<MessageId, TurnPlace>,
     /// The last lines of the run that ended.
     pub output: Vec<String>,
     /// The sentence for its events; without one, that of the decision.
@@ -98,18 +100,19 @@ impl Rows<'_> {
     }
 
     fn message(&self, change: &MessageChange) -> Option<Step> {
-        let words = match change {
+        let place = |message| self.facts.places.get(message).copied();
+        let (words, place) = match change {
             // Its turn has come, but the agent has not taken it: for people it is still queued.
             MessageChange::Delivering { .. } => return None,
-            MessageChange::Queued { message, .. } => self.facts.texts.get(message),
-            MessageChange::Done { message } => self.facts.answers.get(message),
-            MessageChange::Taken { .. }
-            | MessageChange::Requeued { .. }
-            | MessageChange::Failed { .. }
-            | MessageChange::Retried { .. } => None,
+            MessageChange::Queued { message, .. } => (self.facts.texts.get(message), None),
+            MessageChange::Done { message } => (self.facts.answers.get(message), place(message)),
+            MessageChange::Taken { message } | MessageChange::Failed { message, .. } => {
+                (None, place(message))
+            }
+            MessageChange::Requeued { .. } | MessageChange::Retried { .. } => (None, None),
         };
         let (change, words) = (change.clone(), words.cloned());
-        Some(Step::Message { session: self.id, at: self.at, change, words })
+        Some(Step::Message { session: self.id, at: self.at, change, words, place })
     }
 
     fn run_decided(&self, life: &Life) -> Option<Step> {

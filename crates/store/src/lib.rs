@@ -46,7 +46,7 @@ mod ulid;
 mod writer;
 
 pub use audit::{EVENT_FIELDS, event_data};
-pub use batch::{AuditEvent, Batch, NewSession, Prune};
+pub use batch::{AuditEvent, Batch, NewSession, Prune, TurnPlace};
 pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
 pub use open::{Damage, OpenError, Opened, Options};

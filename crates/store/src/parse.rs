@@ -1,6 +1,9 @@
 //! From rows of the tables to what readers return.
 
+use crate::batch::TurnPlace;
 use crate::rows::{DamagedSession, Event, Loaded, Message, Run, StoredSession};
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::inbox::Queued;
 use pinfold_core::{RunNumber, Wall};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
@@ -59,7 +62,19 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         done_at: wall(row, 7)?,
         answer: row.get(8)?,
         failure: row.get(9)?,
+        place: place(row)?,
     })
+}
+
+fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {
+    let (run, from, to): (Option<u64>, Option<u64>, Option<u64>) = (row.get(10)?, row.get(11)?, row.get(12)?);
+    Ok(run.zip(from).map(|(run, from)| TurnPlace { run: RunNumber(run), from, to }))
+}
+
+/// A message that waits, and whose it is.
+pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<(SessionId, Queued)> {
+    let message: Ulid = parsed(row, 1)?;
+    Ok((parsed(row, 0)?, Queued { message: message.into(), tries: row.get(2)? }))
 }
 
 pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {

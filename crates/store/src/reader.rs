@@ -1,18 +1,21 @@
 //! Reading: sees what is durable, from any thread or process, while the writer writes.
 
 use crate::open::{self, OpenError, Options};
-use crate::parse::{event_row, message_row, run_row, session_row};
+use crate::parse::{event_row, message_row, run_row, session_row, waiting_row};
 use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, Run};
 use crate::ulid::{self, RunId, SessionId, Ulid};
+use pinfold_core::inbox::Queued;
 use pinfold_core::{MessageId, Wall};
 use rusqlite::types::FromSql;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 const SESSION: &str =
     "SELECT id, name, definition, core, created_at, archived_at, parent, position FROM sessions";
-const MESSAGE: &str = "SELECT id, session, key, text, state, tries, enqueued_at, done_at, answer, failure
-     FROM messages";
+const MESSAGE: &str = "SELECT id, session, key, text, state, tries, enqueued_at, done_at, answer, failure,
+     run, log_from, log_to FROM messages";
+const WAITING: &str = "SELECT session, id, tries FROM messages WHERE state IN ('queued', 'delivered')";
 const RUN: &str = "SELECT session, number, id, purpose, pid, fence, started_at, ended_at, code, signal,
      verdict, lived_ms, forced FROM runs";
 const EVENT: &str = "SELECT seq, at, session, name, run, kind, why, data FROM events";
@@ -94,7 +97,17 @@ impl Reader {
     /// # Errors
     /// The file cannot be read.
     pub fn sessions(&self) -> Read<Vec<Loaded>> {
-        self.all(&format!("{SESSION} ORDER BY position, id"), [], session_row)
+        let mut sessions = self.all(&format!("{SESSION} ORDER BY position, id"), [], session_row)?;
+        let mut waiting: BTreeMap<SessionId, Vec<Queued>> = BTreeMap::new();
+        for (session, queued) in self.all(&format!("{WAITING} ORDER BY rowid"), [], waiting_row)? {
+            waiting.entry(session).or_default().push(queued);
+        }
+        for loaded in &mut sessions {
+            if let Loaded::Whole(stored) = loaded {
+                stored.session.refill(waiting.remove(&stored.id).unwrap_or_default());
+            }
+        }
+        Ok(sessions)
     }
 
     /// The session of this id.
@@ -102,7 +115,18 @@ impl Reader {
     /// # Errors
     /// The file cannot be read.
     pub fn session(&self, id: SessionId) -> Read<Option<Loaded>> {
-        self.one(&format!("{SESSION} WHERE id = ?1"), [id.to_string()], session_row)
+        let loaded = self.one(&format!("{SESSION} WHERE id = ?1"), [id.to_string()], session_row)?;
+        loaded.map(|loaded| self.whole(loaded)).transpose()
+    }
+
+    /// With the messages that wait, which have rows of their own.
+    fn whole(&self, mut loaded: Loaded) -> Read<Loaded> {
+        if let Loaded::Whole(stored) = &mut loaded {
+            let sql = format!("{WAITING} AND session = ?1 ORDER BY rowid");
+            let waiting = self.all(&sql, [stored.id.to_string()], waiting_row)?;
+            stored.session.refill(waiting.into_iter().map(|(_, queued)| queued));
+        }
+        Ok(loaded)
     }
 
     /// The session that a name or the beginning of an id stands for.
@@ -114,17 +138,17 @@ impl Reader {
     pub fn find(&self, name_or_prefix: &str) -> Read<Lookup> {
         let named = format!("{SESSION} WHERE name = ?1 AND archived_at IS NULL");
         if let Some(loaded) = self.one(&named, [name_or_prefix], session_row)? {
-            return Ok(Lookup::One(loaded));
+            return Ok(Lookup::One(self.whole(loaded)?));
         }
         let once_named = format!("{SESSION} WHERE name = ?1 AND archived_at IS NOT NULL ORDER BY position");
         let found = self.all(&once_named, [name_or_prefix], session_row)?;
         if !found.is_empty() {
-            return Ok(lookup(found));
+            return self.lookup(found);
         }
         let Some(prefix) = ulid::prefix(name_or_prefix) else { return Ok(Lookup::Nobody) };
         // No letter of an id sorts behind `Z`.
         let with_prefix = format!("{SESSION} WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id");
-        self.all(&with_prefix, [prefix], session_row).map(lookup)
+        self.lookup(self.all(&with_prefix, [prefix], session_row)?)
     }
 
     /// The messages of a session in the order in which they came.
@@ -227,6 +251,14 @@ impl Reader {
         lengths.into_iter().sum()
     }
 
+    fn lookup(&self, mut found: Vec<Loaded>) -> Read<Lookup> {
+        Ok(match found.len() {
+            0 => Lookup::Nobody,
+            1 => Lookup::One(self.whole(found.remove(0))?),
+            _ => Lookup::Several(found.iter().map(label).collect()),
+        })
+    }
+
     fn meta_value<T: FromSql>(&self, key: &str) -> Read<Option<T>> {
         self.one("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
     }
@@ -285,14 +317,6 @@ impl Reader {
             }
             Some(_) => ReadError::Failed { path, source },
         }
-    }
-}
-
-fn lookup(mut found: Vec<Loaded>) -> Lookup {
-    match found.len() {
-        0 => Lookup::Nobody,
-        1 => Lookup::One(found.remove(0)),
-        _ => Lookup::Several(found.iter().map(label).collect()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What readers return: rows as they are stored, with their times and ids parsed.
 
+use crate::batch::TurnPlace;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{RunNumber, Session, Wall};
 use serde_json::{Map, Value};
@@ -125,6 +126,8 @@ pub struct Message {
     pub answer: Option<String>,
     /// Why it failed, in the word of its event.
     pub failure: Option<String>,
+    /// Where the output of its last turn stands.
+    pub place: Option<TurnPlace>,
 }
 
 /// One run.

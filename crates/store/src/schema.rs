@@ -10,7 +10,7 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The n-th entry brings a file from version n to n + 1. Entries are never changed, only added:
 /// files of every version must load for ever.
-const MIGRATIONS: &[&str] = &[include_str!("schema/v1.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
 
 /// The version of a file; 0 is one without tables.
 pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {

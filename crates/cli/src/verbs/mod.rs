@@ -1,17 +1,21 @@
 //! One file a verb.
 
 mod daemon;
+mod inbox;
 mod lock;
 mod locks;
 mod new;
 mod run;
+mod send;
 mod sessions;
 mod unlock;
 mod watch;
 mod who;
 
 pub(crate) use daemon::Up;
+pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
+pub(crate) use send::{Send, merged};
 pub(crate) use sessions::Listing;
 pub(crate) use watch::{Events, Logs};
 
@@ -55,6 +59,10 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Wait { session, states, timeout } => {
             sessions::wait(session, states, timeout.as_deref(), global)
         }
+        Verb::Send(send) => send::send(send, global),
+        Verb::Inbox(inbox) => inbox::inbox(inbox, global),
+        Verb::Interrupt { session } => inbox::interrupt(session, global),
+        Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
         Verb::Locks => locks::run(global),
         Verb::Who { directory } => who::run(directory, global),
         Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global),

@@ -4,14 +4,15 @@ use super::draft::Draft;
 use crate::decision::{Action, Answer, Change, Record, Refusal, Wakes};
 use crate::event::{MessageEvent, TurnEnd};
 use crate::ids::{MessageId, RunNumber};
-use crate::inbox::{Cost, InFlight, MessageChange, MessageFailure};
+use crate::inbox::{Cost, InFlight, MOST_QUEUED, MessageChange, MessageFailure};
 use crate::life::{Goal, Life, Purpose};
 use crate::why::{MessageStep, Why};
 
 impl Draft<'_> {
     pub(super) fn message(&mut self, event: &MessageEvent) -> Why {
         match event {
-            MessageEvent::Sent { message, key } => self.message_sent(*message, key.as_deref()),
+            MessageEvent::Sent { known: Some(known), .. } => self.message_known(*known),
+            MessageEvent::Sent { message, key, known: None } => self.message_sent(*message, key.as_deref()),
             MessageEvent::Taken { run, message } => self.message_taken(*run, *message),
             MessageEvent::TurnEnded { run, message, how } => self.turn_ended(*run, *message, *how),
             MessageEvent::Cancelled { message } => self.message_cancelled(*message),
@@ -19,13 +20,17 @@ impl Draft<'_> {
         }
     }
 
+    fn message_known(&mut self, known: MessageId) -> Why {
+        self.answer(Answer::Queued { message: known, wakes: Wakes::Yes });
+        Why::Message(MessageStep::Known)
+    }
+
     fn message_sent(&mut self, message: MessageId, key: Option<&str>) -> Why {
-        if let Some(known) = key.and_then(|key| self.session.inbox.by_key(key)) {
-            self.answer(Answer::Queued { message: known, wakes: Wakes::Yes });
-            return Why::Message(MessageStep::Known);
-        }
         if self.session.life.is_retired() {
             return self.refuse(Refusal::Archived);
+        }
+        if self.session.inbox.queued() >= MOST_QUEUED {
+            return self.refuse(Refusal::InboxFull);
         }
         self.step(MessageChange::Queued { message, key: key.map(str::to_owned) });
         self.record(Record::MessageQueued { message });
@@ -162,14 +167,14 @@ impl Draft<'_> {
         }
         let Some(next) = self.session.inbox.deliverable() else { return };
         self.step(MessageChange::Delivering { message: next.message });
-        self.act(Action::Deliver { run, message: next.message, attempt: next.tries + 1 });
+        self.deliver_again(run);
     }
 
-    /// Hands the message whose turn it is over again: the daemon may have died in the middle of it.
+    /// Hands over the message whose turn it is; again where the daemon may have died in the middle of it.
     pub(super) fn deliver_again(&mut self, run: RunNumber) {
         let Some(turn) = self.session.inbox.in_flight() else { return };
         let attempt = turn.tries + u32::from(!turn.taken);
-        self.act(Action::Deliver { run, message: turn.message, attempt });
+        self.act(Action::Deliver { run, message: turn.message, attempt, delivery: turn.delivery });
     }
 
     fn step(&mut self, step: MessageChange) {

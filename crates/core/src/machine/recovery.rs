@@ -4,7 +4,7 @@
 use super::draft::Draft;
 use crate::budgets::Budgets;
 use crate::decision::{Action, Change, Record, Refusal};
-use crate::event::{Event, Machine, MessageEvent, Shim, ShimSeen, World};
+use crate::event::{Event, Machine, Shim, ShimSeen, World};
 use crate::exit::{Ended, Exit};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
@@ -42,21 +42,13 @@ impl Draft<'_> {
         match event {
             Event::DaemonStarted(world) => return self.recover(world),
             Event::Asked(_) => return self.refuse(Refusal::ShimMute),
-            Event::Message(
-                MessageEvent::Sent { .. } | MessageEvent::Cancelled { .. } | MessageEvent::Retried { .. },
-            ) => {
-                return super::dispatch(self, event);
-            }
+            // What an agent did is true whether or not its shim answers: it was read from the disk.
+            Event::Message(_) => return super::dispatch(self, event),
             Event::ConsumerJoined { .. } | Event::ConsumerLeft { .. } | Event::SpecChanged(_) => {
                 return super::dispatch(self, event);
             }
             Event::DownAsked => self.change(Change::Closing(true)),
-            Event::Created
-            | Event::Ticked
-            | Event::Message(MessageEvent::Taken { .. } | MessageEvent::TurnEnded { .. })
-            | Event::Run { .. }
-            | Event::HolderGone
-            | Event::ShimLeft => {}
+            Event::Created | Event::Ticked | Event::Run { .. } | Event::HolderGone | Event::ShimLeft => {}
         }
         Why::Recovery(RecoveryStep::ShimMute)
     }

@@ -3,7 +3,7 @@
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Answer, Record, Refusal, Wakes};
 use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent, TurnEnd};
-use pinfold_core::inbox::MessageFailure;
+use pinfold_core::inbox::{MOST_QUEUED, MessageFailure, Queued};
 use pinfold_core::session::Need;
 use pinfold_core::{Action, ConsumerId, Event, MessageId, Mode, Policy, Spec, State};
 use std::time::Duration;
@@ -14,8 +14,8 @@ fn joined(consumer: ConsumerId, kind: ConsumerKind) -> Event {
     Event::ConsumerJoined { consumer, kind }
 }
 
-fn sent(message: u128, key: &str) -> Event {
-    Event::Message(MessageEvent::Sent { message: MessageId(message), key: Some(key.into()) })
+fn sent(message: u128, key: &str, known: Option<MessageId>) -> Event {
+    Event::Message(MessageEvent::Sent { message: MessageId(message), key: Some(key.into()), known })
 }
 
 #[test]
@@ -190,12 +190,12 @@ fn stop_park_drain_restart_and_contention_cost_no_try() {
 #[test]
 fn the_same_key_twice_is_one_message_even_after_it_is_done() {
     let mut driver = on_demand();
-    driver.send(sent(1, "deploy"));
+    driver.send(sent(1, "deploy", None));
     driver.answers();
-    driver.send(sent(2, "deploy"));
+    driver.send(sent(2, "deploy", Some(MessageId(1))));
     assert_eq!(driver.answer, Some(Answer::Queued { message: MessageId(1), wakes: Wakes::Yes }));
     assert_eq!((driver.session.inbox().queued(), driver.session.inbox().settled()), (0, (1, 0)));
-    driver.send(sent(3, "another"));
+    driver.send(sent(3, "another", None));
     assert_eq!(driver.answers(), MessageId(3));
 }
 
@@ -292,4 +292,52 @@ fn an_idle_time_of_zero_parks_at_once_and_loses_nothing() {
     driver.message();
     driver.answers();
     assert_eq!(driver.session.inbox().settled(), (2, 0));
+}
+
+#[test]
+fn beyond_the_bound_a_message_is_refused_and_nothing_else_changes() {
+    let mut driver = on_demand();
+    driver.ask(Ask::Stop { grace: None });
+    (0..MOST_QUEUED).for_each(|_| _ = driver.message());
+    driver.message();
+    assert_eq!(driver.answer, Some(Answer::Refused(Refusal::InboxFull)));
+    assert_eq!(driver.session.inbox().queued(), MOST_QUEUED);
+}
+
+#[test]
+fn what_is_stored_of_a_session_does_not_grow_with_its_messages() {
+    let stored = |driver: &Driver| serde_json::to_string(&driver.session).map_or(0, |text| text.len());
+    let mut driver = on_demand();
+    driver.message();
+    let before = stored(&driver);
+    (0..100).for_each(|_| _ = driver.message());
+    assert_eq!(stored(&driver), before);
+}
+
+#[test]
+fn the_queue_is_put_back_in_its_order_behind_the_turn_under_way() {
+    let mut driver = on_demand();
+    (0..4).for_each(|_| _ = driver.message());
+    driver.takes();
+    let waiting: Vec<_> = driver.session.inbox().waiting().collect();
+    let turn = driver.session.inbox().in_flight().expect("a turn");
+    let mut loaded = driver.session.as_stored();
+    // The store does not tell the message whose turn it is from those that wait.
+    let current = Queued { message: turn.message, tries: turn.tries };
+    loaded.refill([current].into_iter().chain(waiting.iter().copied()));
+    assert_eq!(loaded.inbox(), driver.session.inbox());
+}
+
+#[test]
+fn a_retried_message_is_delivered_again_in_the_same_run() {
+    let mut driver = on_demand();
+    let message = driver.message();
+    driver.takes();
+    let run = driver.run();
+    let first = driver.session.inbox().in_flight().expect("a turn").delivery;
+    driver.send(Event::Message(MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed }));
+    driver.send(Event::Message(MessageEvent::Retried { message }));
+    let again = driver.session.inbox().in_flight().expect("its turn again");
+    assert_eq!((again.message, again.tries, driver.run()), (message, 0, run));
+    assert!(again.delivery > first, "a shim must not take it for the delivery that it knows");
 }

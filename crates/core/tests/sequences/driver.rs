@@ -165,7 +165,7 @@ impl Driver {
     pub(crate) fn message(&mut self) -> MessageId {
         let message = MessageId(self.next_message);
         self.next_message += 1;
-        self.send(Event::Message(MessageEvent::Sent { message, key: None }));
+        self.send(Event::Message(MessageEvent::Sent { message, key: None, known: None }));
         message
     }
 

@@ -7,11 +7,14 @@ use pinfold_core::event::{
     Ask, ConsumerKind, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd, World,
 };
 use pinfold_core::exit::{Ended, Exit, Recognised, Said};
+use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{CannotStart, Process};
 use pinfold_core::rules::LONGEST_GAP;
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::session::Upcoming;
-use pinfold_core::{Action, Boot, ConsumerId, Event, MessageId, Mode, Policy, RunNumber, Session, Spec};
+use pinfold_core::{
+    Action, Boot, Change, ConsumerId, Event, MessageId, Mode, Policy, RunNumber, Session, Spec,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
@@ -24,6 +27,7 @@ pub(crate) struct Case {
     pub(crate) daemon: Option<Daemon>,
     pub(crate) checker: Checker,
     next_message: u128,
+    keys: BTreeMap<(usize, String), MessageId>,
     pub(crate) sent: [Vec<MessageId>; SESSIONS],
 }
 
@@ -67,6 +71,7 @@ impl Case {
             daemon: None,
             checker: Checker::default(),
             next_message: 1,
+            keys: BTreeMap::new(),
             sent: [const { Vec::new() }; SESSIONS],
         };
         case.start_daemon();
@@ -150,10 +155,14 @@ impl Case {
         let now = self.room.now();
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
         let Some(event) = daemon.pending[session].pop_front() else { return Ok(()) };
+        let event = with_known(event, |key| self.keys.get(&(session, key)).copied());
         let before = daemon.sessions[session].clone();
         let decision = daemon.sessions[session].handle(&event, now);
         for change in decision.changes.iter().filter(|change| change.is_durable()) {
             self.disk[session].apply(change);
+            if let Change::Message(MessageChange::Queued { message, key: Some(key) }) = change {
+                self.keys.insert((session, key.clone()), *message);
+            }
         }
         self.checker.decision(session, &before, &event, &decision, &daemon.sessions[session], now)?;
         self.checker.disk(&self.disk[session], &daemon.sessions[session])?;
@@ -187,7 +196,7 @@ impl Case {
                 self.observe(session);
                 self.replay_turns(session);
             }
-            Action::Deliver { run, message, attempt } => self.deliver(session, run, message, attempt),
+            Action::Deliver { run, message, delivery, .. } => self.deliver(session, run, message, delivery),
             Action::Interrupt { run } => self.interrupt(session, run),
             Action::ConfirmMemory { run } => {
                 let event = RunEvent::MemoryRead {
@@ -268,9 +277,9 @@ impl Case {
         }
     }
 
-    fn deliver(&mut self, session: usize, run: RunNumber, message: MessageId, attempt: u32) {
+    fn deliver(&mut self, session: usize, run: RunNumber, message: MessageId, delivery: u64) {
         let Some(agent) = self.room.agent(session).filter(|agent| agent.run == run) else { return };
-        if agent.given.insert(message, attempt) != Some(attempt) {
+        if agent.given.insert(message, delivery) != Some(delivery) {
             agent.turn = Some((message, false));
         }
     }
@@ -443,7 +452,7 @@ impl Case {
         self.next_message += 1;
         self.sent[session].push(message);
         let key = (key > 0).then(|| format!("key-{key}"));
-        self.enqueue(session, Event::Message(MessageEvent::Sent { message, key }));
+        self.enqueue(session, Event::Message(MessageEvent::Sent { message, key, known: None }));
     }
 
     fn cancel(&mut self, session: usize) {
@@ -533,6 +542,14 @@ impl Daemon {
             self.pending.iter().all(VecDeque::is_empty) && self.actions.iter().all(VecDeque::is_empty);
         quiet && self.sessions.iter().all(|session| session.live_run().is_none())
     }
+}
+
+/// The shell knows which message has a key: the store says so.
+fn with_known(mut event: Event, of: impl FnOnce(String) -> Option<MessageId>) -> Event {
+    if let Event::Message(MessageEvent::Sent { key: Some(key), known, .. }) = &mut event {
+        *known = of(key.clone());
+    }
+    event
 }
 
 fn consumer_id(session: usize, who: u8) -> ConsumerId {

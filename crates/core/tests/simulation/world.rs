@@ -63,8 +63,8 @@ pub(crate) struct Agent {
     pub(crate) turn: Option<(MessageId, bool)>,
     /// How its last turn ended: its shim keeps the output, so a new daemon can read it again.
     pub(crate) said: Option<(MessageId, TurnEnd)>,
-    /// What it was given already, so that the same try is delivered once.
-    pub(crate) given: BTreeMap<MessageId, u32>,
+    /// What it was given already, so that the same delivery comes once.
+    pub(crate) given: BTreeMap<MessageId, u64>,
 }
 
 impl Room {

@@ -93,6 +93,7 @@ pub fn run(options: Options) -> Result<u8, RunError> {
         let parts = Parts {
             home,
             store: None,
+            reader: None,
             alone: Some(Alone { foreground, witness, reapers }),
             folders,
             generation: 1,

@@ -9,7 +9,7 @@ use crate::locks::{Refused, Reserved, Wanted};
 use crate::log::log;
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Purpose};
-use pinfold_core::{Action, Event, MessageId, RunEvent, RunNumber};
+use pinfold_core::{Action, Event, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
@@ -31,7 +31,9 @@ impl Fleet {
                 }
             }
             Action::LookAgain => self.look_again(id),
-            Action::Deliver { run, message, attempt } => self.deliver(id, run, message, attempt),
+            Action::Deliver { run, message, attempt, delivery } => {
+                self.deliver(id, run, message, attempt, delivery);
+            }
             // Memory is not watched yet, so nothing has asked for an exact reading.
             Action::ConfirmMemory { .. } => {}
         }
@@ -131,6 +133,7 @@ impl Fleet {
     fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
         let Some(start) = self.start_of(id, run, purpose) else { return };
         let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.spoken = Some((run, entry.definition.input, entry.definition.turns));
         let guards = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
             Reservation::Taken(guards) => guards,
             Reservation::Nothing
@@ -228,9 +231,6 @@ impl Fleet {
         }
         self.happened(id, &crate::locks::HOLDER_GONE, &Facts::default(), None);
     }
-
-    /// Messages are not sent yet: the inbox comes with its verbs.
-    fn deliver(&mut self, _id: SessionId, _run: RunNumber, _message: MessageId, _attempt: u32) {}
 
     pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
         let definition = self.entries.get(&id).map(|entry| &entry.definition);

@@ -93,6 +93,7 @@ impl Fleet {
             }
             self.acknowledge_settled(id, &unsettled);
         }
+        self.settle_turn(id);
         let run = self.entries.get(&id).and_then(|entry| entry.session.live_run());
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let facts = Facts { output, ..Facts::default() };

@@ -2,6 +2,7 @@
 
 mod actions;
 mod arrivals;
+mod messages;
 mod reports;
 mod sessions;
 
@@ -17,9 +18,10 @@ use crate::log::log;
 use crate::serve::StartError;
 use crate::timer::Timer;
 use pinfold_core::decision::Answer;
-use pinfold_core::{Change, Decision, Event, Record};
+use pinfold_core::inbox::MessageChange;
+use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_store::{
-    AuditEvent, Batch, CommitError, Committed, Decided, Facts, Outcome, RunId, SessionId, Store, Ulid,
+    AuditEvent, Batch, CommitError, Committed, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,6 +50,8 @@ pub(crate) struct Fleet {
     pub(crate) store: Option<Store>,
     /// What is different without a daemon around it.
     pub(crate) alone: Option<Alone>,
+    /// For what the loop itself must know before it can go on: one row by its key.
+    reader: Option<Reader>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -80,6 +84,7 @@ pub(crate) struct Parts {
     pub(crate) home: Home,
     pub(crate) store: Option<Store>,
     pub(crate) alone: Option<Alone>,
+    pub(crate) reader: Option<Reader>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -105,6 +110,7 @@ impl Fleet {
             started: Instant::now(),
             store: parts.store,
             alone: parts.alone,
+            reader: parts.reader,
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
             open_files: parts.open_files,
@@ -159,6 +165,7 @@ impl Fleet {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
                 None => self.happened(id, &event, &facts, reply),
             },
+            Input::Post { id, post, reply } => self.post(id, post, reply),
             Input::Create(create) => self.create(*create),
             Input::Define { id, definition, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Define { id, definition, reply }),
@@ -244,6 +251,7 @@ impl Fleet {
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settles = exit_in(&decision);
+        let settled = settled_in(&decision);
         let pending = Pending {
             durable: !durable,
             actions: decision.actions,
@@ -251,6 +259,7 @@ impl Fleet {
             reply,
             settles,
             snapshot: Snapshot::of(&entry.session),
+            settled,
         };
         entry.pending.push_back(pending);
         self.drain(id);
@@ -308,7 +317,14 @@ impl Fleet {
                 return;
             }
             let Some(pending) = entry.pending.pop_front() else { return };
+            if entry.pending.is_empty() {
+                entry.keys.clear();
+            }
             entry.publish(pending.snapshot);
+            for waiter in pending.settled.iter().filter_map(|message| entry.waiters.remove(message)).flatten()
+            {
+                _ = waiter.send(());
+            }
             if let (Some(run), Some(shim)) = (pending.settles, &entry.shim) {
                 crash::point("acknowledge.before");
                 shim.send(&pinfold_shim::Command::Ack { run });
@@ -441,6 +457,18 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::HolderGone
         | Event::ShimLeft => None,
     }
+}
+
+/// The messages that a decision settles.
+fn settled_in(decision: &Decision) -> Vec<MessageId> {
+    let settled = |change: &Change| {
+        let Change::Message(MessageChange::Done { message } | MessageChange::Failed { message, .. }) = change
+        else {
+            return None;
+        };
+        Some(*message)
+    };
+    decision.changes.iter().filter_map(settled).collect()
 }
 
 /// The run whose end a decision settles.

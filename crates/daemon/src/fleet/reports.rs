@@ -80,17 +80,19 @@ impl Fleet {
             Report::Notify { run, notice } => self.notified(id, run, notice),
             Report::Leaving => self.shim_left(id),
             Report::Refused { .. } => self.shim_lost(id),
-            Report::Welcome(_)
-            | Report::Output(_)
-            | Report::LogGrown { .. }
-            | Report::InputTaken { .. }
-            | Report::InputRefused { .. } => {}
+            Report::InputTaken { run, message, attempt, from } => {
+                self.input_taken(id, run, message, attempt, from);
+            }
+            Report::TurnDone(turn) => self.turn_done(id, &turn),
+            Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
+            Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } => {}
         }
     }
 
     /// A run ended: its record is on disk already, and its last lines are in the log.
     pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
         let run = exited.run;
+        self.settle_turn(id);
         if let Some(failure) = exited.failure {
             let failure = self.cannot_start(id, failure);
             return self.of_run(id, run, RunEvent::StartFailed(failure));
@@ -164,6 +166,7 @@ impl Fleet {
         if let Some(exited) = self.record_of(id, run) {
             return self.exited(id, &exited, Shim::Absent);
         }
+        self.settle_turn(id);
         let lived = match self.entries.get(&id).map(|entry| entry.session.life()) {
             Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
             _ => std::time::Duration::ZERO,

@@ -76,6 +76,7 @@ impl Fleet {
             reply: Some(sender),
             settles: None,
             snapshot: Snapshot::of(&entry.session),
+            settled: Vec::new(),
         };
         entry.pending.push_back(pending);
         self.entries.insert(id, entry);
@@ -130,6 +131,7 @@ impl Fleet {
             reply: Some(sender),
             settles: None,
             snapshot: Snapshot::of(&entry.session),
+            settled: Vec::new(),
         };
         entry.pending.push_back(pending);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use pinfold_api::error::ErrorEnvelope;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::Refusal;
+use pinfold_core::inbox::MOST_QUEUED;
 use serde::de::DeserializeOwned;
 
 /// An error on its way to the client.
@@ -32,8 +33,12 @@ impl Failure {
         Failure { body, status }
     }
 
-    fn usage(message: impl Into<String>, status: u16) -> Failure {
+    pub(crate) fn usage(message: impl Into<String>, status: u16) -> Failure {
         Failure { body: ErrorBody::new(ErrorKind::Usage, message), status }
+    }
+
+    pub(crate) fn with_status(body: ErrorBody, status: u16) -> Failure {
+        Failure { body, status }
     }
 }
 
@@ -132,6 +137,11 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
             (ErrorKind::Failed, format!("session `{name}` has no turn under way"), String::new())
         }
         Refusal::NoSuchMessage => (ErrorKind::NotFound, "there is no such message".into(), String::new()),
+        Refusal::InboxFull => (
+            ErrorKind::Busy,
+            format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"),
+            format!("`pinfold why {name}` says what they wait for"),
+        ),
         Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`"), String::new()),
         Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way"), String::new()),
         Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued"), String::new()),

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
+use crate::consumer::Consumer;
 use crate::fleet::Fleet;
 use crate::lines::Lines;
 use axum::body::{Body, Bytes};
@@ -9,15 +10,14 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::LogLine;
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
-use pinfold_core::{ConsumerId, Event, RunNumber};
 use pinfold_shim::log::{Position, Reader, tail};
-use pinfold_store::{Facts, SessionId};
+use pinfold_store::SessionId;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
 
 /// A person who asks for no number sees this many lines.
@@ -139,16 +139,12 @@ fn find_run(runs: &BTreeMap<RunNumber, String>, wanted: &str) -> Option<RunNumbe
 
 /// Sends what comes, for as long as the client is there; it counts as a consumer meanwhile.
 async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, sender: mpsc::Sender<Bytes>) {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    let consumer = ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed));
-    let joined = Event::ConsumerJoined { consumer, kind: ConsumerKind::Watch };
-    _ = context.handle.ask(id, joined, Facts::default()).await;
+    let Ok(_consumer) = Consumer::join(&context.handle, id, ConsumerKind::Watch).await else { return };
     tokio::select! {
         _ = pass_on(&context, id, source, wanted, &sender) => {}
         () = sender.closed() => {}
         () = context.handle.ended() => {}
     }
-    _ = context.handle.ask(id, Event::ConsumerLeft { consumer }, Facts::default()).await;
 }
 
 /// Sends the last lines and then whatever is written, until that is impossible.

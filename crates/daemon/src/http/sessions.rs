@@ -250,12 +250,12 @@ async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Sna
     Ok(context.handle.look(look).await?.ok_or_else(gone)?)
 }
 
-async fn object(context: &Context, id: SessionId) -> Answered<Session> {
+pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session> {
     let found = context.handle.look(move |fleet| view::one(fleet, id)).await?;
     Ok(Json(found.ok_or_else(gone)?))
 }
 
-async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
+pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
     let answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     let Answer::Refused(refused) = answer else { return Ok(answer) };
     let name =

@@ -24,7 +24,12 @@ impl Shim {
             Command::Start(start) => self.start(&start),
             Command::Stop { run, grace } => self.stop(run, grace),
             Command::Interrupt { run } => self.with_run(run, |run| run.signal(Signal::INT)),
-            Command::Input { run, message, attempt, bytes } => self.deliver(run, message, attempt, bytes),
+            Command::Input { run, message, attempt, bytes, says_done } => {
+                if says_done && let Phase::Running(run) = &mut self.phase {
+                    run.turns.expect(message, attempt);
+                }
+                self.deliver(run, message, attempt, bytes);
+            }
             Command::CloseInput { run } => {
                 if self.is_present(run) {
                     self.with_input(Input::close);
@@ -69,9 +74,18 @@ impl Shim {
     }
 
     pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {
-        if let Phase::Running(run) = &mut self.phase {
-            for report in what(&mut run.input) {
+        let Phase::Running(run) = &mut self.phase else { return };
+        for report in what(&mut run.input) {
+            let Report::InputTaken { run: number, message, attempt, .. } = report else {
                 self.links.report(&report);
+                continue;
+            };
+            run.turns.taken(number, message, attempt, self.log.end());
+            let from = run.turns.begin_of(number, message, attempt);
+            self.links.report(&Report::InputTaken { run: number, message, attempt, from });
+            // Whoever delivers again has not heard of the end.
+            if let Some(ended) = run.turns.ended(number, message, attempt) {
+                self.links.report(&ended);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! The end of a run and of the shim: in order, and written down before it is told.
 
 use super::run::{Run, Stage};
-use super::shim::{Phase, Shim, print, wall};
+use super::shim::{Phase, Shim, hear, wall};
 use super::{group, start};
 use crate::crash;
 use crate::exited::Exited;
@@ -20,7 +20,8 @@ impl Shim {
         crash::point("end.empty");
         let number = run.number;
         let (log, links) = (&mut self.log, &mut self.links);
-        run.outputs.drain(&mut self.buffer, &mut |stream, bytes| print(log, links, number, stream, bytes));
+        let Run { outputs, turns, .. } = &mut *run;
+        outputs.drain(&mut self.buffer, &mut |stream, bytes| hear(log, links, turns, number, stream, bytes));
         self.buffer = Vec::new();
         self.log.settle();
         self.notify.read();

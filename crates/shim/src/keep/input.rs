@@ -1,5 +1,6 @@
 //! What an agent reads: messages, in order, each delivery once.
 
+use crate::log::Position;
 use crate::report::{InputRefused, Report};
 use pinfold_core::ids::{MessageId, RunNumber};
 use rustix::io::Errno;
@@ -107,7 +108,7 @@ impl Input {
     }
 
     fn taken_report(&self, (message, attempt): Delivery) -> Report {
-        Report::InputTaken { run: self.run, message, attempt }
+        Report::InputTaken { run: self.run, message, attempt, from: Position(0) }
     }
 
     fn refused(&self, (message, attempt): Delivery, why: InputRefused) -> Report {

@@ -18,6 +18,7 @@ mod run;
 mod shim;
 mod start;
 mod tree;
+mod turns;
 
 use std::process::ExitCode;
 

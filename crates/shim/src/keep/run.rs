@@ -3,6 +3,7 @@
 use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
+use super::turns::Turns;
 use super::{child, tree};
 use crate::exited::StartFailure;
 use pinfold_core::exit::Exit;
@@ -29,6 +30,7 @@ pub(super) struct Run {
     pub(super) failure: Option<StartFailure>,
     pub(super) outputs: Outputs,
     pub(super) input: Input,
+    pub(super) turns: Turns,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
     pub(super) at: Wall,

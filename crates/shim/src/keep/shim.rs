@@ -6,6 +6,7 @@ use super::link::{Link, Links};
 use super::notify::Notify;
 use super::raw;
 use super::run::{Run, Stage, Tree, reap_strays};
+use super::turns::Turns;
 use crate::command::{Keep, Tie};
 use crate::crash;
 use crate::frame::VERSION;
@@ -246,7 +247,7 @@ impl Shim {
         self.announce();
         let Phase::Running(run) = &mut self.phase else { return };
         if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
-            print(&mut self.log, &mut self.links, run.number, stream, &self.buffer);
+            hear(&mut self.log, &mut self.links, &mut run.turns, run.number, stream, &self.buffer);
         }
         if self.buffer.len() > SHORT {
             self.settle = Some(Instant::now() + SETTLE);
@@ -321,8 +322,30 @@ impl Shim {
     }
 }
 
+/// Logs what was printed, and tells the end of a turn that is in it: the log is parted there.
+pub(super) fn hear(
+    log: &mut Log,
+    links: &mut Links,
+    turns: &mut Turns,
+    run: RunNumber,
+    stream: Stream,
+    bytes: &[u8],
+) {
+    let Some((end, answer, whole)) = turns.hear(stream, bytes) else {
+        return print(log, links, run, stream, bytes);
+    };
+    let (of_turn, rest) = bytes.split_at(end);
+    print(log, links, run, stream, of_turn);
+    if let Some(report) = turns.done(log.end(), answer, whole) {
+        links.report(&report);
+    }
+    if !rest.is_empty() {
+        print(log, links, run, stream, rest);
+    }
+}
+
 /// Logs what was printed, and shows it to the daemon.
-pub(super) fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes: &[u8]) {
+fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes: &[u8]) {
     let place = log.append(wall(), run, stream, bytes);
     if let Some(daemon) = &mut links.daemon {
         daemon.output(run, stream, place, bytes);

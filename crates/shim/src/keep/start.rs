@@ -7,6 +7,7 @@ use super::output::Outputs;
 use super::raw::{self, Forked};
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim};
+use super::turns::Turns;
 use crate::command::{Directory, Start, Stdin};
 use crate::crash;
 use crate::exited::{Exited, StartFailure};
@@ -103,6 +104,7 @@ impl Shim {
             failure: None,
             outputs: Outputs::new(ends.stdout, ends.stderr),
             input: Input::new(start.run, ends.stdin),
+            turns: Turns::new(&self.keep.records),
             group,
             began: Instant::now(),
             at: super::shim::wall(),

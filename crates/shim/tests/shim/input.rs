@@ -8,7 +8,7 @@ use pinfold_shim::{Command, InputRefused, Report, Start, Stdin};
 
 fn send(daemon: &mut Daemon, run: u64, message: u128, attempt: u32, text: &[u8]) {
     let (run, message) = (RunNumber(run), MessageId(message));
-    daemon.send(&Command::Input { run, message, attempt, bytes: text.to_vec() });
+    daemon.send(&Command::Input { run, message, attempt, bytes: text.to_vec(), says_done: false });
 }
 
 fn taken(daemon: &mut Daemon) -> (u128, u32) {

@@ -43,6 +43,7 @@ sys.exit(5)"
                 message: pinfold_core::ids::MessageId(number as u128),
                 attempt: 1,
                 bytes: b"\n".to_vec(),
+                says_done: false,
             });
         }
     }
@@ -90,6 +91,7 @@ sys.stdin.readline()"
         message: pinfold_core::ids::MessageId(1),
         attempt: 1,
         bytes: b"\n".to_vec(),
+        says_done: false,
     });
     assert_eq!(daemon.expect("a notice", notice), Notice::Status("child".into()));
     daemon.send(&pinfold_shim::Command::CloseInput { run: RunNumber(1) });

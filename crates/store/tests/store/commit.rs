@@ -186,7 +186,7 @@ fn texts_come_back_as_they_were() {
     {
         let message = MessageId(number as u128);
         let mut session = driven.session.clone();
-        let sent = Event::Message(MessageEvent::Sent { message, key: None });
+        let sent = Event::Message(MessageEvent::Sent { message, key: None, known: None });
         let decision = session.handle(&sent, driven.now);
         let mut batch = Batch::new();
         let facts = pinfold_store::Facts {
@@ -219,7 +219,7 @@ fn what_the_core_cannot_carry_must_be_given() {
             .decided(pinfold_store::Decided { id, session: &driven.session, decision: &decision, at }, facts);
         store.commit(batch).wait().unwrap_err()
     };
-    let sent = Event::Message(MessageEvent::Sent { message: MessageId(1), key: None });
+    let sent = Event::Message(MessageEvent::Sent { message: MessageId(1), key: None, known: None });
     let textless = decide(&sent, &pinfold_store::Facts::default());
     assert!(matches!(*textless, CommitError::MessageWithoutText { .. }), "{textless}");
     let nameless = decide(&Event::Asked(Ask::Start), &pinfold_store::Facts::default());

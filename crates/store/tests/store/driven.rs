@@ -8,6 +8,7 @@ use pinfold_core::{
     Boot, Change, Decision, Ended, Event, Exit, Life, MessageId, Mode, Now, RunNumber, Session, Spec, Wall,
 };
 use pinfold_store::{Batch, Decided, Facts, NewSession, RunId, SessionId, Ulid};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 pub(crate) struct Driven {
@@ -16,6 +17,8 @@ pub(crate) struct Driven {
     pub(crate) now: Now,
     /// Messages that have failed and were not retried since.
     pub(crate) failed: Vec<MessageId>,
+    /// Which message has which key.
+    pub(crate) keys: BTreeMap<String, MessageId>,
     number: u64,
 }
 
@@ -23,8 +26,8 @@ impl Driven {
     /// A session, and the batch that creates it.
     pub(crate) fn new(number: u64, name: &str, spec: Spec) -> (Driven, Batch) {
         let now = Now { wall: Wall(1_700_000_000_000), boot: Boot(1_000), ..Now::default() };
-        let mut driven =
-            Driven { id: home::id(number), session: Session::new(spec), now, failed: Vec::new(), number };
+        let (id, session, failed, keys) = (home::id(number), Session::new(spec), Vec::new(), BTreeMap::new());
+        let mut driven = Driven { id, session, now, failed, keys, number };
         let mut batch = Batch::new();
         let definition = serde_json::json!({ "command": ["agent", name], "env": { "K": "ü\n" } });
         let (id, name) = (driven.id, name.to_owned());
@@ -42,7 +45,11 @@ impl Driven {
     pub(crate) fn handle(&mut self, event: &Event) -> Batch {
         self.pass(Duration::from_millis(1));
         let run = self.session.live_run();
-        let decision = self.session.handle(event, self.now);
+        let mut event = event.clone();
+        if let Event::Message(MessageEvent::Sent { key: Some(key), known, .. }) = &mut event {
+            *known = self.keys.get(key).copied();
+        }
+        let decision = self.session.handle(&event, self.now);
         let facts = self.facts(run, &decision);
         self.note_failed(&decision);
         let mut batch = Batch::new();
@@ -55,6 +62,9 @@ impl Driven {
         for change in &decision.changes {
             if let Change::Message(MessageChange::Failed { message, .. }) = change {
                 self.failed.push(*message);
+            }
+            if let Change::Message(MessageChange::Queued { message, key: Some(key) }) = change {
+                self.keys.insert(key.clone(), *message);
             }
             if let Change::Message(MessageChange::Retried { message }) = change {
                 self.failed.retain(|failed| failed != message);
@@ -112,7 +122,7 @@ impl Driven {
 
     pub(crate) fn send(&mut self, message: MessageId, key: Option<&str>) -> Batch {
         let key = key.map(str::to_owned);
-        self.handle(&Event::Message(MessageEvent::Sent { message, key }))
+        self.handle(&Event::Message(MessageEvent::Sent { message, key, known: None }))
     }
 
     pub(crate) fn take(&mut self, message: MessageId) -> Batch {

@@ -35,7 +35,8 @@ fn a_store_of_version_1_loads_whole_and_can_be_written() {
     assert_eq!(running.definition, serde_json::json!({ "command": ["agent", "running"], "tags": ["ü"] }));
     assert_eq!(running.parent, Some(sessions[0].id));
     assert_eq!((running.session.inbox().queued(), running.session.inbox().settled()), (1, (1, 1)));
-    assert_eq!(running.session.inbox().by_key("first"), Some(MessageId(1 << 100)));
+    let known = reader.message_by_key(running.id, "first").unwrap();
+    assert_eq!(known.map(|message| message.id.into()), Some(MessageId(1 << 100)));
 
     let rows = reader.messages(running.id, None, Take::All).unwrap();
     let rows: Vec<_> = rows.iter().map(|row| (row.state, row.tries, row.text.as_str())).collect();

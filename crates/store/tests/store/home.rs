@@ -73,5 +73,7 @@ pub(crate) fn whole(loaded: Loaded) -> StoredSession {
 
 /// A session without what is true only while a daemon lives.
 pub(crate) fn durable(session: &Session) -> Session {
-    serde_json::from_str(&serde_json::to_string(session).unwrap()).unwrap()
+    let mut durable: Session = serde_json::from_str(&serde_json::to_string(session).unwrap()).unwrap();
+    durable.refill(session.inbox().waiting());
+    durable
 }

@@ -1,0 +1,169 @@
+//! `inbox`, `interrupt`, `answer`: what becomes of messages, and what a person does about it.
+
+use super::say;
+use super::sessions::{encode, path};
+use crate::args::Global;
+use crate::connect;
+use crate::error::Failure;
+use crate::paint::{Cell, Paper, Shade, plain};
+use clap::{Args, ValueEnum};
+use pinfold_api::Client;
+use pinfold_api::object::{Message, Sent, Session};
+use serde_json::json;
+
+/// Which messages, or what to do with one.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Inbox {
+    /// The session
+    session: String,
+    /// Deliver a failed message again
+    #[arg(long, value_name = "ID", conflicts_with = "cancel")]
+    retry: Option<String>,
+    /// Do not deliver a message that waits
+    #[arg(long, value_name = "ID")]
+    cancel: Option<String>,
+    /// Only those in this state: queued, delivered, done, failed
+    #[arg(long, value_name = "STATE", conflicts_with_all = ["retry", "cancel"])]
+    state: Option<String>,
+    /// Only the last N
+    #[arg(short = 'n', value_name = "N", conflicts_with_all = ["retry", "cancel"])]
+    last: Option<u32>,
+}
+
+pub(crate) fn inbox(inbox: &Inbox, global: &Global) -> Result<(), Failure> {
+    let client = connect::client(global)?;
+    match (&inbox.retry, &inbox.cancel) {
+        (Some(id), _) => retry(&client, &inbox.session, id, global),
+        (None, Some(id)) => cancel(&client, &inbox.session, id, global),
+        (None, None) => list(&client, inbox, global),
+    }
+}
+
+fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> {
+    let mut address = format!("{}?", path(&inbox.session, "messages"));
+    if let Some(state) = &inbox.state {
+        address.push_str(&format!("&state={}", encode(state)));
+    }
+    if let Some(last) = inbox.last {
+        address.push_str(&format!("&last={last}"));
+    }
+    let messages: Vec<Message> = client.get(&address)?;
+    if global.json {
+        say(&json!(messages));
+        return Ok(());
+    }
+    if messages.is_empty() {
+        if !global.quiet {
+            eprintln!("no messages; `pinfold send {} TEXT` sends one", inbox.session);
+        }
+        return Ok(());
+    }
+    let rows: Vec<Vec<Cell>> = messages.iter().map(row).collect();
+    for line in Paper::stdout().table(&["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows) {
+        say(&line);
+    }
+    Ok(())
+}
+
+fn row(message: &Message) -> Vec<Cell> {
+    let shade = match message.state.as_str() {
+        "done" => Shade::Good,
+        "failed" => Shade::Bad,
+        "delivered" => Shade::Busy,
+        _ => Shade::Plain,
+    };
+    let answer = match (&message.answer, &message.failure) {
+        (Some(answer), _) => preview(answer, 60),
+        (None, Some(failure)) => failure.replace('_', " "),
+        (None, None) => String::new(),
+    };
+    vec![
+        plain(message.id.clone()),
+        Cell { text: message.state.clone(), shade },
+        plain(message.tries.to_string()),
+        plain(message.enqueued_at.get(..19).unwrap_or(&message.enqueued_at).replace('T', " ")),
+        plain(preview(&message.text, 40)),
+        plain(answer),
+    ]
+}
+
+/// The beginning of a text, on one line.
+fn preview(text: &str, most: usize) -> String {
+    let line: String = text.chars().take(most + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.chars().count() > most {
+        format!("{}…", line.chars().take(most).collect::<String>())
+    } else {
+        line
+    }
+}
+
+fn retry(client: &Client, session: &str, id: &str, global: &Global) -> Result<(), Failure> {
+    let sent: Sent = client.post(&path(session, &format!("messages/{}/retry", encode(id))), &json!({}))?;
+    if global.json {
+        say(&json!(sent));
+    } else if !global.quiet {
+        eprintln!("message {} is {}", sent.message.id, sent.message.state);
+    }
+    if let Some(note) = sent.note.filter(|_| !global.quiet) {
+        eprintln!("{note}");
+    }
+    Ok(())
+}
+
+fn cancel(client: &Client, session: &str, id: &str, global: &Global) -> Result<(), Failure> {
+    let message: Message =
+        client.post(&path(session, &format!("messages/{}/cancel", encode(id))), &json!({}))?;
+    if global.json {
+        say(&json!(message));
+    } else if !global.quiet {
+        eprintln!("message {} is cancelled", message.id);
+    }
+    Ok(())
+}
+
+pub(crate) fn interrupt(session: &str, global: &Global) -> Result<(), Failure> {
+    let object: Session = connect::client(global)?.post(&path(session, "interrupt"), &json!({}))?;
+    if global.json {
+        say(&json!(object));
+    } else if !global.quiet {
+        eprintln!("the turn of {} was asked to end", object.name);
+    }
+    Ok(())
+}
+
+/// The answer to a permission request.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Permission {
+    Allow,
+    Deny,
+}
+
+pub(crate) fn answer(
+    session: &str,
+    permission: Permission,
+    id: Option<&str>,
+    global: &Global,
+) -> Result<(), Failure> {
+    let word = match permission {
+        Permission::Allow => "allow",
+        Permission::Deny => "deny",
+    };
+    let body = json!({ "answer": word, "id": id });
+    let object: Session = connect::client(global)?.post(&path(session, "answer"), &body)?;
+    if global.json {
+        say(&json!(object));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::preview;
+
+    #[test]
+    fn a_preview_is_one_line_and_says_when_there_is_more() {
+        assert_eq!(preview("a\nb", 40), "a b");
+        assert_eq!(preview("aaaaa", 4), "aaaa…");
+        assert_eq!(preview("aaaa", 4), "aaaa");
+    }
+}

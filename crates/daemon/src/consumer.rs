@@ -1,0 +1,38 @@
+//! Somebody who is connected to a session: counted while the connection lives, whatever ends it.
+
+use crate::input::{Handle, Input};
+use pinfold_api::ErrorBody;
+use pinfold_core::event::ConsumerKind;
+use pinfold_core::{ConsumerId, Event};
+use pinfold_store::{Facts, SessionId};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A consumer of a session; dropping it says that its connection has ended.
+pub(crate) struct Consumer {
+    handle: Handle,
+    session: SessionId,
+    pub(crate) id: ConsumerId,
+}
+
+impl Consumer {
+    /// Joins a session, and returns when that is stored.
+    pub(crate) async fn join(
+        handle: &Handle,
+        session: SessionId,
+        kind: ConsumerKind,
+    ) -> Result<Consumer, ErrorBody> {
+        // Consumers are not stored, so their numbers only have to differ in this process.
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let consumer = ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed));
+        let joined = Consumer { handle: handle.clone(), session, id: consumer };
+        handle.ask(session, Event::ConsumerJoined { consumer, kind }, Facts::default()).await?;
+        Ok(joined)
+    }
+}
+
+impl Drop for Consumer {
+    fn drop(&mut self) {
+        let event = Box::new(Event::ConsumerLeft { consumer: self.id });
+        self.handle.tell(Input::Happened { id: self.session, event, facts: Box::default(), reply: None });
+    }
+}

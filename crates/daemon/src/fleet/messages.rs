@@ -1,0 +1,168 @@
+//! Messages: from the sender to the disk, from the disk to the agent, and the answer back.
+
+use super::Fleet;
+use crate::definition::Turns;
+use crate::input::{Input, Post};
+use crate::log::log;
+use crate::speech;
+use pinfold_core::decision::Answer;
+use pinfold_core::event::{MessageEvent, TurnEnd};
+use pinfold_core::{Event, MessageId, RunNumber};
+use pinfold_shim::log::Position;
+use pinfold_shim::turn::Turn;
+use pinfold_shim::{Command, InputRefused};
+use pinfold_store::{Facts, Message, MessageState, SessionId, TurnPlace, Ulid};
+use tokio::sync::oneshot;
+
+/// The number of a delivery as shims have it.
+fn number(delivery: u64) -> u32 {
+    delivery as u32
+}
+
+impl Fleet {
+    /// What somebody wants of a session's inbox.
+    pub(super) fn post(&mut self, id: SessionId, post: Post, reply: oneshot::Sender<Answer>) {
+        if let Some(early) = self.early(id) {
+            return early.push(Input::Post { id, post, reply });
+        }
+        let event = match post {
+            Post::Send { text, key } => return self.send(id, text, key, reply),
+            Post::Cancel { message } => MessageEvent::Cancelled { message },
+            Post::Retry { message } => {
+                let failed = self.stored(message).ok().flatten();
+                if failed.is_none_or(|row| row.state != MessageState::Failed) {
+                    _ = reply.send(Answer::Already);
+                    return;
+                }
+                MessageEvent::Retried { message }
+            }
+        };
+        self.happened(id, &Event::Message(event), &Facts::default(), Some(reply));
+    }
+
+    fn send(&mut self, id: SessionId, text: String, key: Option<String>, reply: oneshot::Sender<Answer>) {
+        let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
+            Ok(known) => known.flatten(),
+            // An error is never "no such key": whoever asked gets no answer, and may ask again.
+            Err(error) => return log(format_args!("a key could not be looked up: {error}")),
+        };
+        let message = MessageId::from(self.new_id());
+        if let (Some(key), None, Some(entry)) = (&key, known, self.entries.get_mut(&id)) {
+            entry.keys.insert(key.clone(), message);
+        }
+        let facts = Facts { texts: [(message, text)].into(), ..Facts::default() };
+        let event = Event::Message(MessageEvent::Sent { message, key, known });
+        self.happened(id, &event, &facts, Some(reply));
+    }
+
+    /// The message that has a key: on its way to the disk, or there.
+    fn known(&self, id: SessionId, key: &str) -> Result<Option<MessageId>, pinfold_store::ReadError> {
+        let pending = self.entries.get(&id).and_then(|entry| entry.keys.get(key)).copied();
+        match pending {
+            Some(message) => Ok(Some(message)),
+            None => {
+                let row = self.reader.as_ref().map(|reader| reader.message_by_key(id, key)).transpose()?;
+                Ok(row.flatten().map(|row| row.id.into()))
+            }
+        }
+    }
+
+    /// A message as it is on disk; none where nothing is.
+    fn stored(&self, message: MessageId) -> Result<Option<Message>, pinfold_store::ReadError> {
+        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
+    }
+
+    /// Hands a message to the shim, which hands the same delivery to its agent once.
+    pub(super) fn deliver(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        message: MessageId,
+        attempt: u32,
+        delivery: u64,
+    ) {
+        let row = match self.stored(message) {
+            Ok(Some(row)) => row,
+            Ok(None) => return log(format_args!("message {} has no row", Ulid::from(message))),
+            Err(error) => return log(format_args!("a message could not be read: {error}")),
+        };
+        let Some(entry) = self.entries.get(&id) else { return };
+        let Some(shim) = &entry.shim else { return };
+        let (input, turns) = entry.speech(run);
+        let bytes = speech::line(input, &row.id.to_string(), &row.text, attempt);
+        let (attempt, says_done) = (number(delivery), turns == Turns::Done);
+        shim.send(&Command::Input { run, message, attempt, bytes, says_done });
+    }
+
+    /// The turn that is under way, if it is this delivery in this run.
+    fn is_current(&self, id: SessionId, run: RunNumber, message: MessageId, attempt: u32) -> bool {
+        let Some(session) = self.entries.get(&id).map(|entry| &entry.session) else { return false };
+        let turn = session.inbox().in_flight();
+        session.live_run() == Some(run)
+            && turn.is_some_and(|turn| (turn.message, number(turn.delivery)) == (message, attempt))
+    }
+
+    /// The agent's stdin took a message: the turn has begun, and for some agents that is all of it.
+    pub(super) fn input_taken(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        message: MessageId,
+        attempt: u32,
+        from: Position,
+    ) {
+        if !self.is_current(id, run, message, attempt) {
+            return;
+        }
+        let turns = self.entries.get(&id).map_or(Turns::Line, |entry| entry.speech(run).1);
+        let place = TurnPlace { run, from: from.0, to: None };
+        let facts = Facts { places: [(message, place)].into(), ..Facts::default() };
+        let event = match turns {
+            Turns::Done => MessageEvent::Taken { run, message },
+            Turns::Line => MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered },
+        };
+        self.happened(id, &Event::Message(event), &facts, None);
+    }
+
+    /// The agent said that the turn is over; its answer is stored with that.
+    pub(super) fn turn_done(&mut self, id: SessionId, turn: &Turn) {
+        let Some(done) = &turn.done else { return };
+        let (run, message) = (turn.run, turn.message);
+        if !self.is_current(id, run, message, turn.attempt) {
+            return;
+        }
+        if !done.whole {
+            log(format_args!("the answer to message {} is cut: it is too long", Ulid::from(message)));
+        }
+        let place = TurnPlace { run, from: turn.from.0, to: Some(done.to.0) };
+        let facts = Facts {
+            answers: [(message, speech::answer(&done.answer))].into(),
+            places: [(message, place)].into(),
+            ..Facts::default()
+        };
+        let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered };
+        self.happened(id, &Event::Message(event), &facts, None);
+    }
+
+    /// Takes in what the shim wrote down of the turn under way, before anything is said of its run.
+    pub(super) fn settle_turn(&mut self, id: SessionId) {
+        let Some(session) = self.entries.get(&id).map(|entry| &entry.session) else { return };
+        if session.inbox().in_flight().is_none() || session.live_run().is_none() {
+            return;
+        }
+        let Some(turn) = Turn::latest(&self.home.records(id)) else { return };
+        self.input_taken(id, turn.run, turn.message, turn.attempt, turn.from);
+        self.turn_done(id, &turn);
+    }
+
+    pub(super) fn input_refused(&self, id: SessionId, run: RunNumber, why: InputRefused) {
+        let Some(entry) = self.entries.get(&id).filter(|entry| entry.session.live_run() == Some(run)) else {
+            return;
+        };
+        let why = match why {
+            InputRefused::Full => "too much waits for it already",
+            InputRefused::Closed => "it does not read its standard input any more",
+        };
+        log(format_args!("`{}` cannot be given a message in this run: {why}", entry.name));
+    }
+}

@@ -1,0 +1,299 @@
+//! The inbox of a session: send, list, wait for an answer, cancel, retry, interrupt.
+
+use super::Context;
+use super::answer::{Answered, Asked, Failure, Said, refusal};
+use super::sessions::{ask_of, find, object};
+use crate::fleet::Fleet;
+use crate::input::Post;
+use crate::view;
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Path, Request, State};
+use pinfold_api::object::{Message, Sent, Session};
+use pinfold_api::request::NewMessage;
+use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_core::MessageId;
+use pinfold_core::decision::{Answer, Wakes};
+use pinfold_core::event::Ask;
+use pinfold_store::{MessageState, SessionId, Take, Ulid};
+use serde::Deserialize;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// The longest text: an agent reads it as one line.
+const LONGEST_TEXT: usize = 1 << 20;
+/// A text of the longest kind, every byte of it written as `\u0001`, and what stands around it.
+pub(crate) const LARGEST_BODY: usize = 6 * LONGEST_TEXT + (64 << 10);
+/// What every other request may have.
+const USUAL_BODY: usize = 2 << 20;
+const TOO_LARGE: u16 = 413;
+
+/// How long to wait for the end of a turn.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Patience {
+    wait: Option<String>,
+}
+
+impl Patience {
+    fn time(&self) -> Result<Option<Duration>, Failure> {
+        let time = self
+            .wait
+            .as_deref()
+            .map(|text| if text.is_empty() { Ok(Duration::MAX) } else { units::duration(text) });
+        time.transpose().map_err(|error| usage(error.to_string()))
+    }
+}
+
+pub(crate) async fn send(
+    State(context): State<Context>,
+    super::answer::Named(session): super::answer::Named,
+    Asked(patience): Asked<Patience>,
+    request: Request,
+) -> Answered<Sent> {
+    let NewMessage { text, key } = read(request).await?;
+    let time = patience.time()?;
+    let id = find(&context, session).await?;
+    let answer = context.handle.post(id, Post::Send { text, key }).await?;
+    let Answer::Queued { message, wakes } = answer else { return Err(refused(&context, id, answer).await) };
+    let message = match time {
+        Some(time) => settled(&context, id, message, time).await?,
+        None => row(&context, id, message).await?,
+    };
+    let note = note(wakes, &message.session);
+    Ok(Json(Sent { message, note }))
+}
+
+/// What is to be said of a message that nobody will be woken for.
+fn note(wakes: Wakes, session: &str) -> Option<String> {
+    match wakes {
+        Wakes::Yes => None,
+        Wakes::NotWhileStopped => {
+            Some(format!("`{session}` is stopped: it waits until `pinfold start {session}`"))
+        }
+        Wakes::NotWhileBlocked => {
+            Some(format!("`{session}` is blocked by somebody else: `pinfold why {session}` says by whom"))
+        }
+        Wakes::NotWhileClosing => Some("the daemon is going down: it waits until the next one".into()),
+    }
+}
+
+/// A body that is too long for other requests must be a message that needs it.
+async fn read(request: Request) -> Result<NewMessage, Failure> {
+    let bytes = Bytes::from_request(request, &())
+        .await
+        .map_err(|refused| Failure::usage(refused.body_text(), refused.status().as_u16()))?;
+    let read: Result<NewMessage, _> = serde_json::from_slice(&bytes);
+    match read {
+        Err(_) if bytes.len() > USUAL_BODY => Err(Failure::usage("the request is too large", TOO_LARGE)),
+        Err(error) => Err(Failure::usage(format!("the request cannot be read: {error}"), 400)),
+        Ok(message) if message.text.len() > LONGEST_TEXT => {
+            let length = message.text.len();
+            let text = format!("the message has {length} bytes, and no more than {LONGEST_TEXT} are taken");
+            let body = ErrorBody::new(ErrorKind::Usage, text);
+            Err(Failure::with_status(body.hint("put it into a file, and send its path"), TOO_LARGE))
+        }
+        Ok(message) if message.text.contains('\0') => Err(usage("the message has a NUL byte in it".into())),
+        Ok(message) if message.key.as_ref().is_some_and(|key| key.is_empty() || key.len() > 1024) => {
+            Err(usage("a key has between 1 and 1024 bytes".into()))
+        }
+        Ok(message) => Ok(message),
+    }
+}
+
+fn usage(message: String) -> Failure {
+    Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
+}
+
+/// Which messages.
+#[derive(Debug, Default, Clone, Deserialize)]
+#[serde(default)]
+pub(crate) struct Which {
+    state: Option<String>,
+    /// Only the last so many.
+    last: Option<u32>,
+}
+
+pub(crate) async fn list(
+    State(context): State<Context>,
+    super::answer::Named(session): super::answer::Named,
+    Asked(which): Asked<Which>,
+) -> Answered<Vec<Message>> {
+    let state: Option<MessageState> = match which.state.as_deref().map(str::parse).transpose() {
+        Ok(state) => state,
+        Err(error) => {
+            let body = ErrorBody::new(ErrorKind::Usage, format!("{error}"));
+            return Err(Failure::bad_value(body.hint("the states are queued, delivered, done, failed")));
+        }
+    };
+    let id = find(&context, session).await?;
+    let name = name(&context, id).await?;
+    let take = which.last.map_or(Take::All, Take::Last);
+    let rows = context.read(move |reader| reader.messages(id, state, take)).await?;
+    Ok(Json(rows.into_iter().map(|row| view::message(row, &name)).collect()))
+}
+
+/// The session and the message that an address names.
+pub(crate) type Place = Path<(String, String)>;
+
+pub(crate) async fn show(
+    State(context): State<Context>,
+    Path((session, message)): Place,
+    Asked(patience): Asked<Patience>,
+) -> Answered<Message> {
+    let time = patience.time()?;
+    let id = find(&context, session).await?;
+    let message = parse(&message)?;
+    Ok(Json(match time {
+        Some(time) => settled(&context, id, message, time).await?,
+        None => row(&context, id, message).await?,
+    }))
+}
+
+pub(crate) async fn cancel(
+    State(context): State<Context>,
+    Path((session, message)): Place,
+) -> Answered<Message> {
+    let id = find(&context, session).await?;
+    let message = parse(&message)?;
+    let before = row(&context, id, message).await?;
+    let answer = context.handle.post(id, Post::Cancel { message }).await?;
+    match answer {
+        Answer::Done => Ok(Json(row(&context, id, message).await?)),
+        Answer::Refused(pinfold_core::Refusal::NoSuchMessage) => Err(not_cancelled(&before).into()),
+        Answer::UnderWay | Answer::Already | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {
+            Err(refused(&context, id, answer).await)
+        }
+    }
+}
+
+fn not_cancelled(message: &Message) -> ErrorBody {
+    let Message { id, session, state, .. } = message;
+    match state.as_str() {
+        "done" | "failed" => ErrorBody::new(ErrorKind::Failed, format!("message {id} is {state} already")),
+        _ => ErrorBody::new(ErrorKind::Failed, format!("the turn of message {id} is under way"))
+            .hint(format!("`pinfold interrupt {session}` ends it")),
+    }
+}
+
+pub(crate) async fn retry(State(context): State<Context>, Path((session, message)): Place) -> Answered<Sent> {
+    let id = find(&context, session).await?;
+    let message = parse(&message)?;
+    let before = row(&context, id, message).await?;
+    let answer = context.handle.post(id, Post::Retry { message }).await?;
+    let wakes = match answer {
+        Answer::Queued { wakes, .. } => wakes,
+        Answer::Already if before.state == "done" => {
+            let text = format!("message {} is done: only a failed one is tried again", before.id);
+            return Err(ErrorBody::new(ErrorKind::Failed, text).into());
+        }
+        Answer::Already => Wakes::Yes,
+        Answer::Done | Answer::UnderWay | Answer::Joined | Answer::Refused(_) => {
+            return Err(refused(&context, id, answer).await);
+        }
+    };
+    let message = row(&context, id, message).await?;
+    let note = note(wakes, &message.session);
+    Ok(Json(Sent { message, note }))
+}
+
+pub(crate) async fn interrupt(
+    State(context): State<Context>,
+    super::answer::Named(session): super::answer::Named,
+) -> Answered<Session> {
+    let id = find(&context, session).await?;
+    ask_of(&context, id, Ask::Interrupt).await?;
+    object(&context, id).await
+}
+
+/// The answer to a permission request.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Permission {
+    answer: String,
+    /// Which request.
+    #[serde(default)]
+    id: Option<String>,
+}
+
+pub(crate) async fn answer(
+    State(context): State<Context>,
+    super::answer::Named(session): super::answer::Named,
+    Said(permission): Said<Permission>,
+) -> Answered<Session> {
+    let id = find(&context, session).await?;
+    if !["allow", "deny"].contains(&permission.answer.as_str()) {
+        return Err(usage(format!("`{}` is no answer: allow or deny", permission.answer)));
+    }
+    let name = name(&context, id).await?;
+    let text = match permission.id {
+        Some(request) => format!("session `{name}` has no open request `{request}`"),
+        None => format!("session `{name}` asks for nothing"),
+    };
+    Err(ErrorBody::new(ErrorKind::Failed, text)
+        .hint(format!("`pinfold why {name}` says what it does"))
+        .into())
+}
+
+fn parse(text: &str) -> Result<MessageId, Failure> {
+    let id: Result<Ulid, _> = text.to_ascii_uppercase().parse();
+    id.map(MessageId::from).map_err(|_| no_such_message(text).into())
+}
+
+fn no_such_message(id: &str) -> ErrorBody {
+    ErrorBody::new(ErrorKind::NotFound, format!("there is no message `{id}`"))
+        .hint("`pinfold inbox SESSION` lists its messages")
+}
+
+async fn name(context: &Context, id: SessionId) -> Result<String, Failure> {
+    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.name.clone());
+    Ok(context.handle.look(look).await?.unwrap_or_default())
+}
+
+async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
+    match (answer, name(context, id).await) {
+        (_, Err(failure)) => failure,
+        (Answer::Refused(why), Ok(name)) => refusal(&name, why),
+        (other, Ok(name)) => {
+            ErrorBody::new(ErrorKind::Failed, format!("session `{name}` answered {other:?}")).into()
+        }
+    }
+}
+
+/// One message of a session as it is stored.
+pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) -> Result<Message, Failure> {
+    let name = name(context, id).await?;
+    let row = context.read(move |reader| reader.message(message)).await?;
+    let row = row.filter(|row| row.session == id);
+    Ok(view::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
+}
+
+/// Waits until a message is done or has failed.
+async fn settled(
+    context: &Context,
+    id: SessionId,
+    message: MessageId,
+    time: Duration,
+) -> Result<Message, Failure> {
+    let (sender, receiver) = oneshot::channel();
+    // Registered before it is looked at: what happens in between is not missed.
+    let look = move |fleet: &mut Fleet| {
+        if let Some(entry) = fleet.entries.get_mut(&id) {
+            entry.wait_for(message, sender);
+        }
+    };
+    context.handle.look(look).await?;
+    let now = row(context, id, message).await?;
+    if is_settled(&now) {
+        return Ok(now);
+    }
+    if tokio::time::timeout(time, receiver).await.is_err() {
+        let text = format!("message {} is still {}", now.id, row(context, id, message).await?.state);
+        let hint = format!("it stays queued; `pinfold inbox {}` shows what becomes of it", now.session);
+        return Err(ErrorBody::new(ErrorKind::Timeout, text).hint(hint).into());
+    }
+    row(context, id, message).await
+}
+
+fn is_settled(message: &Message) -> bool {
+    ["done", "failed"].contains(&message.state.as_str())
+}
