@@ -1,11 +1,12 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Session {
     pub id: String,
@@ -46,8 +47,67 @@ pub struct Session {
     pub policy: Value,
 }
 
+/// A lock that is held now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Lock {
+    pub resource: String,
+    pub kind: String,
+    pub fence: Option<u64>,
+    pub since: Option<String>,
+    pub reason: Option<String>,
+    pub session: Option<String>,
+    pub run: Option<String>,
+    pub holder: Holder,
+    /// Processes that have it beside the holder.
+    pub others: Vec<Process>,
+    /// Its file was removed while it was held.
+    pub removed: bool,
+}
+
+/// Who holds a lock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Holder {
+    pub pid: Option<u32>,
+    pub start_ticks: Option<u64>,
+    pub boot_id: Option<String>,
+    pub pid_ns: Option<u64>,
+    pub host: String,
+    pub command: String,
+    /// `alive`, `dead` or `unknown`.
+    pub verdict: String,
+}
+
+/// A process that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Process {
+    pub pid: u32,
+    pub command: String,
+}
+
+/// A line of a hold: the first is `granted`, and there may be one more, `revoked`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldLine {
+    /// It is held from now on.
+    Granted(Box<Lock>),
+    /// It is held no more.
+    Revoked(Revoked),
+}
+
+/// The end of a hold that lasted too long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Revoked {
+    /// The fence of the hold: later ones have passed it.
+    pub fence: u64,
+    /// Why it was revoked.
+    pub why: String,
+}
+
 /// What happens next by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Next {
     /// When.
     pub at: String,
@@ -56,7 +116,7 @@ pub struct Next {
 }
 
 /// How many messages are in which state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Inbox {
     pub queued: u64,
@@ -66,7 +126,7 @@ pub struct Inbox {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Message {
     pub id: String,
@@ -85,7 +145,7 @@ pub struct Message {
 }
 
 /// A message that was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// As it is now.
     #[serde(flatten)]
@@ -95,7 +155,7 @@ pub struct Sent {
 }
 
 /// Where the output of a turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// The number of the run.
     pub run: u64,
@@ -106,7 +166,7 @@ pub struct Turn {
 }
 
 /// An audit record; what its kind adds stands beside the common fields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Event {
     pub seq: u64,
@@ -120,7 +180,7 @@ pub struct Event {
 }
 
 /// The daemon.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Status {
     pub pid: u32,
@@ -140,7 +200,7 @@ pub struct Status {
 }
 
 /// One piece of an agent's output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct LogLine {
     pub at: String,

@@ -10,6 +10,8 @@ mod crowds;
 mod daemons;
 mod files;
 mod foreground;
+mod holds;
+mod http;
 mod kills;
 mod processes;
 mod random;

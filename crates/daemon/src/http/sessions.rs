@@ -178,7 +178,7 @@ async fn until(
 }
 
 /// What `wait` waits for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Wait {
     r#for: String,
     timeout: Option<String>,
