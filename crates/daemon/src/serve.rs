@@ -140,7 +140,7 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     let parts = Parts {
         home: home.clone(),
         reader: Some(store.reader()?),
-        store: Some(store),
+        store,
         alone: None,
         folders,
         generation: meta.generation + 1,
@@ -185,8 +185,7 @@ fn announce(fleet: &Fleet, boot: &str) -> Result<(), StartError> {
     let mut batch = Batch::new();
     batch.daemon_started(fleet.generation, boot);
     batch.event(fleet.daemon_event("daemon_started", "the daemon starts"));
-    let Some(store) = &fleet.store else { return Ok(()) };
-    let committed = store.commit(batch).wait().map_err(StartError::Commit)?;
+    let committed = fleet.store.commit(batch).wait().map_err(StartError::Commit)?;
     fleet.last_event.send_replace(committed.seqs.end.saturating_sub(1));
     Ok(())
 }

@@ -227,21 +227,17 @@ fn a_run_is_given_the_same_at_its_first_start_and_at_every_later_one() {
         .env("GIT_DIR", "/elsewhere")
         .env("LC_ALL", "C");
     assert_eq!(crate::world::finish(&mut command).code, 0);
-    // A run that is stopped before it has printed everything proves nothing.
-    let printed = |run: &str| {
-        let following = world.follow(&["logs", "a", "-f", "-n", "1000", "--run", run]);
-        following.until("the end of what it prints", |line| line == "end");
-    };
-    printed("1");
+    world.printed("a", "end");
     world.ok(&["restart", "a"]);
     nth(&world, "a", "run_started", 2);
-    printed("2");
     world.kill_daemon();
     let mut up = world.command(&["up"]);
     up.env("LC_ALL", "tr_TR").env("TAKEN", "no").env("PATH", "/usr/bin:/bin").current_dir("/");
     assert_eq!(crate::world::finish(&mut up).code, 0);
     world.ok(&["restart", "a"]);
-    printed("3");
+    world
+        .follow(&["logs", "-f", "a", "--run", "3"])
+        .until("the third run's last line", |line| line.contains("end"));
     world.ok(&["stop", "a"]);
     let said = |run: &str| {
         world

@@ -21,7 +21,7 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
 use pinfold_core::{Decision, Event, State};
 use pinfold_shim::client::Foreground;
-use pinfold_store::SessionId;
+use pinfold_store::{SessionId, Store};
 use scratch::Scratch;
 use signals::Signals;
 use std::ffi::OsString;
@@ -92,7 +92,7 @@ pub fn run(options: Options) -> Result<u8, RunError> {
         let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
         let parts = Parts {
             home,
-            store: None,
+            store: Store::nowhere(),
             reader: None,
             alone: Some(Alone { foreground, witness, reapers }),
             folders,

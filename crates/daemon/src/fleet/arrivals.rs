@@ -113,7 +113,6 @@ impl Fleet {
 
     /// Takes in what verbs wrote down while no daemon was there.
     pub(crate) fn take_audit(&mut self) {
-        let Some(store) = &self.store else { return };
         let left = match crate::audit::read(&self.home.audit()) {
             Ok(None) => return,
             Ok(Some(left)) => left,
@@ -124,7 +123,7 @@ impl Fleet {
             let session = told.session.as_ref().and_then(|name| self.names.get(name)).copied();
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
-        match store.commit(batch).wait() {
+        match self.store.commit(batch).wait() {
             Ok(committed) => _ = self.last_event.send_replace(committed.seqs.end.saturating_sub(1)),
             Err(error) => return log(format_args!("the audit of verbs was not stored: {error}")),
         }

@@ -22,7 +22,7 @@ use pinfold_core::decision::Answer;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_store::{
-    AuditEvent, Batch, CommitError, Committed, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
+    AuditEvent, Batch, CommitError, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -47,8 +47,7 @@ pub(crate) struct Fleet {
     pub(crate) damaged: BTreeMap<String, String>,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
-    /// Nothing where sessions live in memory only.
-    pub(crate) store: Option<Store>,
+    pub(crate) store: Store,
     /// What is different without a daemon around it.
     pub(crate) alone: Option<Alone>,
     /// For what the loop itself must know before it can go on: one row by its key.
@@ -83,7 +82,7 @@ enum Closing {
 /// What a fleet is made of.
 pub(crate) struct Parts {
     pub(crate) home: Home,
-    pub(crate) store: Option<Store>,
+    pub(crate) store: Store,
     pub(crate) alone: Option<Alone>,
     pub(crate) reader: Option<Reader>,
     pub(crate) folders: Folders,
@@ -279,12 +278,7 @@ impl Fleet {
     pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
         crash::point("commit.before");
         let handle = self.handle.clone();
-        match &self.store {
-            Some(store) => {
-                store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
-            }
-            None => handle.tell(Input::Committed { id, outcome: Ok(Committed::default()) }),
-        }
+        self.store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
     }
 
     fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
@@ -411,7 +405,7 @@ impl Fleet {
         crash::point("down.unsaid");
         let mut batch = Batch::new();
         batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
-        if let Some(Err(error)) = self.store.as_ref().map(|store| store.commit(batch).wait()) {
+        if let Err(error) = self.store.commit(batch).wait() {
             log(format_args!("the last event was not written: {error}"));
         }
         crash::point("down.said");
