@@ -208,3 +208,27 @@ pub struct LogLine {
     pub stream: String,
     pub text: String,
 }
+
+/// One metric with all its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: String,
+    /// What it says.
+    pub help: String,
+    /// What was counted or measured.
+    pub samples: Vec<Sample>,
+}
+
+/// One number of a metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// The metric's name; a histogram's has `_bucket`, `_sum` or `_count` behind it.
+    pub name: String,
+    /// What tells it from the metric's other numbers.
+    pub labels: BTreeMap<String, String>,
+    /// The number.
+    pub value: f64,
+}

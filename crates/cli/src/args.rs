@@ -137,6 +137,8 @@ pub(crate) enum Verb {
     Lock(Lock),
     /// List every lock that is held now
     Locks,
+    /// Print metrics, as Prometheus reads them
+    Metrics,
     /// List everything that uses a directory: holders of locks on, above and below it, and processes in it
     Who {
         /// The directory

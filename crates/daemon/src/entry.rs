@@ -11,7 +11,7 @@ use pinfold_lock::{Cancel, Resource};
 use pinfold_store::{RunId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 /// One session and what the daemon holds for it.
@@ -24,6 +24,8 @@ pub(crate) struct Entry {
     pub(crate) session: Session,
     /// The name of the latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
+    /// When the latest run was decided, until it runs.
+    pub(crate) due: Option<(RunNumber, Instant)>,
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
@@ -102,6 +104,7 @@ impl Entry {
             archived_at: None,
             session,
             run: None,
+            due: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,

@@ -12,6 +12,20 @@ use pinfold_store::SessionId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Every state, in the order in which people think of them.
+pub(crate) const STATES: [State; 10] = [
+    State::Idle,
+    State::Starting,
+    State::Running,
+    State::Stopping,
+    State::Backoff,
+    State::Blocked,
+    State::Held,
+    State::Stopped,
+    State::Failed,
+    State::Archived,
+];
+
 /// A moment as people read it.
 pub(crate) fn time(at: Wall) -> String {
     rfc3339(u64::try_from(at.0).unwrap_or(0))

@@ -4,6 +4,7 @@ mod daemon;
 mod inbox;
 mod lock;
 mod locks;
+mod metrics;
 mod new;
 mod run;
 mod send;
@@ -64,6 +65,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Interrupt { session } => inbox::interrupt(session, global),
         Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
         Verb::Locks => locks::run(global),
+        Verb::Metrics => metrics::run(global),
         Verb::Who { directory } => who::run(directory, global),
         Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global),
     }

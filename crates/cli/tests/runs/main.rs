@@ -13,6 +13,8 @@ mod foreground;
 mod holds;
 mod http;
 mod kills;
+mod limits;
+mod metrics;
 mod processes;
 mod random;
 mod scarcity;

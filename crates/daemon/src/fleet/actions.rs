@@ -14,7 +14,7 @@ use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Fleet {
     pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
@@ -88,8 +88,10 @@ impl Fleet {
         let Some(wanted) = Wanted::new(&entry.name, &entry.definition, name) else { return };
         let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
         let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
+        let metrics = self.metrics.clone();
         tokio::spawn(async move {
             let _permit = starts.acquire_owned().await;
+            let begun = Instant::now();
             let reserve = move || {
                 crash::point("reserve.before");
                 let result = folders.reserve(&wanted);
@@ -98,6 +100,10 @@ impl Fleet {
             };
             let result = tokio::task::spawn_blocking(reserve).await;
             let result = result.unwrap_or_else(|error| Err(Refused::ForNow(error.to_string())));
+            metrics.of_runs.seconds.took(begun.elapsed());
+            if let Err(Refused::Busy { .. }) = &result {
+                metrics.of_runs.busy.add();
+            }
             handle.tell(Input::Reserved { id, result });
         });
     }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod arrivals;
+mod measured;
 mod messages;
 mod notes;
 mod reports;
@@ -16,6 +17,7 @@ use crate::home::Home;
 use crate::input::{Agents, Handle, Input, Looker};
 use crate::locks::Folders;
 use crate::log::log;
+use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
 use pinfold_core::decision::Answer;
@@ -68,6 +70,7 @@ pub(crate) struct Fleet {
     links: u64,
     closing: Closing,
     failed: Option<Arc<CommitError>>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Who came before every session was looked at.
     lookers: Vec<Looker>,
 }
@@ -125,6 +128,7 @@ impl Fleet {
             links: 0,
             closing: Closing::No,
             failed: None,
+            metrics: Arc::default(),
             lookers: Vec::new(),
         })
     }
@@ -211,6 +215,7 @@ impl Fleet {
         self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
         self.note_new_run(id, &decision);
+        self.count(id, &decision);
         self.keep(id, decision, facts, reply);
     }
 
@@ -235,6 +240,7 @@ impl Fleet {
             let name = RunId(new_ulid(&mut self.clock));
             entry.run = Some((last, name));
             (entry.ready, entry.status) = (false, None);
+            self.note_due(id);
         }
     }
 
@@ -277,8 +283,11 @@ impl Fleet {
 
     pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
         crash::point("commit.before");
-        let handle = self.handle.clone();
-        self.store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
+        let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
+        self.store.commit_then(batch, move |outcome| {
+            metrics.commit.took(begun.elapsed());
+            handle.tell(Input::Committed { id, outcome });
+        });
     }
 
     fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {

@@ -7,6 +7,7 @@ mod holds;
 mod locks;
 mod logs;
 mod messages;
+mod metrics;
 mod openapi;
 mod routes;
 mod server;
@@ -15,6 +16,7 @@ mod wire;
 
 use crate::input::Handle;
 use crate::locks::Folders;
+use crate::metrics::Metrics;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::path::PathBuf;
@@ -34,6 +36,7 @@ pub(crate) struct Context {
     pub(crate) state: PathBuf,
     pub(crate) folders: Folders,
     pub(crate) holds: Holds,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Context {

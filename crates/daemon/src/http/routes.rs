@@ -1,13 +1,14 @@
 //! The addresses of the API. One call makes a route and its description, so none is without the other.
 
+use super::answer::Largest;
 use super::openapi::{self, Operation};
-use super::{Context, answer, daemon, events, holds, locks, logs, messages, sessions};
+use super::{Context, answer, daemon, events, holds, locks, logs, messages, metrics, sessions};
 use crate::view::Filter;
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::routing::{MethodFilter, on};
-use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Message, Sent, Session, Status};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, Router};
+use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Message, Metric, Sent, Session, Status};
 use pinfold_api::request::{Hold, NewMessage, NewSession, Stop};
 use serde_json::Value;
 use std::sync::Arc;
@@ -26,8 +27,11 @@ impl Api {
         T: 'static,
     {
         let method = if operation.method == "get" { MethodFilter::GET } else { MethodFilter::POST };
-        let largest = DefaultBodyLimit::max(operation.largest_body);
-        self.router = self.router.route(operation.path, on(method, handler).layer(largest));
+        let largest = operation.largest_body;
+        let route: MethodRouter<Context> = on(method, handler);
+        let route: MethodRouter<Context> = route.layer(DefaultBodyLimit::max(largest));
+        let route = route.layer(Extension(Largest(largest)));
+        self.router = self.router.route(operation.path, route);
         self.operations.push(operation);
         self
     }
@@ -58,6 +62,8 @@ pub(crate) fn router(context: Context) -> Router {
 fn of_daemon(api: Api) -> Api {
     api.add(get("/v1/ping", "A sign of life").answers::<Value>(), daemon::ping)
         .add(get("/v1/status", "The daemon").answers::<Status>(), daemon::status)
+        .add(get("/metrics", "Metrics, as Prometheus reads them").answers_text(), metrics::text)
+        .add(get("/v1/metrics", "Metrics").answers::<Vec<Metric>>(), metrics::objects)
         .add(
             post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
                 .takes::<daemon::Down>()
