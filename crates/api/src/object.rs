@@ -209,6 +209,32 @@ pub struct LogLine {
     pub text: String,
 }
 
+/// A line of the answer to an attach. Lines of output are [`LogLine`]s among them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachLine {
+    /// It is not ready yet.
+    Waiting {
+        /// What for, in words.
+        message: String,
+        /// How long at most, where that is known.
+        left_ms: Option<u64>,
+    },
+    /// The terminal can be joined.
+    Ready {
+        /// Where its shim listens.
+        socket: String,
+        /// Of which run it is, by number.
+        run: u64,
+    },
+    /// There is no terminal: output follows, lines that are typed are sent as messages.
+    Follow {},
+    /// Whoever lost the daemon is counted again.
+    Counted {},
+    /// It cannot be; the answer ends.
+    Failed(Box<crate::error::ErrorBody>),
+}
+
 /// One metric with all its samples.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Metric {

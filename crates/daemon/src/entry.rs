@@ -4,10 +4,11 @@ use crate::definition::{self, Definition, Turns};
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::session::Runs;
 use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
+use pinfold_shim::Size;
 use pinfold_store::{RunId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -39,6 +40,10 @@ pub(crate) struct Entry {
     pub(crate) waiting: Option<Arc<Cancel>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
+    /// The size of the terminal that its next run is given: that of whoever attached last.
+    pub(crate) terminal: Size,
+    /// How the last takeover ended.
+    pub(crate) takeover_end: Option<TakeoverEnd>,
     pub(crate) seen: watch::Sender<Snapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
@@ -114,6 +119,8 @@ impl Entry {
             waiting: None,
             ready: false,
             status: None,
+            terminal: Size::default(),
+            takeover_end: None,
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),
             waiters: BTreeMap::new(),

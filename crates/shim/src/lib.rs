@@ -4,6 +4,7 @@
 //! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`keep::main`].
 #![deny(unsafe_code)]
 
+pub mod attach;
 pub mod client;
 mod command;
 pub mod crash;
@@ -19,4 +20,5 @@ pub mod turn;
 pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Streams, Tie};
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
+pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};

@@ -17,7 +17,7 @@ pub(crate) use daemon::Up;
 pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
 pub(crate) use send::{Send, merged};
-pub(crate) use sessions::Listing;
+pub(crate) use sessions::{Listing, path as session_path};
 pub(crate) use watch::{Events, Logs};
 
 use crate::args::{Command, Global, Verb};
@@ -50,6 +50,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Show { session } => sessions::show(session, global),
         Verb::Tree { all } => sessions::tree(*all, global),
         Verb::Why { session } => sessions::why(session, global),
+        Verb::Attach(attach) => crate::attach::attach(attach, global),
         Verb::Logs(logs) => watch::logs(logs, global),
         Verb::Events(events) => watch::events(events, global),
         Verb::Start { sessions } => sessions::each(sessions, "start", &json!({}), global),

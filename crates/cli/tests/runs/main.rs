@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod agents;
+mod attach;
 mod config;
 mod contract;
 #[cfg(feature = "crash-points")]
@@ -20,4 +21,5 @@ mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod tty;
 mod world;

@@ -132,6 +132,10 @@ fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
         let hint = "`pinfold new` makes a session that waits for messages; here: once or always";
         return Err(usage("`run` has no inbox, so mode `on-demand` would never run".into()).hint(hint));
     }
+    if definition.pty {
+        let hint = "`pinfold new --pty` and `pinfold attach` do";
+        return Err(usage("`run` gives no terminal of its own yet".into()).hint(hint));
+    }
     if let Err(cause) = definition.settle() {
         return Err(ErrorBody::new(ErrorKind::BadConfig, cause.to_string()));
     }

@@ -179,9 +179,14 @@ impl Fleet {
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
-    fn start_of(&self, id: SessionId, run: RunNumber, _purpose: Purpose) -> Option<Box<Start>> {
+    fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
         let entry = self.entries.get(&id)?;
         let definition = &entry.definition;
+        let words = match purpose {
+            Purpose::Headless => &definition.command,
+            Purpose::Interactive(_) => &definition.interactive,
+        };
+        let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
         let directory = match definition.dir_lock {
             true => Directory::Locked,
             false => Directory::Path(definition.dir.clone()),
@@ -189,8 +194,8 @@ impl Fleet {
         Some(Box::new(Start {
             run,
             run_id: entry.run_id(run)?.to_string(),
-            arguments: definition.command.iter().map(OsString::from).collect(),
-            environment: environment(definition, entry.session.spec().policy.watchdog),
+            arguments: words.iter().map(OsString::from).collect(),
+            environment: environment(definition, entry.session.spec().policy.watchdog, terminal),
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
@@ -200,6 +205,7 @@ impl Fleet {
             open_files: self.open_files,
             umask: definition.umask.or(self.umask),
             grace: entry.session.spec().policy.stop_grace,
+            terminal: terminal.then_some(entry.terminal),
         }))
     }
 
@@ -260,12 +266,20 @@ impl Fleet {
     }
 }
 
-/// The variables of a run; a watchdog is told in microseconds, as with systemd.
-fn environment(definition: &Definition, watchdog: Duration) -> Vec<OsString> {
+/// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
+fn environment(definition: &Definition, watchdog: Duration, terminal: bool) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
     if watchdog > Duration::ZERO {
         all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
     }
+    let named = definition.env.get("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
+    if terminal && !named {
+        all.retain(|entry| !entry.as_encoded_bytes().starts_with(b"TERM="));
+        all.push(format!("TERM={USUAL_TERMINAL}").into());
+    }
     all
 }
+
+/// What a session that was made without a terminal takes its own for; every emulator of today understands it.
+const USUAL_TERMINAL: &str = "xterm-256color";

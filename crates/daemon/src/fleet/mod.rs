@@ -20,7 +20,7 @@ use crate::log::log;
 use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_store::{
@@ -258,6 +258,7 @@ impl Fleet {
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settles = exit_in(&decision);
+        entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let settled = settled_in(&decision);
         let pending = Pending {
             durable: !durable,
@@ -462,6 +463,13 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::HolderGone
         | Event::ShimLeft => None,
     }
+}
+
+/// How a takeover ended with a decision.
+fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
+    decision.changes.iter().find_map(|change| {
+        if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }
+    })
 }
 
 /// The messages that a decision settles.

@@ -37,6 +37,11 @@ impl Failure {
         Failure { body, status }
     }
 
+    /// The error object.
+    pub(crate) fn into_body(self) -> ErrorBody {
+        self.body
+    }
+
     /// There is only so much for each.
     pub(crate) fn too_many(body: ErrorBody) -> Failure {
         Failure { body, status: StatusCode::TOO_MANY_REQUESTS.as_u16() }
@@ -168,6 +173,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 
 /// A refusal of the core, in words and with what to do.
 pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
+    refusal_body(name, refusal).into()
+}
+
+/// The same, as the error object.
+pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
     let (kind, message, hint) = match refusal {
         Refusal::Archived => (
             ErrorKind::Archived,
@@ -215,5 +225,5 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
         Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks"), String::new()),
     };
     let body = ErrorBody::new(kind, message);
-    if hint.is_empty() { body.into() } else { body.hint(hint).into() }
+    if hint.is_empty() { body } else { body.hint(hint) }
 }

@@ -23,6 +23,9 @@ use tokio::sync::mpsc;
 /// A person who asks for no number sees this many lines.
 const LINES: usize = 200;
 
+/// Whoever attaches sees this many lines of what came before.
+pub(crate) const SHOWN: usize = 20;
+
 /// So much is read at once: a flood does not have to fit into memory.
 const PART: usize = 256 << 10;
 
@@ -66,14 +69,18 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// Where output is read, and what its lines are put together with.
-struct Source {
+pub(crate) struct Source {
     log: PathBuf,
     lines: Lines,
     only: Option<RunNumber>,
 }
 
 impl Source {
-    async fn of(context: &Context, id: SessionId, wanted: Option<&str>) -> Result<Source, Failure> {
+    pub(crate) async fn of(
+        context: &Context,
+        id: SessionId,
+        wanted: Option<&str>,
+    ) -> Result<Source, Failure> {
         let log = context.handle.look(move |fleet: &mut Fleet| fleet.home.log(id)).await?;
         let database = context.database.clone();
         let rows = blocking(move || {
@@ -149,7 +156,7 @@ async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, 
 }
 
 /// Sends the last lines and then whatever is written, until that is impossible.
-async fn pass_on(
+pub(crate) async fn pass_on(
     context: &Context,
     id: SessionId,
     mut source: Source,
@@ -184,7 +191,7 @@ async fn pass_on(
 }
 
 /// A channel as a stream.
-struct Stream(mpsc::Receiver<Bytes>);
+pub(crate) struct Stream(pub(crate) mpsc::Receiver<Bytes>);
 
 impl futures_core::Stream for Stream {
     type Item = Result<Bytes, Infallible>;

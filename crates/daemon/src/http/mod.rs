@@ -1,6 +1,7 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
 mod answer;
+mod attach;
 mod daemon;
 mod events;
 mod holds;

@@ -2,14 +2,16 @@
 
 use super::answer::Largest;
 use super::openapi::{self, Operation};
-use super::{Context, answer, daemon, events, holds, locks, logs, messages, metrics, sessions};
+use super::{Context, answer, attach, daemon, events, holds, locks, logs, messages, metrics, sessions};
 use crate::view::Filter;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
-use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Message, Metric, Sent, Session, Status};
-use pinfold_api::request::{Hold, NewMessage, NewSession, Stop};
+use pinfold_api::object::{
+    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Sent, Session, Status,
+};
+use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Stop};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -118,6 +120,15 @@ fn of_sessions(api: Api) -> Api {
                 .asks::<logs::Which>()
                 .streams_lines::<LogLine>(),
             logs::logs,
+        )
+        .add(
+            post(
+                "/v1/sessions/{session}/attach",
+                "Attach: counted while it is read; says where its terminal is",
+            )
+            .takes::<Attach>()
+            .streams_lines::<AttachLine>(),
+            attach::attach,
         )
 }
 

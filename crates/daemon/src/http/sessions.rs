@@ -214,7 +214,7 @@ fn bad_value(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-fn gone() -> ErrorBody {
+pub(crate) fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
 }
 
@@ -231,7 +231,7 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
     Ok(context.handle.look(move |fleet| fleet.find(&session)).await??)
 }
 
-async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
+pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
     let look =
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
     Ok(context.handle.look(look).await?.ok_or_else(gone)?)

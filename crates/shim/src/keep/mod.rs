@@ -13,12 +13,14 @@ mod link;
 mod notify;
 mod opening;
 mod output;
+mod pty;
 mod raw;
 mod run;
 mod shim;
 mod start;
 mod tree;
 mod turns;
+mod viewer;
 
 use std::process::ExitCode;
 

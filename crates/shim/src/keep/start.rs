@@ -4,6 +4,7 @@ use super::child::{self, Child, Gate};
 use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
+use super::pty::Pty;
 use super::raw::{self, Forked};
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim};
@@ -16,6 +17,7 @@ use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
 use pinfold_lock::{Request, Run as RunName, Survivors, process};
+use pinfold_terminal::Size;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -27,14 +29,19 @@ use std::time::{Duration, Instant};
 struct Ends {
     failure: OwnedFd,
     stdin: Option<OwnedFd>,
+    /// Somebody else has it where streams were given.
     stdout: Option<OwnedFd>,
+    /// A terminal has none of its own.
     stderr: Option<OwnedFd>,
+    pty: Option<Box<Pty>>,
 }
 
-/// The three standard streams of a child.
-type Theirs = [OwnedFd; 3];
-/// The shim's ends of them, where it has any.
-type Ours = [Option<OwnedFd>; 3];
+/// The agent's sides.
+struct Streams {
+    stdin: OwnedFd,
+    stdout: OwnedFd,
+    stderr: OwnedFd,
+}
 
 /// A child that waits at its gate.
 struct Waiting {
@@ -51,9 +58,15 @@ impl Shim {
             return;
         }
         match self.try_start(start) {
-            Ok(run) => self.phase = Phase::Running(Box::new(run)),
+            Ok(run) => self.run(run),
             Err(why) => self.start_failed(start.run, why),
         }
+    }
+
+    fn run(&mut self, mut run: Run) {
+        // Whoever waits for a terminal has it from the first instruction on.
+        self.viewers.follow_typist(run.pty.as_deref_mut());
+        self.phase = Phase::Running(Box::new(run));
     }
 
     /// The answer to a start that is not to be tried.
@@ -104,6 +117,7 @@ impl Shim {
             failure: None,
             outputs: Outputs::new(ends.stdout, ends.stderr),
             input: Input::new(start.run, ends.stdin),
+            pty: ends.pty,
             turns: Turns::new(&self.keep.records),
             group,
             began: Instant::now(),
@@ -157,15 +171,12 @@ impl Shim {
     fn child<'a>(&'a self, start: &'a Start) -> Result<(Child<'a>, Ends), Errno> {
         let (waits, opener) = pipe()?;
         let (failure_end, failure) = pipe()?;
-        let ([stdin, stdout, stderr], ours) = match &self.streams {
-            Some(streams) => given(streams)?,
-            None => piped(start.stdin)?,
+        let (streams, ends) = match (start.terminal, &self.streams) {
+            (Some(size), _) => terminal(size, failure_end)?,
+            (None, Some(streams)) => given(streams, failure_end)?,
+            (None, None) => pipes(start.stdin, failure_end)?,
         };
-        for end in ours.iter().flatten() {
-            rustix::io::ioctl_fionbio(end, true)?;
-        }
-        let [stdin_end, stdout_end, stderr_end] = ours;
-        let ends = Ends { failure: failure_end, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end };
+        let Streams { stdin, stdout, stderr } = streams;
         let child = Child {
             start,
             guards: &self.guards,
@@ -238,6 +249,40 @@ impl Shim {
     }
 }
 
+fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+    let (stdin, stdin_end) = match stdin {
+        Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
+        Stdin::Null => {
+            let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            (null, None)
+        }
+    };
+    let (stdout_end, stdout) = pipe()?;
+    let (stderr_end, stderr) = pipe()?;
+    for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
+        rustix::io::ioctl_fionbio(ours, true)?;
+    }
+    let (stdout_end, stderr_end) = (Some(stdout_end), Some(stderr_end));
+    let ends = Ends { failure, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end, pty: None };
+    Ok((Streams { stdin, stdout, stderr }, ends))
+}
+
+/// The streams of whoever started the shim, as they are.
+fn given(streams: &[OwnedFd; 3], failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
+    let [stdin, stdout, stderr] = streams;
+    let streams = Streams { stdin: copy(stdin)?, stdout: copy(stdout)?, stderr: copy(stderr)? };
+    Ok((streams, Ends { failure, stdin: None, stdout: None, stderr: None, pty: None }))
+}
+
+fn terminal(size: Size, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+    let (pty, theirs) = Pty::open(size)?;
+    let again = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
+    let streams = Streams { stdout: again(&theirs)?, stderr: again(&theirs)?, stdin: theirs };
+    let (stdin, stdout) = (Some(pty.master()?), Some(pty.master()?));
+    Ok((streams, Ends { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
+}
+
 /// What is told of an end that was recorded.
 pub(super) fn told(exited: Exited) -> Report {
     match exited.failure {
@@ -285,27 +330,6 @@ fn end(forked: &Forked) {
 
 fn number(forked: &Forked) -> u32 {
     forked.pid.as_raw_nonzero().get().unsigned_abs()
-}
-
-/// The streams of whoever started the shim, as they are.
-fn given(streams: &Theirs) -> Result<(Theirs, Ours), Errno> {
-    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
-    let [stdin, stdout, stderr] = streams;
-    Ok(([copy(stdin)?, copy(stdout)?, copy(stderr)?], [None, None, None]))
-}
-
-/// Streams whose other ends are the shim's.
-fn piped(stdin: Stdin) -> Result<(Theirs, Ours), Errno> {
-    let (stdin, stdin_end) = match stdin {
-        Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
-        Stdin::Null => {
-            let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-            (null, None)
-        }
-    };
-    let (stdout_end, stdout) = pipe()?;
-    let (stderr_end, stderr) = pipe()?;
-    Ok(([stdin, stdout, stderr], [stdin_end, Some(stdout_end), Some(stderr_end)]))
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
