@@ -41,7 +41,12 @@ pub(crate) struct Wanted {
     vendor: Option<Resource>,
     run: String,
     command: String,
+    reason: &'static str,
 }
+
+/// What locks are held for, under a daemon and without one.
+const BY_DAEMON: &str = "a run of the session";
+const ALONE: &str = "pinfold run";
 
 impl Wanted {
     pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<Wanted> {
@@ -51,7 +56,13 @@ impl Wanted {
             vendor: definition.vendor_lock(),
             run,
             command: definition.command.join(" "),
+            reason: BY_DAEMON,
         })
+    }
+
+    /// For a run without a daemon: whoever meets its locks shall see what holds them.
+    pub(crate) fn alone(self) -> Wanted {
+        Wanted { reason: ALONE, ..self }
     }
 
     fn resources(&self) -> Vec<Resource> {
@@ -63,7 +74,7 @@ impl Wanted {
 
     fn request(&self) -> Request {
         Request {
-            reason: Some("a run of the session".into()),
+            reason: Some(self.reason.into()),
             session: Some(self.session.as_str().to_owned()),
             command: self.command.clone(),
             run: Run::new(self.run.clone()).ok(),
@@ -207,10 +218,14 @@ fn holder(busy: &Busy) -> HolderSeen {
 }
 
 fn seen(lock: &LockSeen) -> HolderSeen {
+    let command = match (lock.reason.as_deref(), &lock.session) {
+        (Some(ALONE), Some(session)) => format!("pinfold run {session} -- {}", lock.holder.command),
+        (_, _) => lock.holder.command.clone(),
+    };
     HolderSeen {
         resource: lock.resource.clone(),
         pid: lock.holder.identity.map(|identity| identity.pid),
-        command: Some(lock.holder.command.clone()).filter(|command| !command.is_empty()),
+        command: Some(command).filter(|command| !command.is_empty()),
         session: lock.session.clone(),
         since: lock.since_ms.and_then(|ms| i64::try_from(ms).ok()).map(Wall),
     }
