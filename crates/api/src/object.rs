@@ -32,6 +32,9 @@ pub struct Session {
     pub consumers: usize,
     pub last_consumer_at: Option<String>,
     pub memory_bytes: Option<u64>,
+    /// What it has on the swap beside its memory, where it has a limit.
+    #[serde(default)]
+    pub swap_bytes: Option<u64>,
     pub memory_limit_bytes: Option<u64>,
     pub holder: Option<Value>,
     pub created_at: String,

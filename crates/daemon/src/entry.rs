@@ -40,6 +40,9 @@ pub(crate) struct Entry {
     pub(crate) waiting: Option<Arc<Cancel>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
+    /// The run whose memory is watched, and what it has on the swap.
+    pub(crate) watched: Option<RunNumber>,
+    pub(crate) swap: Option<u64>,
     /// The size of the terminal that its next run is given: that of whoever attached last.
     pub(crate) terminal: Size,
     /// How the last takeover ended.
@@ -119,6 +122,8 @@ impl Entry {
             waiting: None,
             ready: false,
             status: None,
+            watched: None,
+            swap: None,
             terminal: Size::default(),
             takeover_end: None,
             seen: watch::Sender::new(snapshot),

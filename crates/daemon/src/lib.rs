@@ -19,6 +19,7 @@ mod input;
 mod lines;
 mod locks;
 mod log;
+pub mod memory;
 mod metrics;
 pub mod objects;
 mod observe;

@@ -10,6 +10,7 @@ mod command;
 pub mod crash;
 mod exited;
 mod frame;
+pub mod groups;
 pub mod keep;
 pub mod log;
 pub mod record;
@@ -22,3 +23,9 @@ pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
+
+/// Every process below another, with those of all threads of each.
+#[must_use]
+pub fn descendants(process: u32) -> Vec<u32> {
+    keep::descendants(process)
+}

@@ -11,7 +11,7 @@ use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Purpose};
 use pinfold_core::{Action, Event, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
-use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin};
+use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -34,8 +34,7 @@ impl Fleet {
             Action::Deliver { run, message, attempt, delivery } => {
                 self.deliver(id, run, message, attempt, delivery);
             }
-            // Memory is not watched yet, so nothing has asked for an exact reading.
-            Action::ConfirmMemory { .. } => {}
+            Action::ConfirmMemory { run } => self.confirm_memory(id, run),
         }
     }
 
@@ -197,7 +196,7 @@ impl Fleet {
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
             socket: Some(self.socket.clone()),
-            contain: Contain::Group,
+            contain: self.memory.without.contain(entry.session.spec().memory_limit),
             give_locks: false,
             open_files: self.open_files,
             umask: definition.umask.or(self.umask),

@@ -3,6 +3,7 @@
 mod actions;
 mod arrivals;
 mod measured;
+mod memory;
 mod messages;
 mod notes;
 mod reports;
@@ -61,6 +62,7 @@ pub(crate) struct Fleet {
     pub(crate) config_refused: Option<String>,
     clock: Clock,
     timer: Timer,
+    pub(crate) memory: memory::Memory,
     folders: Folders,
     handle: Handle,
     starts: Arc<Semaphore>,
@@ -114,6 +116,7 @@ impl Fleet {
             config_refused: None,
             clock: Clock::new(),
             timer: Timer::new()?,
+            memory: memory::Memory::new(),
             folders: parts.folders,
             handle: parts.handle,
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
@@ -177,6 +180,7 @@ impl Fleet {
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
+            Input::Memory { id, run, read } => self.memory_read(id, run, read),
             Input::Reload => self.reload(),
             Input::DownOverdue { id } => self.end_mute(id),
             Input::Audited => self.take_audit(),
@@ -204,6 +208,7 @@ impl Fleet {
         self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
         self.note_new_run(id, &decision);
+        self.follow_memory(id);
         self.count(id, &decision);
         self.keep(id, decision, facts, reply);
     }

@@ -22,6 +22,8 @@ mod tree;
 mod turns;
 mod viewer;
 
+pub(crate) use tree::{descendants, read};
+
 use std::process::ExitCode;
 
 /// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`].
