@@ -26,5 +26,6 @@ mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod takeovers;
 mod tty;
 mod world;
