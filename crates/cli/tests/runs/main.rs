@@ -12,6 +12,7 @@ mod daemons;
 mod eater;
 mod examples;
 mod files;
+mod foreground;
 mod holds;
 mod http;
 mod kills;
