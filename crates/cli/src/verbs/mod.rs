@@ -5,6 +5,7 @@ mod inbox;
 mod lock;
 mod locks;
 mod new;
+mod retire;
 mod send;
 mod sessions;
 mod unlock;
@@ -14,6 +15,7 @@ mod who;
 pub(crate) use daemon::Up;
 pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
+pub(crate) use retire::{Purge, Restore};
 pub(crate) use send::{Send, merged};
 pub(crate) use sessions::Listing;
 pub(crate) use watch::{Events, Logs};
@@ -55,6 +57,10 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Wait { session, states, timeout } => {
             sessions::wait(session, states, timeout.as_deref(), global)
         }
+        Verb::Archive { sessions } => sessions::each(sessions, "archive", &json!({}), global),
+        Verb::Restore(restore) => retire::restore(restore, global),
+        Verb::Purge(purge) => retire::purge(purge, global),
+        Verb::Rm { sessions, yes } => retire::rm(sessions, *yes, global),
         Verb::Send(send) => send::send(send, global),
         Verb::Inbox(inbox) => inbox::inbox(inbox, global),
         Verb::Interrupt { session } => inbox::interrupt(session, global),

@@ -4,7 +4,10 @@ mod actions;
 mod arrivals;
 mod messages;
 mod reports;
+mod retire;
 mod sessions;
+
+pub(crate) use retire::{Candidate, Modes};
 
 use crate::clock::Clock;
 use crate::config::Config;

@@ -5,7 +5,9 @@ mod daemon;
 mod events;
 mod logs;
 mod messages;
+mod retire;
 mod sessions;
+mod stream;
 
 use crate::input::Handle;
 use axum::Router;
@@ -60,20 +62,23 @@ pub(crate) fn router(context: Context) -> Router {
         .route("/v1/daemon/down", post(daemon::down))
         .route("/v1/daemon/audit", post(daemon::audit))
         .route("/v1/sessions", get(sessions::list).post(sessions::create))
-        .route("/v1/sessions/{session}", get(sessions::show))
+        .route("/v1/sessions/{session}", get(sessions::show).delete(retire::remove))
         .route("/v1/sessions/{session}/set", post(sessions::set))
         .route("/v1/sessions/{session}/start", post(sessions::start))
         .route("/v1/sessions/{session}/stop", post(sessions::stop))
         .route("/v1/sessions/{session}/restart", post(sessions::restart))
-        .route("/v1/sessions/{session}/archive", post(sessions::archive))
-        .route("/v1/sessions/{session}/restore", post(sessions::restore))
+        .route("/v1/sessions/{session}/archive", post(retire::archive))
+        .route("/v1/sessions/{session}/restore", post(retire::restore))
         .route("/v1/sessions/{session}/wait", get(sessions::wait))
         .route("/v1/sessions/{session}/logs", get(logs::logs))
+        .route("/v1/sessions/{session}/stream", get(stream::stream))
         .route("/v1/sessions/{session}/interrupt", post(messages::interrupt))
         .route("/v1/sessions/{session}/answer", post(messages::answer))
         .route("/v1/sessions/{session}/messages/{message}", get(messages::show))
         .route("/v1/sessions/{session}/messages/{message}/cancel", post(messages::cancel))
         .route("/v1/sessions/{session}/messages/{message}/retry", post(messages::retry))
+        .route("/v1/purge", post(retire::purge))
+        .route("/v1/restore", post(retire::restore_all))
         .route("/v1/events", get(events::events))
         .fallback(answer::no_such_place)
         .method_not_allowed_fallback(answer::no_such_method)

@@ -40,6 +40,7 @@ pub(crate) async fn create(
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
     let definition = Definition::new(&request).map_err(Failure::bad_value)?;
+    let definition = with_parent(&context, definition, None).await?;
     let (definition, broken) = settle(definition).await?;
     if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
@@ -65,6 +66,9 @@ pub(crate) async fn set(
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
+    if request.parent.is_some() {
+        definition = with_parent(&context, definition, Some(id)).await?;
+    }
     let (definition, broken) = settle(definition).await?;
     if let Some(cause) = broken.filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
@@ -143,26 +147,8 @@ pub(crate) async fn stop(
     .await
 }
 
-pub(crate) async fn archive(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
-    until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
-}
-
-pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
-    let id = find(&context, session).await?;
-    let taken = context.handle.look(move |fleet| {
-        let name = fleet.entries.get(&id).map(|entry| entry.name.clone()).unwrap_or_default();
-        fleet.names.get(&name).filter(|other| **other != id).map(|_| name)
-    });
-    if let Some(name) = taken.await? {
-        let body = ErrorBody::new(ErrorKind::Exists, format!("another session has the name `{name}` now"));
-        return Err(body.hint(format!("`pinfold archive {name}` frees it")).into());
-    }
-    ask_of(&context, id, Ask::Restore).await?;
-    object(&context, id).await
-}
-
 /// Asks, and returns when the state is reached.
-async fn until(
+pub(crate) async fn until(
     context: &Context,
     session: String,
     ask: Ask,
@@ -218,6 +204,18 @@ fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
 }
 
+/// Finds the parent by what it was called: its id is what stays true.
+async fn with_parent(
+    context: &Context,
+    mut definition: Definition,
+    own: Option<SessionId>,
+) -> Result<Definition, Failure> {
+    let Some(parent) = definition.parent.take() else { return Ok(definition) };
+    let (id, name) = context.handle.look(move |fleet| fleet.find_parent(&parent, own)).await??;
+    (definition.parent, definition.parent_id) = (Some(name), Some(id));
+    Ok(definition)
+}
+
 /// Looks for the directory and the program, which a slow file system must not make the loop wait for.
 async fn settle(mut definition: Definition) -> Result<(Definition, Option<CannotStart>), ErrorBody> {
     let settled = tokio::task::spawn_blocking(move || {
@@ -244,7 +242,7 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
     Ok(context.handle.look(move |fleet| fleet.find(&session)).await??)
 }
 
-async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
+pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
     let look =
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
     Ok(context.handle.look(look).await?.ok_or_else(gone)?)
