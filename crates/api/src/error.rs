@@ -1,10 +1,11 @@
 //! What can go wrong, in the words and numbers that scripts rely on.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// The kinds of failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the words are the contract's")]
 pub enum ErrorKind {
@@ -88,7 +89,7 @@ impl ErrorKind {
 }
 
 /// The error object, without its envelope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorBody {
     /// What kind.
     pub kind: ErrorKind,
@@ -115,7 +116,7 @@ impl ErrorBody {
 }
 
 /// The error object in its envelope.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorEnvelope {
     /// The error.
     pub error: ErrorBody,

@@ -1,11 +1,12 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// A session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Session {
     pub id: String,
@@ -47,8 +48,67 @@ pub struct Session {
     pub policy: Value,
 }
 
+/// A lock that is held now.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Lock {
+    pub resource: String,
+    pub kind: String,
+    pub fence: Option<u64>,
+    pub since: Option<String>,
+    pub reason: Option<String>,
+    pub session: Option<String>,
+    pub run: Option<String>,
+    pub holder: Holder,
+    /// Processes that have it beside the holder.
+    pub others: Vec<Process>,
+    /// Its file was removed while it was held.
+    pub removed: bool,
+}
+
+/// Who holds a lock.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Holder {
+    pub pid: Option<u32>,
+    pub start_ticks: Option<u64>,
+    pub boot_id: Option<String>,
+    pub pid_ns: Option<u64>,
+    pub host: String,
+    pub command: String,
+    /// `alive`, `dead` or `unknown`.
+    pub verdict: String,
+}
+
+/// A process that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Process {
+    pub pid: u32,
+    pub command: String,
+}
+
+/// A line of a hold: the first is `granted`, and there may be one more, `revoked`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldLine {
+    /// It is held from now on.
+    Granted(Box<Lock>),
+    /// It is held no more.
+    Revoked(Revoked),
+}
+
+/// The end of a hold that lasted too long.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Revoked {
+    /// The fence of the hold: later ones have passed it.
+    pub fence: u64,
+    /// Why it was revoked.
+    pub why: String,
+}
+
 /// What happens next by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Next {
     /// When.
     pub at: String,
@@ -57,7 +117,7 @@ pub struct Next {
 }
 
 /// How many messages are in which state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Inbox {
     pub queued: u64,
@@ -67,7 +127,7 @@ pub struct Inbox {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Message {
     pub id: String,
@@ -86,7 +146,7 @@ pub struct Message {
 }
 
 /// What purge did, or would do.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Purged {
     /// The names of those that are archived now.
     pub archived: Vec<String>,
@@ -95,7 +155,7 @@ pub struct Purged {
 }
 
 /// A session that purge left alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Skipped {
     pub name: String,
@@ -103,7 +163,7 @@ pub struct Skipped {
 }
 
 /// What was deleted for good.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the names say it")]
 pub struct Removed {
     pub id: String,
@@ -115,7 +175,7 @@ pub struct Removed {
 }
 
 /// A message that was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// As it is now.
     #[serde(flatten)]
@@ -125,7 +185,7 @@ pub struct Sent {
 }
 
 /// Where the output of a turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Turn {
     /// The number of the run.
     pub run: u64,
@@ -136,7 +196,7 @@ pub struct Turn {
 }
 
 /// An audit record; what its kind adds stands beside the common fields.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Event {
     pub seq: u64,
@@ -150,7 +210,7 @@ pub struct Event {
 }
 
 /// The daemon.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Status {
     pub pid: u32,
@@ -170,7 +230,7 @@ pub struct Status {
 }
 
 /// One piece of an agent's output.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct LogLine {
     pub at: String,

@@ -1,10 +1,11 @@
 //! What clients ask for.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// A new session, or changes to one: the options of `new` as fields.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct NewSession {
@@ -35,7 +36,7 @@ pub struct NewSession {
 }
 
 /// A stop.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
     /// Instead of the policy's grace.
@@ -43,7 +44,7 @@ pub struct Stop {
 }
 
 /// A purge.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Purge {
     /// Those that are in use too.
@@ -57,7 +58,7 @@ pub struct Purge {
 }
 
 /// Who asks, as far as it can be part of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Caller {
     /// `PINFOLD_SESSION`.
@@ -71,11 +72,25 @@ pub struct Caller {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NewMessage {
     /// What to say.
     pub text: String,
     /// The same key twice is one message.
     pub key: Option<String>,
+}
+
+/// A hold of a lock for as long as the connection is open.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hold {
+    /// What to hold: `key:ANY`.
+    pub resource: String,
+    /// How long to wait for it; at once where it is left out.
+    pub wait: Option<String>,
+    /// What it is held for.
+    pub reason: Option<String>,
+    /// After so long it is revoked; never where it is left out.
+    pub max_hold: Option<String>,
 }

@@ -1,39 +1,20 @@
 //! The objects of the contract. What is absent is `null`, times are RFC 3339 in UTC.
 
-use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, time};
+use pinfold_daemon::objects;
+use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen};
 use serde_json::{Value, json};
 
 /// The lock object.
 pub(crate) fn lock(lock: &LockSeen) -> Value {
-    json!({
-        "resource": lock.resource,
-        "kind": lock.kind,
-        "fence": lock.fence,
-        "since": lock.since_ms.map(time::rfc3339),
-        "reason": lock.reason,
-        "session": lock.session,
-        "run": lock.run,
-        "holder": holder(&lock.holder),
-        "others": lock.others.iter().map(process).collect::<Vec<_>>(),
-        "removed": lock.removed,
-    })
+    json!(objects::lock(lock))
 }
 
 /// The holder of a lock.
 pub(crate) fn holder(holder: &HolderSeen) -> Value {
-    let identity = holder.identity;
-    json!({
-        "pid": identity.map(|identity| identity.pid),
-        "start_ticks": identity.map(|identity| identity.start_ticks),
-        "boot_id": identity.map(|identity| identity.boot),
-        "pid_ns": identity.map(|identity| identity.pid_namespace),
-        "host": holder.host,
-        "command": holder.command,
-        "verdict": holder.verdict.word(),
-    })
+    json!(objects::holder(holder))
 }
 
 /// A process that was found.
 pub(crate) fn process(process: &ProcessSeen) -> Value {
-    json!({ "pid": process.pid, "command": process.command })
+    json!(objects::process(process))
 }

@@ -10,7 +10,7 @@ use pinfold_core::decision::Answer;
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
-use pinfold_store::{Facts, Outcome, SessionId};
+use pinfold_store::{AuditEvent, Facts, Outcome, SessionId};
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
@@ -46,6 +46,8 @@ pub(crate) enum Input {
     DownOverdue { id: SessionId },
     /// A verb wrote something down for the events.
     Audited,
+    /// Something that no session decides belongs into the events; whoever waits hears when it is durable.
+    Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
     Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
 }
@@ -135,6 +137,13 @@ impl Handle {
         let (event, facts) = (Box::new(event), Box::new(facts));
         self.tell(Input::Happened { id, event, facts, reply: Some(sender) });
         self.answer(receiver).await
+    }
+
+    /// Puts something into the events; the receiver hears when it is durable.
+    pub(crate) fn note(&self, event: AuditEvent) -> oneshot::Receiver<()> {
+        let (reply, receiver) = oneshot::channel();
+        self.tell(Input::Note { event: Box::new(event), reply });
+        receiver
     }
 
     /// Wants something of an inbox and waits for the answer, which is durable then.

@@ -19,6 +19,7 @@ mod input;
 mod lines;
 mod locks;
 mod log;
+pub mod objects;
 mod observe;
 pub mod preset;
 mod readable;

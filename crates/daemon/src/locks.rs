@@ -6,9 +6,10 @@ use crate::log::log;
 use pinfold_core::life::{CannotStart, HolderSeen};
 use pinfold_core::{Event, Wall};
 use pinfold_lock::{
-    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, Request, Resource, Run,
+    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, LockSeen, Request, Resource, Run,
     SessionName, Survivors,
 };
+use rustix::io::Errno;
 use std::io;
 use std::sync::Arc;
 
@@ -74,11 +75,20 @@ impl Folders {
         Ok(Folders { home: Folder::open(home.session_locks())?, user: Folder::open(&home.user_locks)? })
     }
 
-    fn of(&self, resource: &Resource) -> &Folder {
+    pub(crate) fn of(&self, resource: &Resource) -> &Folder {
         match resource {
             Resource::Session(_) => &self.home,
             Resource::Key(_) | Resource::Vendor(_) | Resource::Directory(_) => &self.user,
         }
+    }
+
+    /// Every lock that is held now. Blocks for some milliseconds.
+    pub(crate) fn held(&self) -> Result<Vec<LockSeen>, Errno> {
+        let mut all = self.user.locks()?;
+        if self.user.path() != self.home.path() {
+            all.extend(self.home.locks()?);
+        }
+        Ok(all)
     }
 
     /// Takes every lock of a run, or none.

@@ -3,7 +3,7 @@
 use crate::crash;
 use crate::fleet::{Fleet, Parts};
 use crate::home::Home;
-use crate::http::{Context, router};
+use crate::http::{Context, Holds, router};
 use crate::input::{Agents, Handle, Input};
 use crate::locks::Folders;
 use crate::log::log;
@@ -226,14 +226,10 @@ fn serve(
         database: Arc::new(Mutex::new(reader)),
         last_event: fleet.last_event.subscribe(),
         state: fleet.home.state.clone(),
+        folders: fleet.folders(),
+        holds: Holds::default(),
     };
-    let handle = handle.clone();
-    tokio::spawn(async move {
-        let ended = async move { handle.ended().await };
-        if let Err(error) = axum::serve(listener, router(context)).with_graceful_shutdown(ended).await {
-            log(format_args!("the API socket failed: {error}"));
-        }
-    })
+    tokio::spawn(crate::http::serve(listener, router(context), handle.clone()))
 }
 
 /// SIGTERM and SIGINT are a `down`.

@@ -175,7 +175,7 @@ pub(crate) fn event(row: pinfold_store::Event) -> Event {
 }
 
 /// Which sessions a listing shows.
-#[derive(Debug, Clone, Default, serde::Deserialize)]
+#[derive(Debug, Clone, Default, serde::Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(crate) struct Filter {
     pub(crate) all: bool,

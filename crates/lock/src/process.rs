@@ -56,6 +56,12 @@ pub fn own() -> Result<Identity, IdentifyError> {
     }
 }
 
+/// The command line of a process, for people; its name in brackets where it has none.
+#[must_use]
+pub fn command(pid: u32) -> String {
+    crate::scan::command(pid)
+}
+
 /// Who the process with this pid (in the caller's pid namespace) is now.
 pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
     let unreadable = |source| IdentifyError::NotReadable { pid, source };

@@ -9,6 +9,8 @@ mod crashes;
 mod crowds;
 mod daemons;
 mod files;
+mod holds;
+mod http;
 mod kills;
 mod processes;
 mod random;

@@ -130,7 +130,7 @@ fn requests_that_cannot_be_are_answered_with_an_object_and_their_status() {
     let big = format!("{{\"name\":\"{}\"}}", "x".repeat(3 << 20));
     let rows: [(&str, &str, u16, &str); 10] = [
         (session, "{", 400, "usage"),
-        (session, r#"{"nam":"b"}"#, 400, "usage"),
+        (session, r#"{"nam":"b"}"#, 422, "usage"),
         (session, r#"{"name":"../b","command":["true"]}"#, 422, "usage"),
         (session, r#"{"name":"b","command":["true"],"memory":"12"}"#, 422, "usage"),
         (session, r#"{"name":"b","command":["no-such-program"]}"#, 422, "bad_config"),

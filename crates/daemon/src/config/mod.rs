@@ -3,7 +3,7 @@
 
 mod agents;
 mod policy;
-mod reading;
+pub(crate) mod reading;
 
 use crate::preset::Preset;
 use agents::Agent;

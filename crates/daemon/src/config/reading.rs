@@ -34,7 +34,7 @@ impl Reading<'_> {
 }
 
 /// The known word that takes the fewest changes.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> &'a str {
+pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> &'a str {
     known.iter().min_by_key(|name| distance(word, name)).copied().unwrap_or_default()
 }
 

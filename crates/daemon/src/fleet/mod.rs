@@ -3,6 +3,7 @@
 mod actions;
 mod arrivals;
 mod messages;
+mod notes;
 mod reports;
 mod retire;
 mod sessions;
@@ -178,6 +179,7 @@ impl Fleet {
             Input::Reload => self.reload(),
             Input::DownOverdue { id } => self.end_mute(id),
             Input::Audited => self.take_audit(),
+            Input::Note { event, reply } => self.note(*event, reply),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
     }

@@ -1,7 +1,9 @@
 //! Answers: objects as JSON, errors as error objects with their status.
 
+use crate::config::reading::nearest;
 use axum::Json;
 use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -11,6 +13,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::Refusal;
 use pinfold_core::inbox::MOST_QUEUED;
 use serde::de::DeserializeOwned;
+use std::time::Duration;
 
 /// An error on its way to the client.
 pub(crate) struct Failure {
@@ -33,6 +36,11 @@ impl Failure {
         Failure { body, status }
     }
 
+    /// There is only so much for each.
+    pub(crate) fn too_many(body: ErrorBody) -> Failure {
+        Failure { body, status: StatusCode::TOO_MANY_REQUESTS.as_u16() }
+    }
+
     pub(crate) fn usage(message: impl Into<String>, status: u16) -> Failure {
         Failure { body: ErrorBody::new(ErrorKind::Usage, message), status }
     }
@@ -43,6 +51,9 @@ impl Failure {
 }
 
 const UNPROCESSABLE: u16 = 422;
+
+/// 2 MiB take milliseconds; a client that needs longer must not keep anything waiting.
+const BODY_WITHIN: Duration = Duration::from_secs(10);
 
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
@@ -65,14 +76,57 @@ pub(crate) struct Said<T>(pub(crate) T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Said<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Result<Said<T>, Failure> {
-        let bytes = Bytes::from_request(request, state)
-            .await
-            .map_err(|refused| Failure::usage(refused.body_text(), refused.status().as_u16()))?;
-        let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        let said = serde_json::from_slice(text);
-        said.map(Said).map_err(|error| Failure::usage(format!("the request cannot be read: {error}"), 400))
+    async fn from_request(request: Request, _state: &S) -> Result<Said<T>, Failure> {
+        let bytes = body(request).await?;
+        parse(if bytes.is_empty() { b"{}" } else { &bytes }).map(Said)
     }
+}
+
+/// The whole body of a request, if it comes in time and is not too large.
+pub(crate) async fn body(request: Request) -> Result<Bytes, Failure> {
+    let bytes = tokio::time::timeout(BODY_WITHIN, Bytes::from_request(request, &()));
+    bytes.await.map_err(|_| slow())?.map_err(|refused| unread(&refused))
+}
+
+/// What a body says.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Failure> {
+    serde_json::from_slice(bytes).map_err(|error| misread(&error))
+}
+
+fn slow() -> Failure {
+    let message = format!("the body of the request did not come within {} s", BODY_WITHIN.as_secs());
+    ErrorBody::new(ErrorKind::Timeout, message).into()
+}
+
+fn unread(refused: &BytesRejection) -> Failure {
+    match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Failure::usage("the body of the request is too large: most have 2 MiB at most", 413)
+        }
+        _ => Failure::usage("the body of the request ended too early, or is not what its head says", 400),
+    }
+}
+
+/// What is no JSON is a mistake of the program; what is none of the fields, or has a wrong type, is a bad value.
+fn misread(error: &serde_json::Error) -> Failure {
+    let message = format!("the request cannot be read: {error}");
+    if !error.is_data() {
+        return Failure::usage(message, 400);
+    }
+    let text = error.to_string();
+    match text.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`')) {
+        Some((field, known)) => Failure::usage(no_field(field, known), UNPROCESSABLE),
+        None => Failure::usage(message, UNPROCESSABLE),
+    }
+}
+
+/// serde names the fields that it knows, in backticks.
+fn no_field(field: &str, known: &str) -> String {
+    let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+    if known.is_empty() {
+        return format!("there is no field `{field}`");
+    }
+    format!("there is no field `{field}`; the nearest one is `{}`", nearest(field, &known))
 }
 
 /// What a request asks for behind the `?`.

@@ -40,7 +40,7 @@ fn size_of(folder: &std::path::Path) -> u64 {
 }
 
 /// How to go down.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Down {
     /// Leave the agents running under their shims.

@@ -19,8 +19,9 @@ use tokio::sync::mpsc;
 const PAGE: u32 = 1000;
 
 /// Which events.
-#[derive(Debug, Default, Clone, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "EventsAsked")]
 pub(crate) struct Which {
     /// After this number.
     since: u64,

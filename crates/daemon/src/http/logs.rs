@@ -27,8 +27,9 @@ const LINES: usize = 200;
 const PART: usize = 256 << 10;
 
 /// Which output.
-#[derive(Debug, Default, Clone, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "OutputAsked")]
 pub(crate) struct Which {
     n: Option<usize>,
     run: Option<String>,

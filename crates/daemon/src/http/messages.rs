@@ -1,14 +1,13 @@
 //! The inbox of a session: send, list, wait for an answer, cancel, retry, interrupt.
 
 use super::Context;
-use super::answer::{Answered, Asked, Failure, Said, refusal};
+use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
 use super::sessions::{ask_of, find, object};
 use crate::fleet::Fleet;
 use crate::input::Post;
 use crate::view;
 use axum::Json;
-use axum::body::Bytes;
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use pinfold_api::object::{Message, Sent, Session};
 use pinfold_api::request::NewMessage;
 use pinfold_api::{ErrorBody, ErrorKind, units};
@@ -29,7 +28,7 @@ const USUAL_BODY: usize = 2 << 20;
 const TOO_LARGE: u16 = 413;
 
 /// How long to wait for the end of a turn.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub(crate) struct Patience {
     wait: Option<String>,
@@ -80,13 +79,10 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
 
 /// A body that is too long for other requests must be a message that needs it.
 async fn read(request: Request) -> Result<NewMessage, Failure> {
-    let bytes = Bytes::from_request(request, &())
-        .await
-        .map_err(|refused| Failure::usage(refused.body_text(), refused.status().as_u16()))?;
-    let read: Result<NewMessage, _> = serde_json::from_slice(&bytes);
-    match read {
+    let bytes = body(request).await?;
+    match parse_body::<NewMessage>(&bytes) {
         Err(_) if bytes.len() > USUAL_BODY => Err(Failure::usage("the request is too large", TOO_LARGE)),
-        Err(error) => Err(Failure::usage(format!("the request cannot be read: {error}"), 400)),
+        Err(failure) => Err(failure),
         Ok(message) if message.text.len() > LONGEST_TEXT => {
             let length = message.text.len();
             let text = format!("the message has {length} bytes, and no more than {LONGEST_TEXT} are taken");
@@ -106,8 +102,9 @@ fn usage(message: String) -> Failure {
 }
 
 /// Which messages.
-#[derive(Debug, Default, Clone, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "MessagesAsked")]
 pub(crate) struct Which {
     state: Option<String>,
     /// Only the last so many.
@@ -207,7 +204,7 @@ pub(crate) async fn interrupt(
 }
 
 /// The answer to a permission request.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Permission {
     answer: String,
     /// Which request.

@@ -164,7 +164,7 @@ pub(crate) async fn until(
 }
 
 /// What `wait` waits for.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
 pub(crate) struct Wait {
     r#for: String,
     timeout: Option<String>,

@@ -22,8 +22,9 @@ const PAGE: u32 = 1000;
 const WAITING: usize = 64;
 
 /// How much of the past.
-#[derive(Debug, Default, Clone, Deserialize)]
+#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "StreamAsked")]
 pub(crate) struct Which {
     /// So many lines of output that are there already.
     n: Option<usize>,

@@ -1,0 +1,32 @@
+//! What belongs into the events although no session decides it.
+
+use super::Fleet;
+use crate::input::Input;
+use crate::locks::Folders;
+use pinfold_store::{AuditEvent, Batch};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+impl Fleet {
+    pub(super) fn note(&mut self, event: AuditEvent, reply: oneshot::Sender<()>) {
+        let mut batch = Batch::new();
+        batch.event(event);
+        let handle = self.handle.clone();
+        self.store.commit_then(batch, move |outcome| {
+            if outcome.is_ok() {
+                // Whoever only notes does not wait.
+                _ = reply.send(());
+            }
+            handle.tell(Input::Committed { id: None, outcome });
+        });
+    }
+
+    pub(crate) fn folders(&self) -> Folders {
+        self.folders.clone()
+    }
+
+    /// How long an HTTP hold may last; zero is for ever.
+    pub(crate) fn hold_limit(&self) -> Duration {
+        self.config.settings("", "").hold_limit
+    }
+}

@@ -1,0 +1,394 @@
+//! Holds: a `key:` lock for as long as a connection is open, so that any language can hold one.
+//!
+//! The lock is the daemon's own; that the client is there is the kernel's word on its connection. A hold that
+//! outlasts its limit is revoked: its fence is passed over first, so that nothing written under it counts.
+
+use super::Context;
+use super::answer::{Failure, Said};
+use super::server::Peer;
+use crate::fleet::Fleet;
+use crate::input::Handle;
+use crate::locks::{chain, lost_in};
+use crate::objects;
+use axum::body::{Body, Bytes};
+use axum::extract::{FromRequestParts, State};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use pinfold_api::object::{HoldLine, Lock, Revoked};
+use pinfold_api::request::Hold;
+use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_core::words;
+use pinfold_lock::{AcquireError, Cancel, Guard, Kind, Request, Resource, Run, process};
+use pinfold_store::AuditEvent;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{mpsc, oneshot};
+
+/// So many a client may have or wait for. A client is a process, as the kernel names it (SO_PEERCRED).
+const MOST_OF_A_CLIENT: usize = 64;
+/// So many all clients together: each costs a thread while it waits.
+const MOST: usize = 512;
+
+pub(crate) async fn hold(
+    State(context): State<Context>,
+    peer: Peer,
+    Said(wanted): Said<Hold>,
+) -> Result<Response, Failure> {
+    let resource = key(&wanted.resource)?;
+    let wait = span("wait", wanted.wait.as_deref())?.unwrap_or_default();
+    let asked = span("max_hold", wanted.max_hold.as_deref())?;
+    let policy = context.handle.look(|fleet: &mut Fleet| fleet.hold_limit()).await?;
+    let limit = Limit::of(asked, policy);
+    let place = context.holds.enter(peer)?;
+    let client = Client { peer, reason: wanted.reason, resource };
+    let guard = match client.acquire(&context, wait).await? {
+        Ok(guard) => guard,
+        Err(refused) => return Err(client.refused(&context.handle, refused)),
+    };
+    let held = Held::new(guard, peer, &context.handle, place);
+    // Whoever is told of the lock can find it in the events.
+    held.acquired().await?;
+    let (sender, receiver) = mpsc::channel(2);
+    _ = sender.try_send(line(&HoldLine::Granted(Box::new(held.object.clone()))));
+    tokio::spawn(keep(held, limit, sender, context.handle.clone()));
+    let body = Body::from_stream(Lines(receiver));
+    Ok(([("content-type", "application/x-ndjson")], body).into_response())
+}
+
+/// Holds the lock until the client has gone, the limit is reached or the daemon ends.
+async fn keep(held: Held, limit: Option<Limit>, sender: mpsc::Sender<Bytes>, handle: Handle) {
+    let over = async {
+        match limit {
+            Some(limit) => tokio::time::sleep(limit.span).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = sender.closed() => held.release("the connection was closed"),
+        () = handle.ended() => held.release("the daemon ends"),
+        () = over => {
+            let why = limit.map(|limit| limit.why()).unwrap_or_default();
+            let revoked = Revoked { fence: held.object.fence.unwrap_or_default(), why: why.clone() };
+            held.revoke(&why);
+            // Said when it is so. A client that does not read loses the line, not more.
+            _ = sender.try_send(line(&HoldLine::Revoked(revoked)));
+        }
+    }
+}
+
+/// How long a hold may last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Limit {
+    span: Duration,
+    whose: Whose,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Asked,
+    Policy,
+}
+
+impl Limit {
+    /// The smaller of what the client asked for and what the configuration allows; zero is none.
+    fn of(asked: Option<Duration>, policy: Duration) -> Option<Limit> {
+        let some = |span: Duration, whose| (span > Duration::ZERO).then_some(Limit { span, whose });
+        let asked = asked.and_then(|span| some(span, Whose::Asked));
+        let policy = some(policy, Whose::Policy);
+        asked.into_iter().chain(policy).min_by_key(|limit| limit.span)
+    }
+
+    fn why(self) -> String {
+        let span = words::duration(self.span);
+        match self.whose {
+            Whose::Asked => format!("it was held for its max_hold of {span}"),
+            Whose::Policy => format!("it was held for the hold_limit of {span}"),
+        }
+    }
+}
+
+fn key(text: &str) -> Result<Resource, Failure> {
+    let bad = |message: String| {
+        let body = ErrorBody::new(ErrorKind::Usage, message);
+        Failure::bad_value(body.hint("\"resource\":\"key:ANY\" names what is held"))
+    };
+    match Resource::parse(text.as_ref()) {
+        Ok(key @ Resource::Key(_)) => Ok(key),
+        Ok(Resource::Session(_) | Resource::Vendor(_) | Resource::Directory(_)) => {
+            Err(bad(format!("`{text}` cannot be held over HTTP: only `key:` resources can")))
+        }
+        Err(error) if text.is_empty() => Err(bad(format!("`resource` is missing: {error}"))),
+        Err(error) => Err(bad(error.to_string())),
+    }
+}
+
+fn span(field: &str, text: Option<&str>) -> Result<Option<Duration>, Failure> {
+    let bad = |error: units::NotAQuantity| ErrorBody::new(ErrorKind::Usage, format!("`{field}`: {error}"));
+    text.map(units::duration).transpose().map_err(|error| Failure::bad_value(bad(error)))
+}
+
+fn line(line: &HoldLine) -> Bytes {
+    // Structs of strings and numbers: serde_json has no way to refuse them.
+    let mut text = serde_json::to_vec(line).unwrap_or_default();
+    text.push(b'\n');
+    text.into()
+}
+
+/// Who wants what.
+struct Client {
+    peer: Peer,
+    reason: Option<String>,
+    resource: Resource,
+}
+
+impl Client {
+    /// Waits in a thread of its own, woken by the kernel; dropping the future ends the wait.
+    async fn acquire(
+        &self,
+        context: &Context,
+        wait: Duration,
+    ) -> Result<Result<Guard, AcquireError>, ErrorBody> {
+        let failed = |error: io::Error| ErrorBody::new(ErrorKind::Failed, error.to_string());
+        let cancel = CancelOnDrop(Cancel::new().map_err(failed)?);
+        let (folders, resource, token) = (context.folders.clone(), self.resource.clone(), cancel.0.clone());
+        let (peer, reason) = (self.peer, self.reason.clone());
+        let (sender, receiver) = oneshot::channel();
+        let work = move || {
+            let deadline = Instant::now().checked_add(wait);
+            let request = request(peer, reason);
+            let folder = folders.of(&resource);
+            // Nobody may be waiting any more: what was granted then is given back by being dropped.
+            _ = sender.send(folder.acquire_cancellable(&resource, &request, deadline, &token));
+        };
+        std::thread::Builder::new().name("hold".into()).stack_size(128 << 10).spawn(work).map_err(failed)?;
+        context.handle.answer(receiver).await
+    }
+
+    fn refused(&self, handle: &Handle, error: AcquireError) -> Failure {
+        match error {
+            AcquireError::Busy(busy) => {
+                let mut body = ErrorBody::new(ErrorKind::Busy, busy.to_string());
+                body.holder = busy.lock.as_ref().map(|lock| json!(objects::holder(&lock.holder)));
+                let facts = json!({ "resource": self.resource.to_string(), "holder": body.holder, "client": client(self.peer) });
+                handle.note(note("lock_busy", &body.message, facts));
+                body.hint("\"wait\":\"10s\" waits for it; `pinfold locks` lists all").into()
+            }
+            AcquireError::AlreadyYours { .. } => ErrorBody::new(ErrorKind::Busy, error.to_string()).into(),
+            AcquireError::Directory(_)
+            | AcquireError::Folder(_)
+            | AcquireError::NotAFile { .. }
+            | AcquireError::File { .. }
+            | AcquireError::Cancelled { .. }
+            | AcquireError::Restless { .. }
+            | AcquireError::Identity(_) => ErrorBody::new(ErrorKind::Failed, chain(&error)).into(),
+        }
+    }
+}
+
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
+/// The daemon holds the lock for its client, who is named as the one to look at, and to end.
+fn request(peer: Peer, reason: Option<String>) -> Request {
+    let agent = peer.pid.and_then(|pid| process::identify(pid).ok());
+    let command = peer.pid.map(process::command).unwrap_or_default();
+    // A run of its own: two holds of one daemon are two holders.
+    let run = process::own().ok().map(|own| Run::fresh(&own));
+    Request { reason, command, run, agent, ..Request::default() }
+}
+
+/// A granted hold. However it ends, the lock goes and the events say so.
+struct Held {
+    guard: Option<Guard>,
+    object: Lock,
+    peer: Peer,
+    since: Instant,
+    handle: Handle,
+    _place: Place,
+}
+
+impl Held {
+    fn new(guard: Guard, peer: Peer, handle: &Handle, place: Place) -> Held {
+        let object = objects::granted(guard.record(), Kind::Key);
+        Held {
+            guard: Some(guard),
+            object,
+            peer,
+            since: Instant::now(),
+            handle: handle.clone(),
+            _place: place,
+        }
+    }
+
+    /// Returns when the event is durable.
+    async fn acquired(&self) -> Result<(), ErrorBody> {
+        let written = self.handle.note(note("lock_acquired", "a client holds it over HTTP", self.facts()));
+        self.handle.answer(written).await
+    }
+
+    fn release(mut self, why: &str) {
+        self.end(why);
+    }
+
+    /// Passes the fence over, gives the lock back, and says why.
+    fn revoke(mut self, why: &str) {
+        let mut facts = self.facts();
+        facts["reason"] = json!("hold_limit");
+        self.handle.note(note("health_warn", why, facts));
+        if let Some(guard) = &mut self.guard {
+            let next =
+                Request { reason: Some("the hold before it was revoked".into()), ..Request::default() };
+            if let Err(trouble) = guard.new_fence(&next) {
+                crate::log::log(format_args!("a revoked fence was not passed over: {}", chain(&trouble)));
+            }
+        }
+        self.end(&format!("revoked: {why}"));
+    }
+
+    fn end(&mut self, why: &str) {
+        let Some(guard) = self.guard.take() else { return };
+        lost_in(&guard.release());
+        let mut facts = self.facts();
+        facts["held_ms"] = json!(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX));
+        self.handle.note(note("lock_released", why, facts));
+    }
+
+    fn facts(&self) -> Value {
+        json!({
+            "resource": self.object.resource,
+            "fence": self.object.fence,
+            "reason": self.object.reason,
+            "client": client(self.peer),
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.end("the client went away before it was told");
+    }
+}
+
+fn client(peer: Peer) -> Value {
+    json!({ "pid": peer.pid, "user": peer.user })
+}
+
+fn note(kind: &str, why: &str, facts: Value) -> AuditEvent {
+    let data = if let Value::Object(data) = facts { data } else { Map::new() };
+    AuditEvent {
+        at: crate::clock::wall(),
+        session: None,
+        run: None,
+        kind: kind.into(),
+        why: why.into(),
+        data,
+    }
+}
+
+/// How many holds each client has or waits for.
+#[derive(Clone, Default)]
+pub(crate) struct Holds(Arc<Mutex<BTreeMap<Peer, usize>>>);
+
+/// One of them.
+struct Place {
+    holds: Holds,
+    peer: Peer,
+}
+
+impl Holds {
+    fn enter(&self, peer: Peer) -> Result<Place, Failure> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let total: usize = all.values().sum();
+        let count = all.entry(peer).or_default();
+        let message = if *count >= MOST_OF_A_CLIENT {
+            format!("this client has {count} holds already, and may have no more")
+        } else if total >= MOST {
+            format!("there are {total} holds already, and may be no more")
+        } else {
+            *count += 1;
+            return Ok(Place { holds: self.clone(), peer });
+        };
+        let body = ErrorBody::new(ErrorKind::Busy, message);
+        Err(Failure::too_many(body.hint("close the connections of holds that are not needed any more")))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = self.holds.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = all.get_mut(&self.peer) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.peer);
+            }
+        }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Peer {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Peer, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or(Peer { pid: None, user: u32::MAX }))
+    }
+}
+
+/// Lines as they come.
+struct Lines(mpsc::Receiver<Bytes>);
+
+impl futures_core::Stream for Lines {
+    type Item = Result<Bytes, Infallible>;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|line| line.map(Ok))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smaller_limit_counts_and_zero_is_none() {
+        let s = Duration::from_secs;
+        let rows = [
+            (None, s(0), None),
+            (Some(s(0)), s(0), None),
+            (Some(s(5)), s(0), Some((s(5), Whose::Asked))),
+            (None, s(7), Some((s(7), Whose::Policy))),
+            (Some(s(0)), s(7), Some((s(7), Whose::Policy))),
+            (Some(s(5)), s(7), Some((s(5), Whose::Asked))),
+            (Some(s(9)), s(7), Some((s(7), Whose::Policy))),
+        ];
+        for (asked, policy, expected) in rows {
+            let limit = Limit::of(asked, policy).map(|limit| (limit.span, limit.whose));
+            assert_eq!(limit, expected, "{asked:?} {policy:?}");
+        }
+    }
+
+    #[test]
+    fn a_client_has_so_many_holds_and_others_have_theirs() {
+        let holds = Holds::default();
+        let peer = |pid| Peer { pid: Some(pid), user: 1000 };
+        let mut mine: Vec<Place> =
+            (0..MOST_OF_A_CLIENT).map(|_| holds.enter(peer(1)).ok().unwrap()).collect();
+        assert!(holds.enter(peer(1)).is_err());
+        assert!(holds.enter(peer(2)).is_ok());
+        mine.pop();
+        assert!(holds.enter(peer(1)).is_ok());
+        drop(mine);
+        assert!(holds.0.lock().unwrap().is_empty());
+    }
+}

@@ -1,0 +1,191 @@
+//! The addresses of the API. One call makes a route and its description, so none is without the other.
+
+use super::openapi::{self, Operation};
+use super::{Context, answer, daemon, events, holds, locks, logs, messages, retire, sessions, stream};
+use crate::view::Filter;
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, on};
+use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Message, Purged, Removed, Sent, Session, Status};
+use pinfold_api::request::{Hold, NewMessage, NewSession, Purge, Stop};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Routes and their descriptions.
+#[derive(Default)]
+struct Api {
+    router: Router<Context>,
+    operations: Vec<Operation>,
+}
+
+impl Api {
+    fn add<H, T>(mut self, operation: Operation, handler: H) -> Api
+    where
+        H: Handler<T, Context>,
+        T: 'static,
+    {
+        let method = match operation.method {
+            "get" => MethodFilter::GET,
+            "delete" => MethodFilter::DELETE,
+            _ => MethodFilter::POST,
+        };
+        let largest = DefaultBodyLimit::max(operation.largest_body);
+        self.router = self.router.route(operation.path, on(method, handler).layer(largest));
+        self.operations.push(operation);
+        self
+    }
+}
+
+fn get(path: &'static str, summary: &'static str) -> Operation {
+    Operation::new("get", path, summary)
+}
+
+fn post(path: &'static str, summary: &'static str) -> Operation {
+    Operation::new("post", path, summary)
+}
+
+pub(crate) fn router(context: Context) -> Router {
+    let api = of_locks(of_archive(of_messages(of_sessions(of_daemon(Api::default())))));
+    let described = get("/v1/openapi.json", "This description of the API").answers::<Value>();
+    let mut operations = api.operations;
+    operations.push(described);
+    let operations: Arc<[Operation]> = operations.into();
+    let document = move || async move { axum::Json(openapi::document(&operations)) };
+    let router = api.router.route("/v1/openapi.json", on(MethodFilter::GET, document));
+    router
+        .fallback(answer::no_such_place)
+        .method_not_allowed_fallback(answer::no_such_method)
+        .with_state(context)
+}
+
+fn of_daemon(api: Api) -> Api {
+    api.add(get("/v1/ping", "A sign of life").answers::<Value>(), daemon::ping)
+        .add(get("/v1/status", "The daemon").answers::<Status>(), daemon::status)
+        .add(
+            post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
+                .takes::<daemon::Down>()
+                .answers::<Value>(),
+            daemon::down,
+        )
+        .add(
+            post("/v1/daemon/audit", "Take what verbs wrote down into the events").answers::<Value>(),
+            daemon::audit,
+        )
+        .add(
+            get("/v1/events", "Audit records: server-sent events, or an array with follow=false")
+                .asks::<events::Which>()
+                .streams_events::<Event>(),
+            events::events,
+        )
+}
+
+fn of_sessions(api: Api) -> Api {
+    let act = |what, summary| post(what, summary).answers::<Session>();
+    api.add(get("/v1/sessions", "The sessions").asks::<Filter>().answers::<Vec<Session>>(), sessions::list)
+        .add(
+            post("/v1/sessions", "Create a session; returns after the first attempt to start it")
+                .takes::<NewSession>()
+                .answers::<Session>(),
+            sessions::create,
+        )
+        .add(get("/v1/sessions/{session}", "One session").answers::<Session>(), sessions::show)
+        .add(
+            Operation::new("delete", "/v1/sessions/{session}", "Delete an archived session for good")
+                .answers::<Removed>(),
+            retire::remove,
+        )
+        .add(
+            act("/v1/sessions/{session}/set", "Change a session, from its next run on").takes::<NewSession>(),
+            sessions::set,
+        )
+        .add(act("/v1/sessions/{session}/start", "Start it; returns when it runs"), sessions::start)
+        .add(
+            act("/v1/sessions/{session}/stop", "Stop it; returns when nothing of it lives").takes::<Stop>(),
+            sessions::stop,
+        )
+        .add(act("/v1/sessions/{session}/restart", "End its run and start another"), sessions::restart)
+        .add(
+            act("/v1/sessions/{session}/archive", "Stop it and put it away, with its history"),
+            retire::archive,
+        )
+        .add(act("/v1/sessions/{session}/restore", "Bring it back from the archive"), retire::restore)
+        .add(
+            get("/v1/sessions/{session}/wait", "Wait until it is in one of several states")
+                .asks::<sessions::Wait>()
+                .answers::<Session>(),
+            sessions::wait,
+        )
+        .add(
+            get("/v1/sessions/{session}/logs", "What its agents printed, one object a line")
+                .asks::<logs::Which>()
+                .streams_lines::<LogLine>(),
+            logs::logs,
+        )
+        .add(
+            get("/v1/sessions/{session}/stream", "Its state, messages and output as they come; a consumer")
+                .asks::<stream::Which>()
+                .streams_events::<Value>(),
+            stream::stream,
+        )
+}
+
+fn of_archive(api: Api) -> Api {
+    api.add(
+        post("/v1/purge", "Archive every session that nobody uses; returns when they are")
+            .takes::<Purge>()
+            .answers::<Purged>(),
+        retire::purge,
+    )
+    .add(
+        post("/v1/restore", "Bring every archived session back whose name is free").answers::<Vec<Session>>(),
+        retire::restore_all,
+    )
+}
+
+fn of_messages(api: Api) -> Api {
+    let one = "/v1/sessions/{session}/messages/{message}";
+    api.add(
+        get("/v1/sessions/{session}/messages", "Its messages")
+            .asks::<messages::Which>()
+            .answers::<Vec<Message>>(),
+        messages::list,
+    )
+    .add(
+        post("/v1/sessions/{session}/messages", "Send a message; with wait, returns its answer")
+            .asks::<messages::Patience>()
+            .takes::<NewMessage>()
+            .up_to(messages::LARGEST_BODY)
+            .answers::<Sent>(),
+        messages::send,
+    )
+    .add(get(one, "One message").asks::<messages::Patience>().answers::<Message>(), messages::show)
+    .add(
+        post("/v1/sessions/{session}/messages/{message}/cancel", "Cancel it before its turn")
+            .answers::<Message>(),
+        messages::cancel,
+    )
+    .add(
+        post("/v1/sessions/{session}/messages/{message}/retry", "Try a failed one again").answers::<Sent>(),
+        messages::retry,
+    )
+    .add(
+        post("/v1/sessions/{session}/interrupt", "End the turn under way, keep the run").answers::<Session>(),
+        messages::interrupt,
+    )
+    .add(
+        post("/v1/sessions/{session}/answer", "Answer a permission request")
+            .takes::<messages::Permission>()
+            .answers::<Session>(),
+        messages::answer,
+    )
+}
+
+fn of_locks(api: Api) -> Api {
+    api.add(get("/v1/locks", "Every lock that is held now").answers::<Vec<Lock>>(), locks::list).add(
+        post("/v1/locks/hold", "Hold a `key:` lock for as long as the connection is open")
+            .takes::<Hold>()
+            .streams_lines::<HoldLine>(),
+        holds::hold,
+    )
+}

@@ -1,0 +1,204 @@
+//! Takes connections, within limits: nobody who is slow, silent or gone keeps anything from the others.
+
+use super::wire::{self, Wire};
+use crate::input::Handle;
+use crate::log::log;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioTimer;
+use std::collections::BTreeMap;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{Notify, mpsc};
+use tower_service::Service;
+
+/// Every head of a request is smaller.
+const LARGEST_HEAD: usize = 16 << 10;
+/// The head of a request is there within this, also on a connection that waits for its next one.
+const HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// What is read or written at once.
+const BUFFER: usize = 64 << 10;
+/// Far more than people and programs of one user open.
+const MOST_CONNECTIONS: usize = 4096;
+/// When no descriptor is left, some come back soon.
+const TRY_AGAIN: Duration = Duration::from_millis(50);
+
+/// Who is at the other end, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Peer {
+    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    pub(crate) pid: Option<u32>,
+    pub(crate) user: u32,
+}
+
+impl Peer {
+    fn of(stream: &UnixStream) -> Peer {
+        let credentials = stream.peer_cred().ok();
+        let pid = credentials.and_then(|credentials| u32::try_from(credentials.pid()?).ok());
+        Peer { pid: pid.filter(|pid| *pid > 0), user: credentials.map_or(u32::MAX, |found| found.uid()) }
+    }
+}
+
+/// Serves until the loop has ended; returns when the last answer is out.
+pub(crate) async fn serve(listener: UnixListener, router: Router, handle: Handle) {
+    let connections = Connections::new(most());
+    let (open, mut closed) = mpsc::channel::<()>(1);
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = handle.ended() => break,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                let Some(place) = connections.enter() else {
+                    wire::turn_away(&stream);
+                    continue;
+                };
+                let open = open.clone();
+                let connection = attend(stream, place, router.clone(), handle.clone());
+                tokio::spawn(async move {
+                    connection.await;
+                    drop(open);
+                });
+            }
+            Err(error) => {
+                log(format_args!("a connection could not be taken: {error}"));
+                connections.make_room();
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+        }
+    }
+    drop((listener, open));
+    closed.recv().await;
+}
+
+/// A quarter of the descriptors at most: sessions need the others.
+fn most() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let quarter = descriptors.map_or(usize::MAX, |all| usize::try_from(all / 4).unwrap_or(usize::MAX));
+    quarter.clamp(16, MOST_CONNECTIONS)
+}
+
+async fn attend(stream: UnixStream, place: Place, router: Router, handle: Handle) {
+    let peer = Peer::of(&stream);
+    let stream = Arc::new(stream);
+    let used = &place;
+    let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
+        used.has_asked();
+        let mut request: Request = request.map(Body::new);
+        request.extensions_mut().insert(peer);
+        let mut router = router.clone();
+        async move { router.call(request).await }
+    });
+    let mut settings = http1::Builder::new();
+    settings.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
+    settings.max_header_size(LARGEST_HEAD).max_buf_size(BUFFER);
+    // Whoever says that it will send no more may still read; whether it is there is asked of the kernel.
+    settings.half_close(true);
+    let mut connection = pin!(settings.serve_connection(Wire::new(Arc::clone(&stream)), service));
+    let mut gone = pin!(wire::hung_up(&stream));
+    let mut evicted = pin!(place.evicted.notified());
+    let mut ended = pin!(handle.ended());
+    let mut ending = false;
+    loop {
+        tokio::select! {
+            // What went wrong has been answered where it can be.
+            _ = connection.as_mut() => return,
+            () = &mut gone => return,
+            () = &mut evicted => return,
+            () = &mut ended, if !ending => {
+                ending = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// The connections that are open.
+#[derive(Clone)]
+struct Connections {
+    most: usize,
+    state: Arc<Mutex<Open>>,
+}
+
+#[derive(Default)]
+struct Open {
+    count: usize,
+    next: u64,
+    /// Those that have not asked for anything yet, the oldest first.
+    silent: BTreeMap<u64, Arc<Notify>>,
+}
+
+/// One connection's place among them.
+struct Place {
+    number: u64,
+    evicted: Arc<Notify>,
+    state: Arc<Mutex<Open>>,
+}
+
+impl Connections {
+    fn new(most: usize) -> Connections {
+        Connections { most, state: Arc::default() }
+    }
+
+    /// Takes one more; where there are too many, the one that has been silent for longest goes.
+    fn enter(&self) -> Option<Place> {
+        if self.state().count >= self.most && !self.make_room() {
+            return None;
+        }
+        let mut state = self.state();
+        state.count += 1;
+        state.next += 1;
+        let (number, evicted) = (state.next, Arc::new(Notify::new()));
+        state.silent.insert(number, Arc::clone(&evicted));
+        Some(Place { number, evicted, state: Arc::clone(&self.state) })
+    }
+
+    fn make_room(&self) -> bool {
+        let silent = self.state().silent.pop_first();
+        silent.inspect(|(_, evicted)| evicted.notify_one()).is_some()
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, Open> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Place {
+    fn has_asked(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).silent.remove(&self.number);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.count -= 1;
+        state.silent.remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_silent_one_makes_room_and_one_that_asked_never_does() {
+        let connections = Connections::new(2);
+        let first = connections.enter().unwrap();
+        let second = connections.enter().unwrap();
+        first.has_asked();
+        let third = connections.enter().unwrap();
+        assert_eq!(connections.state().silent.keys().copied().collect::<Vec<_>>(), [third.number]);
+        third.has_asked();
+        drop(second);
+        assert!(connections.enter().is_none(), "two have asked, and two is the limit");
+        drop(first);
+        assert!(connections.enter().is_some());
+    }
+}

@@ -1,0 +1,72 @@
+//! Locks as the objects of the contract.
+
+use pinfold_api::object::{Holder, Lock, Process};
+use pinfold_core::identity::Identity;
+use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record, time};
+
+/// The lock object.
+#[must_use]
+pub fn lock(lock: &LockSeen) -> Lock {
+    Lock {
+        resource: lock.resource.clone(),
+        kind: word(lock.kind).into(),
+        fence: lock.fence.map(|fence| fence.0),
+        since: lock.since_ms.map(time::rfc3339),
+        reason: lock.reason.clone(),
+        session: lock.session.clone(),
+        run: lock.run.as_ref().map(ToString::to_string),
+        holder: holder(&lock.holder),
+        others: lock.others.iter().map(process).collect(),
+        removed: lock.removed,
+    }
+}
+
+/// The holder of a lock.
+#[must_use]
+pub fn holder(holder: &HolderSeen) -> Holder {
+    named(holder.identity, &holder.host, &holder.command, holder.verdict.word())
+}
+
+/// A process that was found.
+#[must_use]
+pub fn process(process: &ProcessSeen) -> Process {
+    Process { pid: process.pid, command: process.command.clone() }
+}
+
+/// A lock that was just granted; whoever it was granted to lives.
+pub(crate) fn granted(record: &Record, kind: pinfold_lock::Kind) -> Lock {
+    let identity = record.agent.unwrap_or(record.holder);
+    Lock {
+        resource: record.resource.clone(),
+        kind: word(kind).into(),
+        fence: Some(record.fence.0),
+        since: Some(time::rfc3339(record.since_ms)),
+        reason: record.reason.clone(),
+        session: record.session.clone(),
+        run: record.run.as_ref().map(ToString::to_string),
+        holder: named(Some(identity), &record.host, &record.command, "alive"),
+        others: Vec::new(),
+        removed: false,
+    }
+}
+
+fn named(identity: Option<Identity>, host: &str, command: &str, verdict: &str) -> Holder {
+    Holder {
+        pid: identity.map(|identity| identity.pid),
+        start_ticks: identity.map(|identity| identity.start_ticks),
+        boot_id: identity.map(|identity| identity.boot.to_string()),
+        pid_ns: identity.map(|identity| identity.pid_namespace),
+        host: host.to_owned(),
+        command: command.to_owned(),
+        verdict: verdict.to_owned(),
+    }
+}
+
+fn word(kind: pinfold_lock::Kind) -> &'static str {
+    match kind {
+        pinfold_lock::Kind::Key => "key",
+        pinfold_lock::Kind::Session => "session",
+        pinfold_lock::Kind::Vendor => "vendor",
+        pinfold_lock::Kind::Directory => "directory",
+    }
+}
