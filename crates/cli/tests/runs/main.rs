@@ -11,6 +11,7 @@ mod daemons;
 mod files;
 mod holds;
 mod http;
+mod inbox;
 mod kills;
 mod processes;
 mod random;
