@@ -14,7 +14,8 @@ pub(crate) const PARROT: &str = "while IFS= read -r line; do printf 'PINFOLD_DON
 impl World {
     /// Makes a chat: on demand, with answers.
     pub(crate) fn chat(&self, name: &str, options: &[&str], script: &str) -> Value {
-        let all = [&["--mode", "on-demand", "--turns", "done", "--idle", "1h"], options].concat();
+        let idle: &[&str] = if options.contains(&"--idle") { &[] } else { &["--idle", "1h"] };
+        let all = [&["--mode", "on-demand", "--turns", "done"], idle, options].concat();
         self.guarded(name, &all, script)
     }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod agents;
+mod chats;
 mod config;
 mod contract;
 #[cfg(feature = "crash-points")]
@@ -18,4 +19,5 @@ mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod turns;
 mod world;
