@@ -28,14 +28,30 @@ impl FromStr for BootId {
 
 impl fmt::Display for BootId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let hex = format!("{:032x}", self.0);
-        write!(f, "{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+        f.write_str(self.text(&mut [0; Self::LENGTH]))
+    }
+}
+
+impl BootId {
+    const LENGTH: usize = 36;
+
+    /// As the kernel writes it, with dashes. Locks write it at every grant, so it is not left to `format!`.
+    fn text(self, space: &mut [u8; Self::LENGTH]) -> &str {
+        let mut digits =
+            (0..32).rev().map(|digit| b"0123456789abcdef"[(self.0 >> (4 * digit)) as usize & 0xf]);
+        for (at, byte) in space.iter_mut().enumerate() {
+            *byte = match at {
+                8 | 13 | 18 | 23 => b'-',
+                _ => digits.next().unwrap_or(b'0'),
+            };
+        }
+        std::str::from_utf8(space).unwrap_or_default()
     }
 }
 
 impl Serialize for BootId {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.text(&mut [0; BootId::LENGTH]))
     }
 }
 

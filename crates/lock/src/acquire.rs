@@ -7,6 +7,7 @@ use crate::cancel::Cancel;
 use crate::directory::{DirectoryError, Gated, Mode, Place, Wanted};
 use crate::error::{AcquireError, Busy, BusyBecause, Step};
 use crate::fence::Fence;
+use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::grant::{self, Denied};
 use crate::guard::Guard;
@@ -16,14 +17,12 @@ use crate::mine;
 use crate::process;
 use crate::record::{self, Record, Run};
 use crate::request::Request;
-use crate::resource::{FileName, Kind, Resource};
-use crate::wait::{self, Patience, Waited};
+use crate::resource::{Kind, Resource};
+use crate::wait::{self, Limit, Patience, Waited};
 use rustix::io::Errno;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A child that is being spawned holds a copy until its exec; this is long enough for any exec.
-const SPAWNING_SIBLING: Duration = Duration::from_millis(20);
 /// A directory that moves more often than this while it is being locked is left alone.
 const MOVES: usize = 3;
 /// A lock file that is replaced more often than this is somebody's game.
@@ -47,7 +46,7 @@ impl Folder {
         request: &Request,
         deadline: Instant,
     ) -> Result<Guard, AcquireError> {
-        acquire(self, resource, request, Limit::At(deadline), None)
+        acquire(self, resource, request, Limit::SpawningAnd(deadline), None)
     }
 
     /// Acquires until `deadline` (none: for ever) or until cancelled.
@@ -58,26 +57,7 @@ impl Folder {
         deadline: Option<Instant>,
         cancel: &Cancel,
     ) -> Result<Guard, AcquireError> {
-        acquire(self, resource, request, deadline.map_or(Limit::Never, Limit::At), Some(cancel))
-    }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Limit {
-    Spawning,
-    At(Instant),
-    Never,
-}
-
-impl Limit {
-    /// When the wait ends, for one that begins now.
-    fn starting_now(self) -> Option<Instant> {
-        let spawning = Instant::now() + SPAWNING_SIBLING;
-        match self {
-            Self::Spawning => Some(spawning),
-            Self::At(deadline) => Some(deadline.max(spawning)),
-            Self::Never => None,
-        }
+        acquire(self, resource, request, deadline.map_or(Limit::Never, Limit::SpawningAnd), Some(cancel))
     }
 }
 
@@ -98,7 +78,7 @@ impl Target {
             Resource::Vendor(name) => alone(FileName::of_vendor(name)),
             Resource::Directory(path) => return Place::open(path).map(Self::directory),
         };
-        Ok(Self { resource: resource.to_string(), kind: resource.kind(), wanted, place: None })
+        Ok(Self { resource: resource.name(), kind: resource.kind(), wanted, place: None })
     }
 
     fn directory(place: Place) -> Self {
@@ -114,10 +94,11 @@ fn acquire(
     limit: Limit,
     cancel: Option<&Cancel>,
 ) -> Result<Guard, AcquireError> {
+    let patience = Patience::new(limit, cancel);
     let mut moves = 0;
     loop {
         let target = Target::open(resource)?;
-        let acquiring = Acquiring { folder, target: &target, request, began: Instant::now(), limit, cancel };
+        let acquiring = Acquiring { folder, target: &target, request, patience: &patience };
         let files = acquiring.take()?;
         match target.place.as_ref().map_or(Ok(()), Place::check) {
             Ok(()) => return acquiring.grant(files, target.place.as_ref()),
@@ -137,20 +118,17 @@ struct Acquiring<'a> {
     folder: &'a Folder,
     target: &'a Target,
     request: &'a Request,
-    began: Instant,
-    limit: Limit,
-    cancel: Option<&'a Cancel>,
+    patience: &'a Patience<'a>,
 }
 
 impl Acquiring<'_> {
     /// Takes and settles the files.
     fn take(&self) -> Result<Files, AcquireError> {
-        let mut wait = Wait { ready: None, gates: Vec::new(), until: None };
+        let mut wait = Wait { ready: None, gates: Vec::new() };
         for _ in 0..REPLACEMENTS {
             let held = self.take_flocks(&mut wait)?;
-            let patience = self.patience(&mut wait);
-            match grant::settle(self.folder, &held, &patience) {
-                Ok(settled) if patience.is_cancelled() => {
+            match grant::settle(self.folder, &held, self.patience) {
+                Ok(settled) if self.patience.is_cancelled() => {
                     drop(settled);
                     return Err(self.cancelled());
                 }
@@ -159,7 +137,7 @@ impl Acquiring<'_> {
                 Err(Denied::Removed(name, file)) => {
                     // The new file is let go: its rightful holder is on the removed one.
                     drop(held);
-                    self.wait_for_removed(name, file, &mut wait)?;
+                    self.wait_for_removed(name, file)?;
                 }
                 Err(denied) => return Err(self.denied(denied)),
             }
@@ -170,7 +148,7 @@ impl Acquiring<'_> {
 
     fn take_flocks(&self, wait: &mut Wait) -> Result<Vec<Held>, AcquireError> {
         loop {
-            if self.cancel.is_some_and(Cancel::is_cancelled) {
+            if self.patience.is_cancelled() {
                 return Err(self.cancelled());
             }
             match held::take(self.folder, &self.target.wanted, wait.ready.take(), &wait.gates) {
@@ -192,8 +170,7 @@ impl Acquiring<'_> {
             (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
             (RefusedAt::File, _, _) => {}
         }
-        let patience = self.patience(wait);
-        let waited = wait::lock(&refused.file, held::waiting(refused.mode), &patience);
+        let waited = wait::lock(&refused.file, refused.mode, self.patience);
         self.waited(waited, &refused)?;
         wait.ready = match refused.at {
             RefusedAt::Gate => None,
@@ -214,27 +191,18 @@ impl Acquiring<'_> {
                 NotTaken::NotAFile(name) => self.denied(Denied::NotAFile(name)),
                 NotTaken::Refused(_) => self.cancelled(),
             })?;
-            let refused = Refused {
-                name: want.name.clone(),
-                mode: Mode::Exclusive,
-                file: Arc::new(file),
-                at: RefusedAt::Gate,
-            };
-            let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), &self.patience(wait));
+            let refused =
+                Refused { name: want.name, mode: Mode::Exclusive, file: Arc::new(file), at: RefusedAt::Gate };
+            let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
             self.waited(waited, &refused)?;
-            wait.gates.push((want.name.clone(), refused.file));
+            wait.gates.push((want.name, refused.file));
         }
         Ok(())
     }
 
-    fn wait_for_removed(
-        &self,
-        name: FileName,
-        file: Arc<std::os::fd::OwnedFd>,
-        wait: &mut Wait,
-    ) -> Result<(), AcquireError> {
+    fn wait_for_removed(&self, name: FileName, file: Arc<std::os::fd::OwnedFd>) -> Result<(), AcquireError> {
         let refused = Refused { name, mode: Mode::Exclusive, file, at: RefusedAt::File };
-        let waited = wait::lock(&refused.file, held::waiting(Mode::Exclusive), &self.patience(wait));
+        let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
         match waited {
             Ok(Waited::TimeUp) => Err(self.busy(BusyBecause::Removed, &refused)),
             other => self.waited(other, &refused),
@@ -254,12 +222,6 @@ impl Acquiring<'_> {
             )),
             Err(errno) => Err(self.failed(&refused.name, Step::Lock, errno)),
         }
-    }
-
-    /// The clock starts with the first refusal, so that an undisturbed acquire does not ask the time.
-    fn patience<'b>(&'b self, wait: &mut Wait) -> Patience<'b> {
-        let until = *wait.until.get_or_insert_with(|| self.limit.starting_now());
-        Patience { until, cancel: self.cancel }
     }
 
     fn is_own(&self, refused: &Refused) -> bool {
@@ -297,7 +259,7 @@ impl Acquiring<'_> {
                 return Err(self.denied(denied));
             }
         }
-        let entry = mine::enter(files.settled.files, own.pid, self.request.run.as_ref());
+        let entry = mine::enter(&files.settled.files, own.pid, self.request.run.as_ref());
         let directory = place.map(|place| place.fd.try_clone()).transpose();
         let directory = match directory {
             Ok(directory) => directory,
@@ -317,11 +279,11 @@ impl Acquiring<'_> {
             resource: self.target.resource.clone(),
             since_ms: record::now_ms(),
             holder: own,
-            host: record::host().to_owned(),
+            host: record::host().into(),
             command: if request.command.is_empty() {
-                own_command().to_owned()
+                own_command().into()
             } else {
-                request.command.clone()
+                request.command.clone().into()
             },
             reason: request.reason.clone(),
             session: request.session.clone(),
@@ -334,13 +296,19 @@ impl Acquiring<'_> {
     }
 
     fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
+        // Whoever stands in a gate waits as well: what keeps both away is told instead, if it is to be seen.
+        if because == BusyBecause::Awaited
+            && let Some(lock) = self.folder.holder_of_files(&self.target.wanted)
+        {
+            return self.busy_with(BusyBecause::Held, Some(lock));
+        }
         let lock = lookup::behind(self.folder, &refused.name, &refused.file, because);
         self.busy_with(because, lock)
     }
 
     fn busy_with(&self, because: BusyBecause, lock: Option<lookup::LockSeen>) -> AcquireError {
         let resource = self.target.resource.clone();
-        AcquireError::Busy(Box::new(Busy { resource, because, lock, waited: self.began.elapsed() }))
+        AcquireError::Busy(Box::new(Busy { resource, because, lock, waited: self.patience.waited() }))
     }
 
     fn cancelled(&self) -> AcquireError {
@@ -375,7 +343,6 @@ impl Acquiring<'_> {
 struct Wait {
     ready: Option<Held>,
     gates: Gates,
-    until: Option<Option<Instant>>,
 }
 
 fn own_command() -> &'static str {

@@ -4,7 +4,8 @@
 //! under its path and under device:inode, and every ancestor is shared, so a directory excludes its
 //! ancestors and its descendants but not its siblings.
 
-use crate::resource::{FileId, FileName};
+use crate::file_name::FileName;
+use crate::resource::FileId;
 use crate::sys;
 use rustix::fs::{OFlags, StatxAttributes};
 use rustix::io::Errno;

@@ -6,7 +6,7 @@ use crate::process;
 use crate::resource::Resource;
 use crate::scan;
 use crate::sys;
-use crate::wait::Patience;
+use crate::wait::{Limit, Patience};
 use crate::{AcquireError, Run};
 use rustix::io::Errno;
 use rustix::process::Signal;
@@ -92,7 +92,7 @@ fn lives(lock: &LockSeen) -> bool {
 }
 
 fn wait_for_all(targets: &[(ProcessSeen, OwnedFd)], until: Instant) {
-    let patience = Patience { until: Some(until), cancel: None };
+    let patience = Patience::new(Limit::At(until), None);
     for (_, pidfd) in targets {
         // Trouble shows in the next look at the lock.
         let _: Result<_, Errno> = patience.wait_for(&[pidfd]);

@@ -75,7 +75,7 @@ pub(crate) fn next(evidence: Evidence, boot: BootId, seconds: u64, floor: u64) -
     let fence = base.saturating_add(if leaps { LEAP } else { 1 });
     let synced = newest.map_or(0, |counter| counter.synced);
     let sync = leaps || fence - synced >= LEAP / 2;
-    let counter = Counter { fence, synced: if sync { fence } else { synced }, boot };
+    let counter = Counter { fence, synced: if sync { fence } else { synced }, boot, lone: false };
     Next { counter, writes: writes(a, b, damaged), sync }
 }
 
@@ -87,6 +87,11 @@ fn newest(a: Slot, b: Slot) -> Option<Counter> {
         }
         (Slot::Blank | Slot::Damaged, Slot::Blank | Slot::Damaged) => None,
     }
+}
+
+/// Whether nothing of the last grant can have outlived its flock. A damaged slot may be of a later one.
+pub(crate) fn is_lone(slots: [Slot; 2]) -> bool {
+    !slots.contains(&Slot::Damaged) && newest(slots[0], slots[1]).is_some_and(|counter| counter.lone)
 }
 
 /// The current fence and the slot that has it, for those who only look.
@@ -117,7 +122,7 @@ mod tests {
     const BEFORE: BootId = BootId(2);
 
     fn good(fence: u64, boot: BootId) -> Slot {
-        Slot::Good(Counter { fence, synced: fence, boot })
+        Slot::Good(Counter { fence, synced: fence, boot, lone: false })
     }
 
     fn decide(a: Slot, b: Slot, mentioned: u64) -> Next {
@@ -163,7 +168,7 @@ mod tests {
 
     #[test]
     fn the_next_boot_starts_above_everything_an_unsynced_boot_gave_out() {
-        let durable = Counter { fence: LEAP, synced: LEAP, boot: BEFORE };
+        let durable = Counter { fence: LEAP, synced: LEAP, boot: BEFORE, lone: false };
         let lost_to_power = LEAP + LEAP / 2 - 1;
         let next = decide(Slot::Good(durable), Slot::Blank, 0);
         assert!(next.counter.fence > lost_to_power);
@@ -173,6 +178,22 @@ mod tests {
     fn a_counter_that_was_removed_with_its_file_starts_above_what_it_can_have_been() {
         let removed = Evidence { slots: [Slot::Blank, Slot::Blank], mentioned: 0, removed: true };
         assert_eq!(next(removed, HERE, 1000, 0).counter.fence, 1001 * LEAP);
+    }
+
+    #[test]
+    fn only_the_newest_grant_says_whether_it_needs_no_mark_and_none_beside_a_damaged_slot() {
+        let lone = |fence| Slot::Good(Counter { fence, synced: 0, boot: HERE, lone: true });
+        let rows = [
+            ([lone(2), good(1, HERE)], true),
+            ([good(1, HERE), lone(2)], true),
+            ([lone(1), good(2, HERE)], false),
+            ([lone(1), Slot::Blank], true),
+            ([lone(1), Slot::Damaged], false),
+            ([Slot::Blank, Slot::Blank], false),
+        ];
+        for (slots, expected) in rows {
+            assert_eq!(is_lone(slots), expected, "{slots:?}");
+        }
     }
 
     #[test]

@@ -8,12 +8,13 @@ use crate::directory::Mode;
 use crate::fence::Fence;
 use crate::fenced_text::{Line, State, encode, scan};
 use crate::file::Head;
+use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::guard::Guard;
 use crate::held::facts;
-use crate::resource::{FileId, FileName, Resource};
+use crate::resource::{FileId, Resource};
 use crate::sys;
-use crate::wait::{self, Patience, Waited};
+use crate::wait::{self, Limit, Patience, Waited};
 use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode as Bits, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -148,7 +149,7 @@ impl Guard {
     /// Opens a fenced file under this lock and claims it: whatever an older fence appends from now on does
     /// not count. The guard watches the file, and its receipt tells of foreign changes.
     pub fn open_fenced(&mut self, path: impl AsRef<Path>) -> Result<FencedFile, AppendError> {
-        let name = self.writers[0].name.clone();
+        let name = self.writers[0].name;
         let mut file = FencedFile::open_at(path.as_ref(), self.folder.clone(), name)?;
         file.claim(self.fence())?;
         self.watch(Watch { path: file.path.clone(), expected: file.expected.clone() });
@@ -162,8 +163,7 @@ impl FencedFile {
         let path = path.as_ref();
         let target = Target::open(resource)
             .map_err(|_| AppendError::Failed { path: path.to_owned(), source: Errno::NOENT })?;
-        let name =
-            target.wanted.iter().find(|want| want.mode == Mode::Exclusive).map(|want| want.name.clone());
+        let name = target.wanted.iter().find(|want| want.mode == Mode::Exclusive).map(|want| want.name);
         let name = name.ok_or(AppendError::Failed { path: path.to_owned(), source: Errno::INVAL })?;
         Self::open_at(path, folder.clone(), name)
     }
@@ -259,8 +259,8 @@ impl FencedFile {
             Err(Errno::WOULDBLOCK) => {}
             Err(errno) => return Err(errno),
         }
-        let patience = Patience { until: Some(Instant::now() + SECTION), cancel: None };
-        match wait::lock(&section, FlockOperation::LockExclusive, &patience)? {
+        let patience = Patience::new(Limit::At(Instant::now() + SECTION), None);
+        match wait::lock(&section, Mode::Exclusive, &patience)? {
             Waited::Done => Ok(Arc::into_inner(section)),
             Waited::TimeUp | Waited::Cancelled => Ok(None),
         }

@@ -9,7 +9,11 @@ use std::os::fd::AsFd;
 
 /// The head of a lock file, and what it says about the last grant.
 #[derive(Debug, Clone)]
-pub(crate) struct Head([u8; HEAD]);
+pub(crate) struct Head {
+    slots: [page::Slot; 2],
+    released: Option<Fence>,
+    below: bool,
+}
 
 /// What a lock file says about its last grant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,11 +30,15 @@ impl Head {
     pub(crate) fn read(file: impl AsFd) -> Result<Self, Errno> {
         let mut bytes = [0; HEAD];
         sys::read_at(file, &mut bytes, page::HEAD_AT as u64)?;
-        Ok(Self(bytes))
+        Ok(Self {
+            slots: [page::read_slot(&bytes, 0), page::read_slot(&bytes, 1)],
+            released: page::read_mark(&bytes).map(Fence),
+            below: page::read_below(&bytes),
+        })
     }
 
     pub(crate) fn slots(&self) -> [page::Slot; 2] {
-        [page::read_slot(&self.0, 0), page::read_slot(&self.0, 1)]
+        self.slots
     }
 
     pub(crate) fn fence(&self) -> Option<Fence> {
@@ -38,11 +46,11 @@ impl Head {
     }
 
     pub(crate) fn released(&self) -> Option<Fence> {
-        page::read_mark(&self.0).map(Fence)
+        self.released
     }
 
     pub(crate) fn below(&self) -> bool {
-        page::read_below(&self.0)
+        self.below
     }
 
     /// What is known about the last fence, when the record (if it was needed) says `recorded`.
@@ -55,6 +63,11 @@ impl Head {
     pub(crate) fn is_released(&self) -> bool {
         self.fence().is_some() && self.fence() == self.released()
     }
+}
+
+/// Reads what is left to do about the last grant: about one that is lone, nothing ever is.
+pub(crate) fn left(file: impl AsFd, head: &Head) -> Result<Last, Errno> {
+    if fence::is_lone(head.slots) { Ok(Last::Released) } else { last(file, head) }
 }
 
 /// Reads what a lock file says about its last grant.
@@ -92,9 +105,10 @@ pub(crate) fn fill(file: impl AsFd, size: u64) -> Result<(), Errno> {
 /// Writes fence and record of a grant: one write, unless a damaged slot has to be mended too.
 pub(crate) fn write_grant(file: impl AsFd, next: Next, record: &Record) -> Result<(), Errno> {
     let text = record.to_bytes();
+    let counter = page::Counter { lone: record.is_lone(), ..next.counter };
     let write = |which: usize| {
         // A record always fits: it was cut when it was made.
-        let (at, bytes) = page::grant(which, next.counter, &text).ok_or(Errno::TOOBIG)?;
+        let (at, bytes) = page::grant(which, counter, &text).ok_or(Errno::TOOBIG)?;
         sys::write_at(file.as_fd(), &bytes, at as u64)
     };
     match next.writes {

@@ -1,8 +1,9 @@
 //! The folder that has the lock files: one of the user's own, on a file system that really excludes.
 
+use crate::file_name::FileName;
 use crate::ledger::{self, Ledger};
 use crate::process;
-use crate::resource::{FileId, FileName};
+use crate::resource::FileId;
 use crate::selftest::{self, Failed, NoExclusion, Outcome};
 use crate::sys;
 use rustix::fs::{Mode, OFlags, Stat};

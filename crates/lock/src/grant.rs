@@ -1,18 +1,19 @@
 //! Turns flocks into a grant: the files are where they should be, nothing of the last run is left, and the
 //! fence has grown.
 
+use crate::directory::Mode;
 use crate::error::Step;
 use crate::fence::{self, Fence, Next};
 use crate::file::{self, Head, Last};
+use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::{Held, facts};
 use crate::lookup;
 use crate::record::Record;
-use crate::resource::{FileId, FileName};
+use crate::resource::FileId;
 use crate::survivors::{self, Cleared, Left};
 use crate::sys;
 use crate::wait::Patience;
-use crate::{directory::Mode, record::now_ms};
 use pinfold_core::identity::BootId;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -74,19 +75,19 @@ fn settle_exclusive(
     held: &Held,
     patience: &Patience<'_>,
 ) -> Result<(FileId, Writer), Denied> {
-    let failed = |step| move |errno| Denied::Failed(held.name.clone(), step, errno);
+    let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
     let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
     if !locked.regular {
-        return Err(Denied::NotAFile(held.name.clone()));
+        return Err(Denied::NotAFile(held.name));
     }
     // Looked at after the flock: whoever replaced the file in between has left it without a name.
     if locked.removed {
-        return Err(Denied::Replaced(held.name.clone()));
+        return Err(Denied::Replaced(held.name));
     }
     let file = writer(folder, &held.name, locked.id)?;
     let removed = locked.size == 0 && settle_new(folder, &held.name)?;
     let head = Head::read(&file).map_err(failed(Step::Read))?;
-    let last = file::last(&file, &head).map_err(failed(Step::Read))?;
+    let last = file::left(&file, &head).map_err(failed(Step::Read))?;
     let recorded = match &last {
         Last::Unreleased(record) => Some(record.fence),
         Last::Nothing | Last::Released => None,
@@ -99,26 +100,26 @@ fn settle_exclusive(
         clear_below(folder, held, patience)?;
         file::write_below(&file, false).map_err(failed(Step::Write))?;
     }
-    Ok((locked.id, Writer { name: held.name.clone(), file, head, recorded, size: locked.size, removed }))
+    Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, removed }))
 }
 
 /// A shared file is an ancestor's: its exclusive holder must be gone with all its run, and whoever takes it
 /// exclusively later must know that something below was locked.
 fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<FileId, Denied> {
-    let failed = |step| move |errno| Denied::Failed(held.name.clone(), step, errno);
+    let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
     let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
     if !locked.regular {
-        return Err(Denied::NotAFile(held.name.clone()));
+        return Err(Denied::NotAFile(held.name));
     }
     if locked.removed {
-        return Err(Denied::Replaced(held.name.clone()));
+        return Err(Denied::Replaced(held.name));
     }
     if locked.size == 0 {
         settle_new(folder, &held.name)?;
     }
     let head = Head::read(&held.lock).map_err(failed(Step::Read))?;
     if head.fence().is_some()
-        && let Last::Unreleased(record) = file::last(&held.lock, &head).map_err(failed(Step::Read))?
+        && let Last::Unreleased(record) = file::left(&held.lock, &head).map_err(failed(Step::Read))?
     {
         let fence = record.fence;
         clear(&held.name, *record, patience)?;
@@ -139,18 +140,18 @@ fn writer(folder: &Folder, name: &FileName, id: FileId) -> Result<Arc<OwnedFd>, 
         return Ok(file);
     }
     let file = open_writer(folder, name)?;
-    let facts = facts(&file).map_err(|errno| Denied::Failed(name.clone(), Step::Examine, errno))?;
+    let facts = facts(&file).map_err(|errno| Denied::Failed(*name, Step::Examine, errno))?;
     if facts.id != id {
-        return Err(Denied::Replaced(name.clone()));
+        return Err(Denied::Replaced(*name));
     }
     Ok(folder.keep_writer(id, file))
 }
 
 fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
     folder.open_existing(name, OFlags::RDWR).map_err(|errno| match errno {
-        Errno::NOENT => Denied::Replaced(name.clone()),
-        Errno::LOOP | Errno::ISDIR => Denied::NotAFile(name.clone()),
-        other => Denied::Failed(name.clone(), Step::Open, other),
+        Errno::NOENT => Denied::Replaced(*name),
+        Errno::LOOP | Errno::ISDIR => Denied::NotAFile(*name),
+        other => Denied::Failed(*name, Step::Open, other),
     })
 }
 
@@ -158,10 +159,10 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
 ///
 /// Returns whether there was an earlier file.
 fn settle_new(folder: &Folder, name: &FileName) -> Result<bool, Denied> {
-    let failed = |step| move |errno| Denied::Failed(name.clone(), step, errno);
+    let failed = |step| move |errno| Denied::Failed(*name, step, errno);
     let made_before = folder.ledger().was_made(name).map_err(failed(Step::Read))?;
     if made_before && let Some(file) = lookup::removed_holder(folder, name).map_err(failed(Step::Search))? {
-        return Err(Denied::Removed(name.clone(), Arc::new(file)));
+        return Err(Denied::Removed(*name, Arc::new(file)));
     }
     folder.ledger().note_made(name).map_err(failed(Step::Write))?;
     Ok(made_before)
@@ -172,17 +173,17 @@ fn clear(name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(),
         Ok(Cleared::Clear) => Ok(()),
         Ok(Cleared::Persists(left)) => Err(Denied::Survived(Box::new(record), left)),
         Ok(Cleared::Cancelled) => Err(Denied::Cancelled),
-        Err(errno) => Err(Denied::Failed(name.clone(), Step::Search, errno)),
+        Err(errno) => Err(Denied::Failed(*name, Step::Search, errno)),
     }
 }
 
 /// Something below was locked since the last grant: none of those runs may be left.
 fn clear_below(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<(), Denied> {
-    let failed = |step| move |errno| Denied::Failed(held.name.clone(), step, errno);
+    let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
     for name in folder.names().map_err(failed(Step::Read))? {
         let Ok(file) = folder.open_existing(&name, OFlags::RDONLY) else { continue };
         let head = Head::read(&file).map_err(failed(Step::Read))?;
-        let Last::Unreleased(record) = file::last(&file, &head).map_err(failed(Step::Read))? else {
+        let Last::Unreleased(record) = file::left(&file, &head).map_err(failed(Step::Read))? else {
             continue;
         };
         if record.above.iter().any(|above| above == held.name.as_str()) {
@@ -199,23 +200,20 @@ pub(crate) fn write(
     boot: BootId,
     floor: Fence,
 ) -> Result<Fence, Denied> {
-    let seconds = now_ms() / 1000;
-    let chosen: Vec<Next> = writers
-        .iter()
-        .map(|writer| {
-            fence::next(writer.head.evidence(writer.recorded, writer.removed), boot, seconds, floor.0)
-        })
-        .collect();
-    let fence = chosen.iter().map(|next| next.counter.fence).max().unwrap_or(0);
+    let seconds = record.since_ms / 1000;
+    let next = |writer: &Writer| {
+        fence::next(writer.head.evidence(writer.recorded, writer.removed), boot, seconds, floor.0)
+    };
+    let fence = writers.iter().map(|writer| next(writer).counter.fence).max().unwrap_or(0);
     record.fence = Fence(fence);
-    for (writer, next) in writers.iter().zip(chosen) {
-        write_one(writer, next.raised_to(fence), record)?;
+    for writer in writers {
+        write_one(writer, next(writer).raised_to(fence), record)?;
     }
     Ok(Fence(fence))
 }
 
 fn write_one(writer: &Writer, next: Next, record: &Record) -> Result<(), Denied> {
-    let failed = |step| move |errno| Denied::Failed(writer.name.clone(), step, errno);
+    let failed = |step| move |errno| Denied::Failed(writer.name, step, errno);
     file::fill(&writer.file, writer.size).map_err(failed(Step::Write))?;
     file::write_grant(&writer.file, next, record).map_err(failed(Step::Write))?;
     if next.sync {

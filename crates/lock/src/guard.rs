@@ -36,7 +36,7 @@ pub struct Guard {
 /// Whether the lock file says that this grant was given back in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// It says so: the next acquirer need not look for survivors.
+    /// It says so, or it is such that nobody asks: the next acquirer need not look for survivors.
     Released,
     /// It does not: the lock was given to others who may hold it still, or the mark could not be written.
     Unreleased,
@@ -146,7 +146,7 @@ impl Guard {
             command: if request.command.is_empty() {
                 self.record.command.clone()
             } else {
-                request.command.clone()
+                request.command.clone().into()
             },
             ..self.record.clone()
         };
@@ -159,24 +159,26 @@ impl Guard {
             }
             Err(denied) => {
                 // The slots may have grown already; the old record still names what runs.
-                Err(self.denied_trouble(denied))
+                Err(self.denied_trouble(&denied))
             }
         }
     }
 
     fn entry_for_run(&mut self) {
-        let files: Vec<_> = self.held.iter().filter_map(|held| crate::held::facts(&held.lock).ok()).collect();
+        let facts = self.held.iter().filter_map(|held| crate::held::facts(&held.lock).ok());
+        let files: Vec<_> = facts.map(|facts| facts.id).collect();
         self.entry = None;
-        let ids = files.into_iter().map(|facts| facts.id).collect();
-        self.entry = Some(mine::enter(ids, self.record.holder.pid, self.record.run.as_ref()));
+        self.entry = Some(mine::enter(&files, self.record.holder.pid, self.record.run.as_ref()));
     }
 
     /// Marks the grant as given back in order, so that the next acquirer need not look for survivors.
     ///
     /// Call it only after everything that was started under the lock has ended. The lock stays held.
     pub fn mark_released(&mut self) -> Result<(), Trouble> {
+        // Of a lone grant nobody ever asks whether it was marked.
+        let asked = if self.record.is_lone() { &[] } else { &self.writers[..] };
         let mut first = None;
-        for writer in &self.writers {
+        for writer in asked {
             if let Err(errno) = file::write_mark(&writer.file, self.record.fence) {
                 first.get_or_insert_with(|| self.trouble(writer, Step::Write, errno));
             }
@@ -234,16 +236,15 @@ impl Guard {
         Trouble { path: self.folder.file_path(&writer.name), step, source }
     }
 
-    fn denied_trouble(&self, denied: Denied) -> Trouble {
-        let name = self.writers[0].name.clone();
+    fn denied_trouble(&self, denied: &Denied) -> Trouble {
         let (name, step, source) = match denied {
-            Denied::Failed(name, step, errno) => (name, step, errno),
+            Denied::Failed(name, step, errno) => (name, *step, *errno),
             Denied::Replaced(name) | Denied::Removed(name, _) | Denied::NotAFile(name) => {
                 (name, Step::Examine, Errno::STALE)
             }
-            Denied::Survived(..) | Denied::Cancelled => (name, Step::Search, Errno::BUSY),
+            Denied::Survived(..) | Denied::Cancelled => (&self.writers[0].name, Step::Search, Errno::BUSY),
         };
-        Trouble { path: self.folder.file_path(&name), step, source }
+        Trouble { path: self.folder.file_path(name), step, source }
     }
 }
 

@@ -5,6 +5,7 @@
 
 use crate::directory::Mode;
 use crate::error::Step;
+use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::grant::Writer;
 use crate::guard::{Guard, Trouble};
@@ -12,7 +13,6 @@ use crate::held::{Held, facts};
 use crate::mine;
 use crate::raw;
 use crate::record::Record;
-use crate::resource::FileName;
 use crate::scan;
 use crate::sys;
 use rustix::fs::OFlags;
@@ -93,7 +93,7 @@ impl Guard {
     ///
     /// Both hold the lock until the sender calls [`Guard::surrender`] or the receiver closes its copies.
     pub fn lend(&self) -> io::Result<(Description, Vec<BorrowedFd<'_>>)> {
-        let files = self.held.iter().map(|held| (held.name.clone(), held.mode)).collect();
+        let files = self.held.iter().map(|held| (held.name, held.mode)).collect();
         let mut descriptors: Vec<_> = self.held.iter().map(|held| held.lock.as_fd()).collect();
         descriptors.extend(self.directory());
         let directory = self.directory.is_some();
@@ -126,11 +126,11 @@ impl Guard {
             check_held(folder, &name, mode, &lock)?;
             if mode == Mode::Exclusive {
                 let file = reopen(&lock, OFlags::RDWR).map_err(trouble(Step::Open))?;
-                writers.push(Writer::reopen(name.clone(), file).map_err(trouble(Step::Read))?);
+                writers.push(Writer::reopen(name, file).map_err(trouble(Step::Read))?);
             }
             held.push(Held { name, mode, lock: Arc::new(lock) });
         }
-        let entry = mine::enter(ids, std::process::id(), description.record.run.as_ref());
+        let entry = mine::enter(&ids, std::process::id(), description.record.run.as_ref());
         let mut guard = Self::new(folder.clone(), held, writers, description.record, entry, directory);
         // The sender may hold it still, and so may a child it was given to.
         guard.note_given();

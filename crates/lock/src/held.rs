@@ -1,8 +1,9 @@
 //! Takes the flocks of a set of lock files, all or none, without waiting.
 
 use crate::directory::{Gated, Mode, Wanted};
+use crate::file_name::FileName;
 use crate::folder::Folder;
-use crate::resource::{FileId, FileName};
+use crate::resource::FileId;
 use crate::sys;
 use rustix::fs::{FileType, FlockOperation, OFlags};
 use rustix::io::Errno;
@@ -66,28 +67,28 @@ fn take_one(folder: &Folder, want: &Wanted, gates: &Gates) -> Result<Held, NotTa
     let _passage = if want.gated == Gated::Yes && !own_gate { pass_gate(folder, want)? } else { None };
     let lock = Arc::new(open(folder, &want.name)?);
     match sys::flock(&lock, without_waiting(want.mode)) {
-        Ok(()) => Ok(Held { name: want.name.clone(), mode: want.mode, lock }),
+        Ok(()) => Ok(Held { name: want.name, mode: want.mode, lock }),
         Err(Errno::WOULDBLOCK) => Err(NotTaken::Refused(Refused {
-            name: want.name.clone(),
+            name: want.name,
             mode: want.mode,
             file: lock,
             at: RefusedAt::File,
         })),
-        Err(errno) => Err(NotTaken::Failed(want.name.clone(), crate::error::Step::Lock, errno)),
+        Err(errno) => Err(NotTaken::Failed(want.name, crate::error::Step::Lock, errno)),
     }
 }
 
 pub(crate) fn open(folder: &Folder, name: &FileName) -> Result<OwnedFd, NotTaken> {
     folder.open_lock(name).map_err(|errno| match errno {
         // A symbolic link, or a directory where a file should be made.
-        Errno::LOOP | Errno::ISDIR | Errno::NXIO => NotTaken::NotAFile(name.clone()),
-        other => NotTaken::Failed(name.clone(), crate::error::Step::Open, other),
+        Errno::LOOP | Errno::ISDIR | Errno::NXIO => NotTaken::NotAFile(*name),
+        other => NotTaken::Failed(*name, crate::error::Step::Open, other),
     })
 }
 
 fn pass_gate(folder: &Folder, want: &Wanted) -> Result<Option<OwnedFd>, NotTaken> {
     let name = want.name.gate();
-    let failed = |step, errno| NotTaken::Failed(name.clone(), step, errno);
+    let failed = |step, errno| NotTaken::Failed(name, step, errno);
     // A gate is made by the first who waits at it: no file, nobody waits.
     let gate = match folder.open_existing(&name, OFlags::RDONLY) {
         Err(Errno::NOENT) => return Ok(None),
@@ -96,7 +97,7 @@ fn pass_gate(folder: &Folder, want: &Wanted) -> Result<Option<OwnedFd>, NotTaken
     match sys::flock(&gate, FlockOperation::NonBlockingLockShared) {
         Ok(()) => Ok(Some(gate)),
         Err(Errno::WOULDBLOCK) => Err(NotTaken::Refused(Refused {
-            name: want.name.clone(),
+            name: want.name,
             mode: Mode::Shared,
             file: Arc::new(gate),
             at: RefusedAt::Gate,

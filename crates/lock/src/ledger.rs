@@ -3,8 +3,8 @@
 //! Nobody of ours removes a lock file. When a file is missing that the ledger knows, somebody else removed
 //! it, and its holder may live on: then, and only then, the grant looks for that holder.
 
+use crate::file_name::FileName;
 use crate::page::checksum;
-use crate::resource::FileName;
 use crate::sys;
 use pinfold_core::identity::BootId;
 use rustix::fs::{Mode, OFlags};
@@ -70,7 +70,7 @@ impl Ledger {
 }
 
 fn made_at(name: &FileName) -> u64 {
-    let slot = crate::resource::hash(name.as_str().as_bytes()) % MADE_SLOTS;
+    let slot = crate::file_name::hash(name.as_str().as_bytes()) % MADE_SLOTS;
     MADE_AT + u64::try_from(slot).unwrap_or(0)
 }
 

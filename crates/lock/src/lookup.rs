@@ -1,14 +1,15 @@
 //! Says who holds what, for people: the records, checked against what the kernel shows. Takes no lock.
 
-use crate::directory::Mode;
+use crate::directory::{Mode, Wanted};
 use crate::error::BusyBecause;
 use crate::fence::Fence;
 use crate::file::{self, Head, Last};
+use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::facts;
 use crate::process;
 use crate::record::{Record, Run, Survivors, now_ms};
-use crate::resource::{FileId, FileName, Kind, Resource};
+use crate::resource::{FileId, Kind, Resource};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Left};
 use crate::sys;
@@ -76,7 +77,7 @@ impl Folder {
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
         for one in open.iter().filter(|one| one.locked == Some(Mode::Exclusive) && one.name.is_lock()) {
             if !files.iter().any(|(id, _, _)| *id == one.file) {
-                files.push((one.file, one.name.clone(), one.removed));
+                files.push((one.file, one.name, one.removed));
             }
         }
         let mut seen = Vec::new();
@@ -109,7 +110,7 @@ impl Folder {
     fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
         let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
         let head = Head::read(&file)?;
-        let Last::Unreleased(record) = file::last(&file, &head)? else { return Ok(None) };
+        let Last::Unreleased(record) = file::left(&file, &head)? else { return Ok(None) };
         if record.survivors == Survivors::Ignore {
             return Ok(None);
         }
@@ -118,23 +119,27 @@ impl Folder {
 
     /// Who holds a resource now, if anybody.
     pub fn holder_of(&self, resource: &Resource) -> Result<Option<LockSeen>, crate::AcquireError> {
-        let target = crate::acquire::Target::open(resource)?;
+        Ok(self.holder_of_files(&crate::acquire::Target::open(resource)?.wanted))
+    }
+
+    /// Who holds one of the exclusive files now.
+    pub(crate) fn holder_of_files(&self, wanted: &[Wanted]) -> Option<LockSeen> {
         let open = scan::open_files(self.device()).unwrap_or_default();
-        for want in target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
+        for want in wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
             let mut here: Vec<&Open> =
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
             here.retain(|one| one.locked == Some(Mode::Exclusive) && is_of(self, one));
             if let Some(first) = here.first() {
-                return Ok(Some(match read_through(&first.through) {
+                return Some(match read_through(&first.through) {
                     Some(record) => from_record(&record, &here, first.removed),
                     None => from_processes(&want.name, &here, first.removed),
-                }));
+                });
             }
             if let Ok(Some(lock)) = self.survived(&want.name) {
-                return Ok(Some(lock));
+                return Some(lock);
             }
         }
-        Ok(None)
+        None
     }
 }
 
@@ -189,8 +194,8 @@ fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
 fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
     let recorded = |identity: Identity, verdict| HolderSeen {
         identity: Some(identity),
-        host: record.host.clone(),
-        command: record.command.clone(),
+        host: record.host.to_string(),
+        command: record.command.to_string(),
         verdict,
     };
     for identity in record.agent.into_iter().chain([record.holder]) {

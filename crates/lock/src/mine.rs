@@ -2,36 +2,39 @@
 
 use crate::record::Run;
 use crate::resource::FileId;
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-type Held = BTreeMap<(FileId, u64), Holding>;
-
+/// One file of one guard. There are few of them, and the last to come is most often the first to go.
 #[derive(Debug, Clone)]
 struct Holding {
+    file: FileId,
+    guard: u64,
     pid: u32,
     run: Option<Run>,
 }
 
-static HELD: Mutex<(u64, Held)> = Mutex::new((0, BTreeMap::new()));
+#[derive(Debug)]
+struct Table {
+    guards: u64,
+    holdings: Vec<Holding>,
+}
+
+static HELD: Mutex<Table> = Mutex::new(Table { guards: 0, holdings: Vec::new() });
 
 /// One guard's entries; dropping it takes them out.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    number: u64,
-    files: Vec<FileId>,
+    guard: u64,
+    files: usize,
 }
 
 /// Enters the files of one guard of the process `pid`, which is the caller.
-pub(crate) fn enter(files: Vec<FileId>, pid: u32, run: Option<&Run>) -> Entry {
+pub(crate) fn enter(files: &[FileId], pid: u32, run: Option<&Run>) -> Entry {
     let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    held.0 += 1;
-    let number = held.0;
-    let holding = Holding { pid, run: run.cloned() };
-    for file in &files {
-        held.1.insert((*file, number), holding.clone());
-    }
-    Entry { number, files }
+    held.guards += 1;
+    let guard = held.guards;
+    held.holdings.extend(files.iter().map(|file| Holding { file: *file, guard, pid, run: run.cloned() }));
+    Entry { guard, files: files.len() }
 }
 
 /// Whether the holder `run` (or, without one, this process) holds the file.
@@ -39,16 +42,18 @@ pub(crate) fn holds(file: FileId, run: Option<&Run>) -> bool {
     let held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
     // A forked child inherits the table but holds by its parent's grace: the pid tells.
     let own = std::process::id();
-    held.1
-        .range((file, 0)..=(file, u64::MAX))
-        .any(|(_, holding)| holding.pid == own && holding.run.as_ref() == run)
+    held.holdings
+        .iter()
+        .any(|holding| holding.file == file && holding.pid == own && holding.run.as_ref() == run)
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
         let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-        for file in &self.files {
-            held.1.remove(&(*file, self.number));
+        for _ in 0..self.files {
+            if let Some(at) = held.holdings.iter().rposition(|holding| holding.guard == self.guard) {
+                held.holdings.remove(at);
+            }
         }
     }
 }

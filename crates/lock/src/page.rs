@@ -28,6 +28,7 @@ pub(crate) const RECORD_MAX: usize = SIZE - SLOT_B_AT - SLOT_LENGTH - RECORD_FRA
 const RECORD_FRAME: usize = 24;
 
 const SLOT_MAGIC: &[u8; 8] = b"PFslot1\n";
+const LONE_MAGIC: &[u8; 8] = b"PFlone1\n";
 const MARK_MAGIC: &[u8; 8] = b"PFfree1\n";
 const RECORD_MAGIC: &[u8; 8] = b"PFheld1\n";
 
@@ -48,6 +49,8 @@ pub(crate) struct Counter {
     pub(crate) fence: u64,
     pub(crate) synced: u64,
     pub(crate) boot: BootId,
+    /// Nothing of this grant outlives its flock, so that it needs no mark.
+    pub(crate) lone: bool,
 }
 
 /// The record part as found.
@@ -87,16 +90,17 @@ pub(crate) fn read_slot(head: &[u8; HEAD], which: usize) -> Slot {
     if is_blank(bytes) {
         return Slot::Blank;
     }
-    if &bytes[..8] != SLOT_MAGIC || word(bytes, 40) != checksum(&bytes[..40]) {
+    let lone = &bytes[..8] == LONE_MAGIC;
+    if !lone && &bytes[..8] != SLOT_MAGIC || word(bytes, 40) != checksum(&bytes[..40]) {
         return Slot::Damaged;
     }
     let boot = BootId(u128::from(word(bytes, 24)) | u128::from(word(bytes, 32)) << 64);
-    Slot::Good(Counter { fence: word(bytes, 8), synced: word(bytes, 16), boot })
+    Slot::Good(Counter { fence: word(bytes, 8), synced: word(bytes, 16), boot, lone })
 }
 
 fn slot(counter: Counter) -> [u8; SLOT_LENGTH] {
     let mut bytes = [0; SLOT_LENGTH];
-    bytes[..8].copy_from_slice(SLOT_MAGIC);
+    bytes[..8].copy_from_slice(if counter.lone { LONE_MAGIC } else { SLOT_MAGIC });
     bytes[8..16].copy_from_slice(&counter.fence.to_le_bytes());
     bytes[16..24].copy_from_slice(&counter.synced.to_le_bytes());
     bytes[24..40].copy_from_slice(&counter.boot.0.to_le_bytes());
@@ -183,7 +187,7 @@ mod tests {
     const TEXT: &[u8] = br#"{"some":"text"}"#;
 
     fn counter() -> Counter {
-        Counter { fence: 7, synced: 5, boot: BootId(1 << 100 | 3) }
+        Counter { fence: 7, synced: 5, boot: BootId(1 << 100 | 3), lone: false }
     }
 
     fn file_with(parts: &[(usize, Vec<u8>)]) -> Box<[u8; SIZE]> {
@@ -201,8 +205,9 @@ mod tests {
     #[test]
     fn a_grant_reads_back_what_was_written_and_leaves_the_other_slot_alone() {
         for which in [0, 1] {
-            let file = file_with(&[grant(which, counter(), TEXT).unwrap()]);
-            assert_eq!(read_slot(head(&file), which), Slot::Good(counter()));
+            let counter = Counter { lone: which == 0, ..counter() };
+            let file = file_with(&[grant(which, counter, TEXT).unwrap()]);
+            assert_eq!(read_slot(head(&file), which), Slot::Good(counter));
             assert_eq!(read_record(&file, which), Text::Good(TEXT.to_vec()));
             assert_eq!(read_slot(head(&file), 1 - which), Slot::Blank);
             assert_eq!(read_record(&file, 1 - which), Text::Blank);

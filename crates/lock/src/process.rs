@@ -44,7 +44,7 @@ static OWN: Mutex<Option<Identity>> = Mutex::new(None);
 
 /// Who the calling process is. Asked once per process; a forked child asks again.
 pub fn own() -> Result<Identity, IdentifyError> {
-    let pid = std::process::id();
+    let pid = crate::raw::pid();
     let mut cached = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     match *cached {
         Some(identity) if identity.pid == pid => Ok(identity),

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 
 /// The first descriptor number at which a child is given locks: far above what programs expect to be theirs.
@@ -41,6 +42,39 @@ pub(crate) fn reap(child: i32) {
 fn last_errno() -> Errno {
     let code = std::io::Error::last_os_error().raw_os_error();
     code.map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+/// The caller's pid, asked for once: it is kept in memory that the kernel wipes in every forked child.
+pub(crate) fn pid() -> u32 {
+    static KEPT: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
+    let Some(kept) = KEPT.get_or_init(wiped_at_fork) else { return std::process::id() };
+    match kept.load(Ordering::Relaxed) {
+        0 => {
+            let pid = std::process::id();
+            kept.store(pid, Ordering::Relaxed);
+            pid
+        }
+        pid => pid,
+    }
+}
+
+/// A zero of one's own that is zero again in every child; nothing where the kernel has no such memory.
+fn wiped_at_fork() -> Option<&'static AtomicU32> {
+    const LENGTH: usize = size_of::<AtomicU32>();
+    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours. It is page-aligned,
+    // zeroed and at least as long as asked, and it is unmapped only where no reference to it was made.
+    unsafe {
+        let page = libc::mmap(std::ptr::null_mut(), LENGTH, access, kind, -1, 0);
+        if page == libc::MAP_FAILED {
+            return None;
+        }
+        if libc::madvise(page, LENGTH, libc::MADV_WIPEONFORK) != 0 {
+            libc::munmap(page, LENGTH);
+            return None;
+        }
+        Some(&*page.cast::<AtomicU32>())
+    }
 }
 
 /// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
@@ -142,4 +176,28 @@ pub(crate) fn take_inherited(path: &std::path::Path) -> Result<OwnedFd, Errno> {
     // SAFETY: numbers from 100 on with a lock on a lock file come only from a hand-over at exec, and the
     // caller takes each of them once; so this is the only owner.
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forked_child_has_a_pid_of_its_own_and_its_parent_keeps_its_own() {
+        assert_eq!(pid(), std::process::id());
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let tell = |out: BorrowedFd<'_>| {
+            for seen in [pid(), std::process::id()] {
+                let _ = rustix::io::write(out, &seen.to_ne_bytes());
+            }
+        };
+        let child = fork_and_answer(std::os::fd::AsFd::as_fd(&write), &tell).unwrap();
+        let mut seen = [0; 8];
+        drop(write);
+        std::io::Read::read_exact(&mut std::fs::File::from(read), &mut seen).unwrap();
+        reap(child);
+        assert_eq!(seen[..4], seen[4..]);
+        assert_eq!(u32::from_ne_bytes(seen[..4].try_into().unwrap()), child.cast_unsigned());
+        assert_eq!(pid(), std::process::id());
+    }
 }

@@ -3,6 +3,7 @@
 use crate::fence::Fence;
 use pinfold_core::identity::Identity;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -68,6 +69,12 @@ pub enum Survivors {
     End,
 }
 
+impl Survivors {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 /// What is written about a holder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
@@ -81,10 +88,10 @@ pub struct Record {
     pub holder: Identity,
     /// The machine's name.
     #[serde(default)]
-    pub host: String,
+    pub host: Cow<'static, str>,
     /// The command that is run under it.
     #[serde(default)]
-    pub command: String,
+    pub command: Cow<'static, str>,
     /// What it is held for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -101,7 +108,7 @@ pub struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<PathBuf>,
     /// What becomes of processes that outlive the flock.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Survivors::is_default")]
     pub survivors: Survivors,
     /// For a directory, the names of its ancestors' lock files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -110,6 +117,8 @@ pub struct Record {
 
 /// Text of a user that is longer is cut: a record has one page.
 const TEXT_MAX: usize = 256;
+/// Room for a record of the usual length, so that it is written without growing.
+const USUAL: usize = 1000;
 
 impl Record {
     /// The bytes to store. What does not fit is cut, the least needed first.
@@ -119,7 +128,7 @@ impl Record {
             return bytes;
         }
         let mut small = self.clone();
-        cut(&mut small.command, TEXT_MAX);
+        cut(small.command.to_mut(), TEXT_MAX);
         small.reason.iter_mut().for_each(|text| cut(text, TEXT_MAX));
         let bytes = small.text();
         if bytes.len() <= crate::page::RECORD_MAX {
@@ -131,8 +140,16 @@ impl Record {
     }
 
     fn text(&self) -> Vec<u8> {
+        let mut text = Vec::with_capacity(USUAL);
         // A struct of strings and numbers: serde_json has no way to refuse it.
-        serde_json::to_vec(self).unwrap_or_default()
+        let _ = serde_json::to_writer(&mut text, self);
+        text
+    }
+
+    /// Whether nothing of the grant outlives its flock: whoever comes next has nothing to look for, and its
+    /// end needs no mark. A run is asked after by its name, so one that has a name is not.
+    pub(crate) fn is_lone(&self) -> bool {
+        self.survivors == Survivors::Ignore && self.run.is_none()
     }
 
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
@@ -191,7 +208,7 @@ mod tests {
     fn a_record_always_fits_its_page_and_keeps_who_holds_it() {
         let long = "ä\u{1}".repeat(5000);
         let huge = Record {
-            command: long.clone(),
+            command: long.clone().into(),
             reason: Some(long.clone()),
             resource: long,
             above: vec!["i-1-2".into(); 1000],

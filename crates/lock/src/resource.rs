@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Something that at most one holder may use at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -118,6 +118,16 @@ impl Resource {
         }
     }
 
+    /// As people write it; as `to_string`, without its detours.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Key(name) => ["key:", name].concat(),
+            Self::Session(name) => ["session:", &name.0].concat(),
+            Self::Vendor(name) => ["vendor:", name].concat(),
+            Self::Directory(path) => path.display().to_string(),
+        }
+    }
+
     /// Which kind it is.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -146,94 +156,8 @@ fn vendor(name: &str) -> Option<Resource> {
 
 impl fmt::Display for Resource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Key(name) => write!(f, "key:{name}"),
-            Self::Session(name) => write!(f, "session:{}", name.0),
-            Self::Vendor(name) => write!(f, "vendor:{name}"),
-            Self::Directory(path) => path.display().fmt(f),
-        }
+        f.write_str(&self.name())
     }
-}
-
-/// The name of a lock file. Made from a hash, so no user's text ever becomes a path.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct FileName(String);
-
-impl FileName {
-    pub(crate) fn of_key(name: &str) -> Self {
-        Self::hashed('k', name.as_bytes())
-    }
-
-    pub(crate) fn of_session(name: &SessionName) -> Self {
-        Self::hashed('s', name.0.as_bytes())
-    }
-
-    pub(crate) fn of_vendor(name: &str) -> Self {
-        Self::hashed('v', name.as_bytes())
-    }
-
-    pub(crate) fn of_path(path: &Path) -> Self {
-        Self::hashed('p', path.as_os_str().as_bytes())
-    }
-
-    pub(crate) fn of_inode(id: FileId) -> Self {
-        Self(format!("i-{:x}-{:x}", id.device, id.inode))
-    }
-
-    /// The gate before this file: whoever waits for exclusive use stands in it.
-    pub(crate) fn gate(&self) -> Self {
-        Self(format!("{}.gate", self.0))
-    }
-
-    fn hashed(kind: char, bytes: &[u8]) -> Self {
-        Self(format!("{kind}-{:032x}", hash(bytes)))
-    }
-
-    /// Whether this is the name of a file that carries a record, not of a gate.
-    pub(crate) fn is_lock(&self) -> bool {
-        !self.0.ends_with(".gate")
-    }
-
-    /// A name read from the folder or from another process; anything with a `/` is none.
-    pub(crate) fn read(name: &str) -> Option<Self> {
-        let mut chars = name.chars();
-        let kind = chars.next().is_some_and(|c| "ksvpi".contains(c));
-        let hyphen = chars.next() == Some('-');
-        let digits = name.get(2..).unwrap_or_default().trim_end_matches(".gate");
-        let plain = digits.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        (kind && hyphen && plain && !digits.is_empty()).then(|| Self(name.to_owned()))
-    }
-
-    pub(crate) fn kind(&self) -> Kind {
-        match self.0.as_bytes().first() {
-            Some(b'k') => Kind::Key,
-            Some(b's') => Kind::Session,
-            Some(b'v') => Kind::Vendor,
-            _ => Kind::Directory,
-        }
-    }
-
-    pub(crate) fn is_inode(&self) -> bool {
-        self.0.starts_with('i')
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(crate) fn as_path(&self) -> &Path {
-        Path::new(&self.0)
-    }
-}
-
-/// FNV-1a over 128 bits. Two names that collide would exclude each other, never share a lock unseen.
-pub(crate) fn hash(bytes: &[u8]) -> u128 {
-    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |state, byte| {
-        (state ^ u128::from(*byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013B)
-    })
 }
 
 /// Which file: its device and inode.
@@ -260,6 +184,8 @@ impl From<&rustix::fs::Statx> for FileId {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file_name::FileName;
+    use std::path::Path;
 
     #[test]
     fn the_rows_of_the_resource_syntax() {

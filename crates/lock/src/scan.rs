@@ -3,10 +3,11 @@
 //! Nothing here takes a lock, starts a program or waits. A process that may not be examined is passed over.
 
 use crate::directory::Mode;
+use crate::file_name::FileName;
 use crate::process::{parse_parent, proc_is_ours, proc_path};
 use crate::raw;
 use crate::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, Run};
-use crate::resource::{FileId, FileName};
+use crate::resource::FileId;
 use crate::sys;
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
@@ -235,7 +236,7 @@ mod tests {
     fn links_to_lock_files_are_recognised_also_when_removed() {
         let name = FileName::of_key("k");
         let path = format!("/x/locks/{}", name.as_str());
-        assert_eq!(lock_name(Path::new(&path)), Some((name.clone(), false)));
+        assert_eq!(lock_name(Path::new(&path)), Some((name, false)));
         assert_eq!(lock_name(Path::new(&format!("{path} (deleted)"))), Some((name, true)));
         for other in ["socket:[12]", "/x/other", "/x/k-xyz", "/x/ledger"] {
             assert_eq!(lock_name(Path::new(other)), None, "{other}");

@@ -7,7 +7,7 @@ use crate::process;
 use crate::record::{Record, Survivors};
 use crate::scan;
 use crate::sys;
-use crate::wait::{Patience, Waited};
+use crate::wait::{Limit, Patience, Waited};
 use pinfold_core::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -45,10 +45,11 @@ const ENDING: Duration = Duration::from_secs(2);
 
 /// Ends or waits for what is left of the run that `record` names.
 pub(crate) fn clear(record: &Record, patience: &Patience<'_>) -> Result<Cleared, Errno> {
+    let ending = Patience::new(Limit::At(Instant::now() + ENDING), patience.cancel);
     let patience = match record.survivors {
         Survivors::Ignore => return Ok(Cleared::Clear),
-        Survivors::Wait => *patience,
-        Survivors::End => Patience { until: Some(Instant::now() + ENDING), cancel: patience.cancel },
+        Survivors::Wait => patience,
+        Survivors::End => &ending,
     };
     let mut unseen = 0;
     loop {

@@ -4,22 +4,41 @@
 //! that signal for itself, the thread is left behind: it closes what it gets as soon as it gets it.
 
 use crate::cancel::Cancel;
+use crate::directory::Mode;
 use crate::fault;
+use crate::held;
 use crate::raw;
 use crate::sys;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How long an acquire may wait.
+/// A child that is being spawned holds a copy until its exec; this is long enough for any exec.
+const SPAWNING_SIBLING: Duration = Duration::from_millis(20);
+
+/// When the caller wants to have an answer.
 #[derive(Debug, Clone, Copy)]
+pub(crate) enum Limit {
+    /// As soon as no spawning sibling can be the reason for a refusal.
+    Spawning,
+    /// Then, and not before that either.
+    SpawningAnd(Instant),
+    At(Instant),
+    Never,
+}
+
+/// How long an acquire may wait. Its clock starts when it is first asked, so that an undisturbed acquire does
+/// not ask the time.
+#[derive(Debug)]
 pub(crate) struct Patience<'a> {
-    pub(crate) until: Option<Instant>,
+    limit: Limit,
+    began: Cell<Option<Instant>>,
     pub(crate) cancel: Option<&'a Cancel>,
 }
 
@@ -31,9 +50,34 @@ pub(crate) enum Waited {
     Cancelled,
 }
 
-impl Patience<'_> {
+impl<'a> Patience<'a> {
+    pub(crate) fn new(limit: Limit, cancel: Option<&'a Cancel>) -> Self {
+        Self { limit, began: Cell::new(None), cancel }
+    }
+
+    fn began(&self) -> Instant {
+        let began = self.began.get().unwrap_or_else(Instant::now);
+        self.began.set(Some(began));
+        began
+    }
+
+    /// How long it has waited.
+    pub(crate) fn waited(&self) -> Duration {
+        self.began().elapsed()
+    }
+
+    fn until(&self) -> Option<Instant> {
+        let spawning = || self.began() + SPAWNING_SIBLING;
+        match self.limit {
+            Limit::Spawning => Some(spawning()),
+            Limit::SpawningAnd(deadline) => Some(deadline.max(spawning())),
+            Limit::At(deadline) => Some(deadline),
+            Limit::Never => None,
+        }
+    }
+
     pub(crate) fn remaining(&self) -> Option<Duration> {
-        self.until.map(|until| until.saturating_duration_since(Instant::now()))
+        self.until().map(|until| until.saturating_duration_since(Instant::now()))
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
@@ -62,15 +106,17 @@ impl Patience<'_> {
 }
 
 /// Waits for the flock on `file`.
-pub(crate) fn lock(
-    file: &Arc<OwnedFd>,
-    mode: FlockOperation,
-    patience: &Patience<'_>,
-) -> Result<Waited, Errno> {
+pub(crate) fn lock(file: &Arc<OwnedFd>, mode: Mode, patience: &Patience<'_>) -> Result<Waited, Errno> {
     if patience.is_cancelled() {
         return Ok(Waited::Cancelled);
     }
-    if patience.until.is_none() && patience.cancel.is_none() {
+    // On a busy machine the waiting thread may not run before the time is up: a free file must not be refused.
+    match sys::flock(file, held::without_waiting(mode)) {
+        Err(Errno::WOULDBLOCK) => {}
+        other => return other.map(|()| Waited::Done),
+    }
+    let mode = held::waiting(mode);
+    if patience.until().is_none() && patience.cancel.is_none() {
         return sys::flock(file, mode).map(|()| Waited::Done);
     }
     Waiter::start(file.clone(), mode)?.finish(patience)
@@ -129,10 +175,9 @@ impl Waiter {
     fn interrupt(self) -> Result<Waited, Errno> {
         self.stop.store(true, Ordering::SeqCst);
         if raw::interruptible() {
-            let answer = Patience { until: None, cancel: None };
             for _ in 0..RESENDS {
                 raw::interrupt(&self.thread);
-                let soon = Patience { until: Some(Instant::now() + RESEND), ..answer };
+                let soon = Patience::new(Limit::At(Instant::now() + RESEND), None);
                 if soon.wait_for(&[&*self.done]) == Ok(Waited::Done) {
                     return self.join();
                 }

@@ -165,6 +165,30 @@ fn an_exclusive_waiter_is_not_starved_by_shared_newcomers() {
 }
 
 #[test]
+fn whoever_comes_behind_a_waiter_is_told_who_holds_the_directory() {
+    let place = place();
+    let directory = Resource::Directory(place.root.clone());
+    let request = |reason: &str| Request { reason: Some(reason.into()), ..Request::default() };
+    let guard = place.folder.try_acquire(&directory, &request("the holder")).unwrap();
+    let cancel = Cancel::new().unwrap();
+    let waiting = Request { run: Some(Run::new("w").unwrap()), ..request("the waiter") };
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| place.folder.acquire_cancellable(&directory, &waiting, None, &cancel));
+        for _ in 0..20 {
+            let asker = Request { run: Some(Run::new("a").unwrap()), ..request("the asker") };
+            let Err(AcquireError::Busy(busy)) = place.folder.try_acquire(&directory, &asker) else {
+                panic!("the lock is held");
+            };
+            assert_eq!(busy.because, BusyBecause::Held);
+            assert_eq!(busy.lock.unwrap().reason.as_deref(), Some("the holder"));
+        }
+        cancel.cancel();
+        assert!(waiter.join().unwrap().is_err());
+    });
+    drop(guard);
+}
+
+#[test]
 fn a_symbolic_link_or_a_directory_in_place_of_a_lock_file_is_a_hard_error_and_stays() {
     let place = place();
     drop(take(&place.folder, &key("k")));

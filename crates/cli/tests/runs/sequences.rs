@@ -235,6 +235,9 @@ fn a_run_is_given_the_same_at_its_first_start_and_at_every_later_one() {
     up.env("LC_ALL", "tr_TR").env("TAKEN", "no").env("PATH", "/usr/bin:/bin").current_dir("/");
     assert_eq!(crate::world::finish(&mut up).code, 0);
     world.ok(&["restart", "a"]);
+    world
+        .follow(&["logs", "-f", "a", "--run", "3"])
+        .until("the third run's last line", |line| line.contains("end"));
     world.ok(&["stop", "a"]);
     let said = |run: &str| {
         world
