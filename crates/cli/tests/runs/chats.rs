@@ -204,9 +204,16 @@ fn a_record_that_names_something_gone_fails_or_is_archived_once() {
     world.ok(&["new", "programless", "--mode", "on-demand", "--", &program_text]);
     world.idle_chat("root", &[]);
     world.idle_chat("orphan", &["--parent", "root"]);
-    world.ok(&["archive", "root"]);
-    let refused = world.run(&["rm", "root", "--yes"]);
-    assert!(refused.code == 1 && refused.stderr.contains("orphan"), "{refused:?}");
+    world.idle_chat("other-root", &[]);
+    world.chat("other-orphan", &["--parent", "other-root"], PARROT);
+    world.ok(&["send", "other-orphan", "x", "--wait"]);
+    world.ok(&["archive", "root", "other-root"]);
+    let refused = world.run(&["rm", "other-root", "--yes"]);
+    assert!(refused.code == 1 && refused.stderr.contains("other-orphan"), "{refused:?}");
+    world.ok(&["stop", "other-orphan"]);
+    world.ok(&["rm", "other-root", "--yes"]);
+    world.wait("other-orphan", "archived");
+    assert_eq!(world.events_of("other-orphan", "archived")[0]["why"], "its parent `other-root` is gone");
     std::fs::remove_dir(&dir).unwrap();
     std::fs::remove_file(&program).unwrap();
     for name in ["dirless", "unlocked", "programless"] {

@@ -154,12 +154,10 @@ impl Fleet {
             return Err(ErrorBody::new(ErrorKind::Failed, text)
                 .hint(format!("`pinfold archive {name}` keeps everything; `rm` deletes what is archived")));
         }
-        let is_child = |other: &&Entry| other.definition.parent_id == Some(id);
-        let live = |other: &&Entry| other.session.state() != State::Archived;
-        let children: Vec<&str> =
-            self.entries.values().filter(is_child).filter(live).map(|other| other.name.as_str()).collect();
-        if !children.is_empty() {
-            let text = format!("session `{name}` has children: {}", children.join(", "));
+        let running = |other: &&Entry| other.session.live_run().is_some();
+        let running: Vec<&str> = self.children(id).filter(running).map(|child| child.name.as_str()).collect();
+        if !running.is_empty() {
+            let text = format!("session `{name}` has children that run: {}", running.join(", "));
             return Err(ErrorBody::new(ErrorKind::Failed, text).hint("archive them first"));
         }
         let inbox = entry.session.inbox();
@@ -168,6 +166,11 @@ impl Fleet {
         let messages = settled + failed + open;
         let runs = entry.session.runs().count;
         Ok(Removed { id: id.to_string(), name: name.clone(), messages, runs, bytes: 0 })
+    }
+
+    /// The sessions that belong to this one.
+    fn children(&self, id: SessionId) -> impl Iterator<Item = &Entry> {
+        self.entries.values().filter(move |entry| entry.definition.parent_id == Some(id))
     }
 
     fn forget(&mut self, id: SessionId, removed: Removed, done: oneshot::Sender<Result<Removed, ErrorBody>>) {
@@ -186,6 +189,8 @@ impl Fleet {
         self.timer.set(id, None);
         self.entries.remove(&id);
         let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));
+        let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
+        orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
         let last_event = self.last_event.clone();
         tokio::task::spawn_blocking(move || {
             let answer = match ticket.wait() {
