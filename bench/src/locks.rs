@@ -1,5 +1,6 @@
 //! Locks beside raw flock, fdatasync and util-linux flock(1).
 
+use crate::peers::beside;
 use crate::table::{Table, median};
 use pinfold_lock::{Folder, Request, Resource, fault};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -140,7 +141,7 @@ fn first_ever(table: &mut Table, root: &Path, folder: &Folder) {
 }
 
 fn binary() -> PathBuf {
-    let path = std::env::current_exe().unwrap().with_file_name("pinfold");
+    let path = beside("pinfold");
     assert!(path.exists(), "{} is missing: cargo build --release -p pinfold", path.display());
     path
 }
@@ -184,7 +185,7 @@ fn contenders(who: &str, root: &Path) -> Vec<u64> {
     let seconds = CONTEND_SECONDS.to_string();
     let start = || {
         let words = ["contend", who, root.to_str().unwrap(), &seconds];
-        Command::new(std::env::current_exe().unwrap()).args(words).stdout(Stdio::piped()).spawn().unwrap()
+        Command::new(beside("pinfold-bench")).args(words).stdout(Stdio::piped()).spawn().unwrap()
     };
     let children: Vec<_> = (0..CONTENDERS).map(|_| start()).collect();
     let counts = children.into_iter().map(|child| {

@@ -1,10 +1,12 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
-//! `cargo build --release --workspace && cargo run --release -p pinfold-bench -- decisions`, or `locks`
+//! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
+//! `locks`, or `all`.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
 mod decisions;
 mod locks;
+mod peers;
 mod table;
 
 fn main() {
@@ -12,7 +14,14 @@ fn main() {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["decisions"] => decisions::run(),
         ["locks"] => locks::run(),
+        ["peers", ref measures @ ..] => peers::run(measures),
+        ["all"] => {
+            peers::run(&[]);
+            locks::run();
+            decisions::run();
+        }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
-        _ => eprintln!("error: name what to measure: decisions, locks"),
+        ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
+        _ => eprintln!("error: name what to measure: peers, locks, decisions, all"),
     }
 }

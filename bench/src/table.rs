@@ -3,16 +3,16 @@
 /// Rows of text, printed with aligned columns when the last one is known.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    rows: Vec<[String; 5]>,
+    rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new(heads: [&str; 5]) -> Self {
-        Self { rows: vec![heads.map(str::to_owned)] }
+    pub(crate) fn new<'a>(heads: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { rows: vec![heads.into_iter().map(str::to_owned).collect()] }
     }
 
-    pub(crate) fn row(&mut self, cells: [String; 5]) {
-        self.rows.push(cells);
+    pub(crate) fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
     }
 
     /// A row of one measured value beside its peer, and what it must not exceed.
@@ -22,18 +22,25 @@ impl Table {
     }
 
     pub(crate) fn print(&self) {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let cell = |row: &Vec<String>, column: usize| row.get(column).cloned().unwrap_or_default();
         let width =
-            |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-        let widths: [usize; 5] = std::array::from_fn(width);
+            |column: usize| self.rows.iter().map(|row| cell(row, column).chars().count()).max().unwrap_or(0);
+        let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
-            let cells = row.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}  "));
+            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}  "));
             println!("{}", cells.collect::<String>().trim_end());
         }
     }
 }
 
 /// The middle value.
-pub(crate) fn median(mut values: Vec<f64>) -> f64 {
+pub(crate) fn median(values: Vec<f64>) -> f64 {
+    part(values, 0.5)
+}
+
+/// The value that this part of all values does not exceed.
+pub(crate) fn part(mut values: Vec<f64>, part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    values[((values.len() as f64 * part) as usize).min(values.len() - 1)]
 }

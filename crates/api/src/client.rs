@@ -94,6 +94,19 @@ impl Client {
         self.open("GET", path, None).map(|body| BufReader::new(body).lines())
     }
 
+    /// Says something, and follows the answer line by line.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn post_lines<B: Serialize>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<impl Iterator<Item = io::Result<String>> + use<B>, ClientError> {
+        let body = serde_json::to_vec(body).map_err(ClientError::Garbled)?;
+        self.open("POST", path, Some(&body)).map(|body| BufReader::new(body).lines())
+    }
+
     fn whole<T: DeserializeOwned>(
         &self,
         method: &str,

@@ -32,6 +32,9 @@ pub struct Session {
     pub consumers: usize,
     pub last_consumer_at: Option<String>,
     pub memory_bytes: Option<u64>,
+    /// What it has on the swap beside its memory, where it has a limit.
+    #[serde(default)]
+    pub swap_bytes: Option<u64>,
     pub memory_limit_bytes: Option<u64>,
     pub holder: Option<Value>,
     pub created_at: String,
@@ -237,4 +240,54 @@ pub struct LogLine {
     pub run: String,
     pub stream: String,
     pub text: String,
+}
+
+/// A line of the answer to an attach. Lines of output are [`LogLine`]s among them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttachLine {
+    /// It is not ready yet.
+    Waiting {
+        /// What for, in words.
+        message: String,
+        /// How long at most, where that is known.
+        left_ms: Option<u64>,
+    },
+    /// The terminal can be joined.
+    Ready {
+        /// Where its shim listens.
+        socket: String,
+        /// Of which run it is, by number.
+        run: u64,
+    },
+    /// There is no terminal: output follows, lines that are typed are sent as messages.
+    Follow {},
+    /// Whoever lost the daemon is counted again.
+    Counted {},
+    /// It cannot be; the answer ends.
+    Failed(Box<crate::error::ErrorBody>),
+}
+
+/// One metric with all its samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Its name.
+    pub name: String,
+    /// `counter`, `gauge` or `histogram`.
+    pub kind: String,
+    /// What it says.
+    pub help: String,
+    /// What was counted or measured.
+    pub samples: Vec<Sample>,
+}
+
+/// One number of a metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Sample {
+    /// The metric's name; a histogram's has `_bucket`, `_sum` or `_count` behind it.
+    pub name: String,
+    /// What tells it from the metric's other numbers.
+    pub labels: BTreeMap<String, String>,
+    /// The number.
+    pub value: f64,
 }

@@ -81,6 +81,22 @@ pub struct NewMessage {
     pub key: Option<String>,
 }
 
+/// Somebody attaches: counted as a consumer while the answer is read.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Attach {
+    /// Lines of their terminal; 0 where there is none.
+    pub rows: u16,
+    /// Columns of their terminal.
+    pub columns: u16,
+    /// Do not wait: interrupt the turn under way, start before a wait is over.
+    pub now: bool,
+    /// Only look on: nothing is taken over.
+    pub read_only: bool,
+    /// They have the terminal already, and only lost the daemon.
+    pub again: bool,
+}
+
 /// A hold of a lock for as long as the connection is open.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -1,5 +1,6 @@
 //! The command line. What is not built yet is not listed.
 
+use crate::attach::Attach;
 use crate::error::{Failure, Kind};
 use crate::verbs::{Defining, Events, Inbox, Listing, Logs, Permission, Purge, Restore, Send, Up};
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -69,6 +70,12 @@ pub(crate) enum Verb {
         /// Its name, or a unique beginning of its id
         session: String,
     },
+    /// Join the terminal of a session, or take it over; Ctrl-] detaches
+    ///
+    /// A session with a terminal of its own (`new --pty`) is joined; many may look on, one types. A headless one
+    /// finishes its turn and makes room for its agent's own terminal program, under the same locks. Any other
+    /// one is followed, and lines that are typed are sent as messages.
+    Attach(Attach),
     /// Queue a message for a session, and print its id
     Send(Send),
     /// List a session's messages, or try one again, or cancel one
@@ -149,6 +156,8 @@ pub(crate) enum Verb {
     Lock(Lock),
     /// List every lock that is held now
     Locks,
+    /// Print metrics, as Prometheus reads them
+    Metrics,
     /// List everything that uses a directory: holders of locks on, above and below it, and processes in it
     Who {
         /// The directory

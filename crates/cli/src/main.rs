@@ -1,6 +1,7 @@
 //! The command `pinfold`.
 
 mod args;
+mod attach;
 mod audit;
 mod connect;
 mod error;

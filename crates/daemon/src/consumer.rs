@@ -21,12 +21,22 @@ impl Consumer {
         session: SessionId,
         kind: ConsumerKind,
     ) -> Result<Consumer, ErrorBody> {
+        let consumer = Consumer::new(handle, session);
+        consumer.count(kind).await?;
+        Ok(consumer)
+    }
+
+    /// A connection that is not counted yet, but may ask for something that ends with it.
+    pub(crate) fn new(handle: &Handle, session: SessionId) -> Consumer {
         // Consumers are not stored, so their numbers only have to differ in this process.
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        let consumer = ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed));
-        let joined = Consumer { handle: handle.clone(), session, id: consumer };
-        handle.ask(session, Event::ConsumerJoined { consumer, kind }, Facts::default()).await?;
-        Ok(joined)
+        Consumer { handle: handle.clone(), session, id: ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed)) }
+    }
+
+    /// Counts it from now on, and returns when that is stored.
+    pub(crate) async fn count(&self, kind: ConsumerKind) -> Result<(), ErrorBody> {
+        let joined = Event::ConsumerJoined { consumer: self.id, kind };
+        self.handle.ask(self.session, joined, Facts::default()).await.map(drop)
     }
 }
 

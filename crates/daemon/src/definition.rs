@@ -31,6 +31,12 @@ pub(crate) struct Definition {
     pub(crate) input: Input,
     #[serde(default)]
     pub(crate) turns: Turns,
+    /// Its runs have a terminal.
+    #[serde(default)]
+    pub(crate) pty: bool,
+    /// The vendor's own terminal program, which takes the place of a headless run; empty where there is none.
+    #[serde(default)]
+    pub(crate) interactive: Vec<String>,
     #[serde(default)]
     pub(crate) parent: Option<String>,
     /// A name may be another session's one day; this is not.
@@ -94,6 +100,8 @@ impl Definition {
             stop_grace: None,
             input: Input::default(),
             turns: Turns::default(),
+            pty: false,
+            interactive: Vec::new(),
             parent: None,
             parent_id: None,
             tags: Vec::new(),
@@ -107,9 +115,7 @@ impl Definition {
 
     /// Applies what a request names and leaves the rest.
     pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
-        if request.pty == Some(true) {
-            return Err(bad("terminals are not built yet").hint("leave out --pty"));
-        }
+        self.pty = request.pty.unwrap_or(self.pty);
         if let Some(command) = request.command.clone().filter(|command| !command.is_empty()) {
             self.command = command;
         }
@@ -168,7 +174,7 @@ impl Definition {
             stop_grace: self.stop_grace.map_or(settings.policy.stop_grace, |span| span.0),
             ..settings.policy.clone()
         };
-        Spec { mode: self.mode, policy, memory_limit: self.memory, interactive: false }
+        Spec { mode: self.mode, policy, memory_limit: self.memory, interactive: !self.interactive.is_empty() }
     }
 
     /// Makes the directory real: symbolic links and `..` are gone, or it is missing.

@@ -4,14 +4,15 @@ use crate::definition::{self, Definition, Turns};
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::session::Runs;
 use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
+use pinfold_shim::Size;
 use pinfold_store::{RunId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 /// One session and what the daemon holds for it.
@@ -24,6 +25,8 @@ pub(crate) struct Entry {
     pub(crate) session: Session,
     /// The name of the latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
+    /// When the latest run was decided, until it runs.
+    pub(crate) due: Option<(RunNumber, Instant)>,
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
@@ -37,6 +40,13 @@ pub(crate) struct Entry {
     pub(crate) waiting: Option<Arc<Cancel>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
+    /// The run whose memory is watched, and what it has on the swap.
+    pub(crate) watched: Option<RunNumber>,
+    pub(crate) swap: Option<u64>,
+    /// The size of the terminal that its next run is given: that of whoever attached last.
+    pub(crate) terminal: Size,
+    /// How the last takeover ended.
+    pub(crate) takeover_end: Option<TakeoverEnd>,
     pub(crate) seen: watch::Sender<Snapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
@@ -102,6 +112,7 @@ impl Entry {
             archived_at: None,
             session,
             run: None,
+            due: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,
@@ -111,6 +122,10 @@ impl Entry {
             waiting: None,
             ready: false,
             status: None,
+            watched: None,
+            swap: None,
+            terminal: Size::default(),
+            takeover_end: None,
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),
             waiters: BTreeMap::new(),

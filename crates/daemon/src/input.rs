@@ -40,6 +40,8 @@ pub(crate) enum Input {
     HolderGone { id: SessionId },
     /// What was found of a session when the daemon started, or later.
     Observed { id: SessionId, seen: Box<Seen> },
+    /// The memory of a run was read.
+    Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
     /// The configuration shall be read again.
     Reload,
     /// A session had long enough to come to rest for the daemon's end.

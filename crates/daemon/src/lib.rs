@@ -19,6 +19,8 @@ mod input;
 mod lines;
 mod locks;
 mod log;
+pub mod memory;
+mod metrics;
 pub mod objects;
 mod observe;
 pub mod preset;

@@ -228,6 +228,7 @@ fn serve(
         state: fleet.home.state.clone(),
         folders: fleet.folders(),
         holds: Holds::default(),
+        metrics: Arc::clone(&fleet.metrics),
     };
     tokio::spawn(crate::http::serve(listener, router(context), handle.clone()))
 }

@@ -12,6 +12,20 @@ use pinfold_store::SessionId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
+/// Every state, in the order in which people think of them.
+pub(crate) const STATES: [State; 10] = [
+    State::Idle,
+    State::Starting,
+    State::Running,
+    State::Stopping,
+    State::Backoff,
+    State::Blocked,
+    State::Held,
+    State::Stopped,
+    State::Failed,
+    State::Archived,
+];
+
 /// A moment as people read it.
 pub(crate) fn time(at: Wall) -> String {
     rfc3339(u64::try_from(at.0).unwrap_or(0))
@@ -53,6 +67,7 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
         consumers: core.consumers(),
         last_consumer_at: core.last_consumer().map(time),
         memory_bytes: core.memory_bytes(),
+        swap_bytes: entry.swap.filter(|_| process.is_some()),
         memory_limit_bytes: core.spec().memory_limit,
         holder: holder(core.life()),
         created_at: time(entry.created_at),
@@ -116,7 +131,7 @@ fn next(entry: &Entry, now: Now) -> Option<Next> {
 }
 
 /// The daemon.
-pub(crate) fn status(fleet: &Fleet, disk_bytes: u64) -> Status {
+pub(crate) fn status(fleet: &Fleet, disk_bytes: u64, capabilities: BTreeMap<String, Value>) -> Status {
     let mut sessions: BTreeMap<String, u64> = BTreeMap::new();
     for entry in fleet.entries.values() {
         *sessions.entry(entry.session.state().word().into()).or_default() += 1;
@@ -128,20 +143,12 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64) -> Status {
         home: crate::home::shown(&fleet.home.state),
         socket: crate::home::shown(&fleet.socket),
         sessions,
-        capabilities: capabilities(),
+        capabilities,
         disk_bytes,
         generation: fleet.generation,
         damaged: fleet.damaged.keys().cloned().collect(),
         config_refused: fleet.config_refused.clone(),
     }
-}
-
-/// What this machine lets us do; probed, never assumed.
-fn capabilities() -> BTreeMap<String, Value> {
-    let cgroup_kill = ["/sys/fs/cgroup/cgroup.procs", "/sys/fs/cgroup/unified/cgroup.procs"]
-        .iter()
-        .any(|file| rustix::fs::access(*file, rustix::fs::Access::WRITE_OK).is_ok());
-    BTreeMap::from([("cgroup".into(), json!(cgroup_kill))])
 }
 
 /// One message of the session of this name.

@@ -3,6 +3,7 @@
 use crate::frame::{Fields, Frame, FrameError, Writer, write};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::time::Boot;
+use pinfold_terminal::Size;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -141,6 +142,8 @@ pub struct Start {
     pub umask: Option<u32>,
     /// The grace when the shim itself has to stop it (SIGTERM to the shim).
     pub grace: Duration,
+    /// Gives it a terminal of this size instead of pipes.
+    pub terminal: Option<Size>,
 }
 
 /// Where an agent starts.
@@ -203,6 +206,7 @@ impl Default for Start {
             open_files: None,
             umask: None,
             grace: Duration::from_secs(10),
+            terminal: None,
         }
     }
 }
@@ -350,6 +354,9 @@ impl Start {
             fields.number(14, umask.into());
         }
         fields.number(15, millis(self.grace));
+        if let Some(size) = self.terminal {
+            fields.number(20, size.rows().into()).number(21, size.columns().into());
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -374,6 +381,7 @@ impl Start {
             open_files: limits.0.zip(limits.1),
             umask: umask.map(|umask| umask as u32 & 0o777),
             grace: fields.optional_number(15)?.map_or(plain.grace, Duration::from_millis),
+            terminal: size(fields, 20, 21)?,
         })
     }
 }
@@ -402,6 +410,12 @@ pub(crate) fn millis(duration: Duration) -> u64 {
 
 pub(crate) fn duration(fields: Fields<'_>, tag: u8) -> Result<Duration, FrameError> {
     fields.number(tag).map(Duration::from_millis)
+}
+
+/// A size of a terminal, if there is one.
+pub(crate) fn size(fields: Fields<'_>, rows: u8, columns: u8) -> Result<Option<Size>, FrameError> {
+    let count = |tag| Ok(fields.optional_number(tag)?.map(|n| u16::try_from(n).unwrap_or(u16::MAX)));
+    Ok(count(rows)?.zip(count(columns)?).map(|(rows, columns)| Size::new(rows, columns)))
 }
 
 fn path(bytes: &[u8]) -> PathBuf {

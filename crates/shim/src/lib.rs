@@ -4,11 +4,13 @@
 //! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`keep::main`].
 #![deny(unsafe_code)]
 
+pub mod attach;
 pub mod client;
 mod command;
 pub mod crash;
 mod exited;
 mod frame;
+pub mod groups;
 pub mod keep;
 pub mod log;
 pub mod record;
@@ -19,4 +21,11 @@ pub mod turn;
 pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Tie};
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
+pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
+
+/// Every process below another, with those of all threads of each.
+#[must_use]
+pub fn descendants(process: u32) -> Vec<u32> {
+    keep::descendants(process)
+}

@@ -33,6 +33,7 @@ fn commands() -> Vec<Command> {
         give_locks: true,
         open_files: Some((1024, 1 << 20)),
         umask: Some(0o022),
+        terminal: None,
         grace: Duration::from_millis(2500),
     };
     let plain = Start { directory: Directory::Locked, contain: Contain::Reaper, ..Start::default() };
@@ -174,7 +175,7 @@ fn frames_of_the_first_version_are_understood() {
     assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports());
 }
 
-/// What came after the first version: turns.
+/// What came after the first version: turns and terminals.
 fn later() -> (Vec<Command>, Vec<Report>) {
     let (run, message) = (RunNumber(7), MessageId(u128::MAX / 3));
     let turn =
@@ -182,7 +183,8 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let input = Command::Input { run, message, attempt: 2, bytes: b"x".to_vec(), says_done: true };
     let done = Done { to: Position(99), answer: vec![0; 300], whole: false };
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
-    (vec![input], vec![taken, turn(None), turn(Some(done))])
+    let terminal = Start { terminal: Some(pinfold_shim::Size::new(50, 120)), ..Start::default() };
+    (vec![input, Command::Start(Box::new(terminal))], vec![taken, turn(None), turn(Some(done))])
 }
 
 #[test]

@@ -102,7 +102,8 @@ pub(crate) fn status(global: &Global) -> Result<(), Failure> {
         say(&format!("config    as it was before; refused: {problem}"));
     }
     for (ability, value) in &status.capabilities {
-        say(&format!("{ability:<9} {value}"));
+        let word = if value["available"] == true { "yes" } else { "no" };
+        say(&format!("{ability:<14}  {word}: {}", value["detail"].as_str().unwrap_or_default()));
     }
     Ok(())
 }

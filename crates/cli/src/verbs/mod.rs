@@ -4,6 +4,7 @@ mod daemon;
 mod inbox;
 mod lock;
 mod locks;
+mod metrics;
 mod new;
 mod retire;
 mod send;
@@ -17,7 +18,7 @@ pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
 pub(crate) use retire::{Purge, Restore};
 pub(crate) use send::{Send, merged};
-pub(crate) use sessions::Listing;
+pub(crate) use sessions::{Listing, path as session_path};
 pub(crate) use watch::{Events, Logs};
 
 use crate::args::{Command, Global, Verb};
@@ -47,6 +48,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Show { session } => sessions::show(session, global),
         Verb::Tree { all } => sessions::tree(*all, global),
         Verb::Why { session } => sessions::why(session, global),
+        Verb::Attach(attach) => crate::attach::attach(attach, global),
         Verb::Logs(logs) => watch::logs(logs, global),
         Verb::Events(events) => watch::events(events, global),
         Verb::Start { sessions } => sessions::each(sessions, "start", &json!({}), global),
@@ -66,6 +68,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Interrupt { session } => inbox::interrupt(session, global),
         Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
         Verb::Locks => locks::run(global),
+        Verb::Metrics => metrics::run(global),
         Verb::Who { directory } => who::run(directory, global),
         Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global),
     }

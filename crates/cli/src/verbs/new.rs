@@ -5,8 +5,11 @@ use crate::args::Global;
 use crate::connect;
 use crate::error::{Failure, Kind};
 use clap::Args;
-use pinfold_api::object::Session;
+use pinfold_api::client::Client;
+use pinfold_api::object::{Session, Status};
 use pinfold_api::request::NewSession;
+use pinfold_api::units;
+use pinfold_core::words;
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -91,7 +94,8 @@ const HARMLESS_BEGINNINGS: [&str; 4] = ["LC_", "XDG_CONFIG", "XDG_DATA", "XDG_CA
 
 pub(crate) fn new(defining: &Defining, global: &Global) -> Result<(), Failure> {
     let request = request(defining)?;
-    let session: Session = connect::client(global)?.post("/v1/sessions", &request)?;
+    let client = connect::client(global)?;
+    let session: Session = client.post("/v1/sessions", &request)?;
     if global.json {
         say(&json!(session));
     } else {
@@ -100,17 +104,44 @@ pub(crate) fn new(defining: &Defining, global: &Global) -> Result<(), Failure> {
     if !global.quiet && session.state != "running" && session.state != "idle" {
         eprintln!("{} is {}", session.name, session.why);
     }
+    warn_of_ceiling(&client, request.memory.as_deref(), global)
+}
+
+/// A limit that the kernel will not let the session reach is no limit: that is said, not refused.
+fn warn_of_ceiling(client: &Client, memory: Option<&str>, global: &Global) -> Result<(), Failure> {
+    let Some(limit) = memory.and_then(|memory| units::size(memory).ok()).filter(|_| !global.quiet) else {
+        return Ok(());
+    };
+    let status: Status = client.get("/v1/status")?;
+    let ceiling = status.capabilities.get("memory_ceiling").and_then(|told| told["bytes"].as_u64());
+    if let Some(warning) = ceiling.and_then(|ceiling| too_high(limit, ceiling)) {
+        eprintln!("{warning}");
+    }
     Ok(())
+}
+
+/// What is said of a limit above four fifths of what the kernel allows everything around the daemon.
+fn too_high(limit: u64, ceiling: u64) -> Option<String> {
+    let most = ceiling / 5 * 4;
+    (limit > most).then(|| {
+        format!(
+            "warning: the kernel allows {} to the daemon and all agents together, so it may kill before --memory drains\n\
+             hint: a limit below {} is met first",
+            words::size(ceiling),
+            words::size(most)
+        )
+    })
 }
 
 pub(crate) fn set(defining: &Defining, global: &Global) -> Result<(), Failure> {
     let request = NewSession { caller_dir: None, caller_env: None, caller_umask: None, ..request(defining)? };
     let path = super::sessions::path(&defining.name, "set");
-    let session: Session = connect::client(global)?.post(&path, &request)?;
+    let client = connect::client(global)?;
+    let session: Session = client.post(&path, &request)?;
     if global.json {
         say(&json!(session));
     }
-    Ok(())
+    warn_of_ceiling(&client, request.memory.as_deref(), global)
 }
 
 fn request(defining: &Defining) -> Result<NewSession, Failure> {
@@ -187,6 +218,13 @@ mod tests {
             assert!(!HARMLESS.contains(&name));
             assert!(!HARMLESS_BEGINNINGS.iter().any(|begin| name.starts_with(begin)));
         }
+    }
+
+    #[test]
+    fn a_limit_above_four_fifths_of_the_ceiling_is_warned_of() {
+        assert_eq!(too_high(800, 1000), None);
+        let warning = too_high(820 << 20, 1000 << 20).unwrap();
+        assert!(warning.contains("1000 MiB") && warning.contains("800 MiB"), "{warning}");
     }
 
     #[test]

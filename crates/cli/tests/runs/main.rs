@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 mod agents;
+mod attach;
 mod chats;
 mod config;
 mod contract;
@@ -9,15 +10,22 @@ mod contract;
 mod crashes;
 mod crowds;
 mod daemons;
+mod eater;
+mod examples;
 mod files;
 mod holds;
 mod http;
 mod inbox;
 mod kills;
+mod limits;
+mod memory;
+mod metrics;
+mod openapi;
 mod processes;
 mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod tty;
 mod turns;
 mod world;

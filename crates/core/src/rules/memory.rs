@@ -1,5 +1,8 @@
 //! Memory: what `/proc/PID/status` says, and when to warn or to drain.
 
+mod counters;
+
+pub use counters::{parse_rollup, parse_stat, parse_swap};
 use serde::{Deserialize, Serialize};
 
 /// Reads the memory of one process from the text of its `/proc/PID/status`, in bytes.

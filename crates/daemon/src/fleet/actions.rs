@@ -11,10 +11,10 @@ use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Purpose};
 use pinfold_core::{Action, Event, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
-use pinfold_shim::{Command, Contain, Directory, LogLimits, Start, Stdin};
+use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 impl Fleet {
     pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
@@ -34,8 +34,7 @@ impl Fleet {
             Action::Deliver { run, message, attempt, delivery } => {
                 self.deliver(id, run, message, attempt, delivery);
             }
-            // Memory is not watched yet, so nothing has asked for an exact reading.
-            Action::ConfirmMemory { .. } => {}
+            Action::ConfirmMemory { run } => self.confirm_memory(id, run),
         }
     }
 
@@ -87,8 +86,10 @@ impl Fleet {
         let name = entry.run_id(run).map(|run| run.to_string()).unwrap_or_default();
         let Some(wanted) = Wanted::new(&entry.name, &entry.definition, name) else { return };
         let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
+        let metrics = self.metrics.clone();
         tokio::spawn(async move {
             let _permit = starts.acquire_owned().await;
+            let begun = Instant::now();
             let reserve = move || {
                 crash::point("reserve.before");
                 let result = folders.reserve(&wanted);
@@ -97,6 +98,10 @@ impl Fleet {
             };
             let result = tokio::task::spawn_blocking(reserve).await;
             let result = result.unwrap_or_else(|error| Err(Refused::ForNow(error.to_string())));
+            metrics.of_runs.seconds.took(begun.elapsed());
+            if let Err(Refused::Busy { .. }) = &result {
+                metrics.of_runs.busy.add();
+            }
             handle.tell(Input::Reserved { id, result });
         });
     }
@@ -170,9 +175,14 @@ impl Fleet {
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
-    fn start_of(&self, id: SessionId, run: RunNumber, _purpose: Purpose) -> Option<Box<Start>> {
+    fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
         let entry = self.entries.get(&id)?;
         let definition = &entry.definition;
+        let words = match purpose {
+            Purpose::Headless => &definition.command,
+            Purpose::Interactive(_) => &definition.interactive,
+        };
+        let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
         let directory = match definition.dir_lock {
             true => Directory::Locked,
             false => Directory::Path(definition.dir.clone()),
@@ -180,17 +190,18 @@ impl Fleet {
         Some(Box::new(Start {
             run,
             run_id: entry.run_id(run)?.to_string(),
-            arguments: definition.command.iter().map(OsString::from).collect(),
-            environment: environment(definition, entry.session.spec().policy.watchdog),
+            arguments: words.iter().map(OsString::from).collect(),
+            environment: environment(definition, entry.session.spec().policy.watchdog, terminal),
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
             socket: Some(self.socket.clone()),
-            contain: Contain::Group,
+            contain: self.memory.without.contain(entry.session.spec().memory_limit),
             give_locks: false,
             open_files: self.open_files,
             umask: definition.umask.or(self.umask),
             grace: entry.session.spec().policy.stop_grace,
+            terminal: terminal.then_some(entry.terminal),
         }))
     }
 
@@ -251,12 +262,20 @@ impl Fleet {
     }
 }
 
-/// The variables of a run; a watchdog is told in microseconds, as with systemd.
-fn environment(definition: &Definition, watchdog: Duration) -> Vec<OsString> {
+/// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
+fn environment(definition: &Definition, watchdog: Duration, terminal: bool) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
     if watchdog > Duration::ZERO {
         all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
     }
+    let named = definition.env.get("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
+    if terminal && !named {
+        all.retain(|entry| !entry.as_encoded_bytes().starts_with(b"TERM="));
+        all.push(format!("TERM={USUAL_TERMINAL}").into());
+    }
     all
 }
+
+/// What a session that was made without a terminal takes its own for; every emulator of today understands it.
+const USUAL_TERMINAL: &str = "xterm-256color";

@@ -2,6 +2,8 @@
 
 mod actions;
 mod arrivals;
+mod measured;
+mod memory;
 mod messages;
 mod notes;
 mod reports;
@@ -18,9 +20,10 @@ use crate::home::Home;
 use crate::input::{Agents, Handle, Input, Looker};
 use crate::locks::Folders;
 use crate::log::log;
+use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_store::{
@@ -62,12 +65,14 @@ pub(crate) struct Fleet {
     pub(crate) config_refused: Option<String>,
     clock: Clock,
     timer: Timer,
+    pub(crate) memory: memory::Memory,
     folders: Folders,
     handle: Handle,
     starts: Arc<Semaphore>,
     links: u64,
     closing: Closing,
     failed: Option<Arc<CommitError>>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Who came before every session was looked at.
     lookers: Vec<Looker>,
 }
@@ -114,12 +119,14 @@ impl Fleet {
             config_refused: None,
             clock: Clock::new(),
             timer: Timer::new()?,
+            memory: memory::Memory::new(),
             folders: parts.folders,
             handle: parts.handle,
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
             links: 0,
             closing: Closing::No,
             failed: None,
+            metrics: Arc::default(),
             lookers: Vec::new(),
         })
     }
@@ -176,6 +183,7 @@ impl Fleet {
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Observed { id, seen } => self.observed(id, *seen),
+            Input::Memory { id, run, read } => self.memory_read(id, run, read),
             Input::Reload => self.reload(),
             Input::DownOverdue { id } => self.end_mute(id),
             Input::Audited => self.take_audit(),
@@ -203,6 +211,8 @@ impl Fleet {
         self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
         self.note_new_run(id, &decision);
+        self.follow_memory(id);
+        self.count(id, &decision);
         self.keep(id, decision, facts, reply);
     }
 
@@ -227,6 +237,7 @@ impl Fleet {
             let name = RunId(new_ulid(&mut self.clock));
             entry.run = Some((last, name));
             (entry.ready, entry.status) = (false, None);
+            self.note_due(id);
         }
     }
 
@@ -244,6 +255,7 @@ impl Fleet {
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settles = exit_in(&decision);
+        entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let settled = settled_in(&decision);
         let pending = Pending {
             durable: !durable,
@@ -269,8 +281,11 @@ impl Fleet {
 
     pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
         crash::point("commit.before");
-        let handle = self.handle.clone();
-        self.store.commit_then(batch, move |outcome| handle.tell(Input::Committed { id, outcome }));
+        let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
+        self.store.commit_then(batch, move |outcome| {
+            metrics.commit.took(begun.elapsed());
+            handle.tell(Input::Committed { id, outcome });
+        });
     }
 
     fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
@@ -445,6 +460,13 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::HolderGone
         | Event::ShimLeft => None,
     }
+}
+
+/// How a takeover ended with a decision.
+fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
+    decision.changes.iter().find_map(|change| {
+        if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }
+    })
 }
 
 /// The messages that a decision settles.

@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::error::ErrorEnvelope;
@@ -34,6 +35,11 @@ impl Failure {
     pub(crate) fn bad_value(body: ErrorBody) -> Failure {
         let status = if body.kind == ErrorKind::Usage { UNPROCESSABLE } else { body.kind.status() };
         Failure { body, status }
+    }
+
+    /// The error object.
+    pub(crate) fn into_body(self) -> ErrorBody {
+        self.body
     }
 
     /// There is only so much for each.
@@ -70,6 +76,10 @@ pub(crate) async fn no_such_method() -> Failure {
     Failure::usage("this address takes another method", StatusCode::METHOD_NOT_ALLOWED.as_u16())
 }
 
+/// How large the body of a request may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Largest(pub(crate) usize);
+
 /// What a request says in its body; an empty one says nothing.
 pub(crate) struct Said<T>(pub(crate) T);
 
@@ -84,6 +94,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Said<T> {
 
 /// The whole body of a request, if it comes in time and is not too large.
 pub(crate) async fn body(request: Request) -> Result<Bytes, Failure> {
+    let announced =
+        request.headers().get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    let largest = request.extensions().get().map_or(usize::MAX, |Largest(largest)| *largest);
+    if announced.is_some_and(|length: usize| length > largest) {
+        return Err(too_large());
+    }
     let bytes = tokio::time::timeout(BODY_WITHIN, Bytes::from_request(request, &()));
     bytes.await.map_err(|_| slow())?.map_err(|refused| unread(&refused))
 }
@@ -98,11 +114,13 @@ fn slow() -> Failure {
     ErrorBody::new(ErrorKind::Timeout, message).into()
 }
 
+fn too_large() -> Failure {
+    Failure::usage("the body of the request is too large: most have 2 MiB at most", 413)
+}
+
 fn unread(refused: &BytesRejection) -> Failure {
     match refused.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            Failure::usage("the body of the request is too large: most have 2 MiB at most", 413)
-        }
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(),
         _ => Failure::usage("the body of the request ended too early, or is not what its head says", 400),
     }
 }
@@ -155,6 +173,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 
 /// A refusal of the core, in words and with what to do.
 pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
+    refusal_body(name, refusal).into()
+}
+
+/// The same, as the error object.
+pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
     let (kind, message, hint) = match refusal {
         Refusal::Archived => (
             ErrorKind::Archived,
@@ -202,5 +225,5 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
         Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks"), String::new()),
     };
     let body = ErrorBody::new(kind, message);
-    if hint.is_empty() { body.into() } else { body.hint(hint).into() }
+    if hint.is_empty() { body } else { body.hint(hint) }
 }

@@ -1,15 +1,17 @@
 //! The daemon itself.
 
 use super::Context;
-use super::answer::{Answered, Said};
+use super::answer::{Answered, Failure, Said};
 use crate::input::{Agents, Input};
+use crate::memory::capabilities;
 use crate::view;
 use axum::Json;
 use axum::extract::State;
 use pinfold_api::object::Status;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
+use std::collections::BTreeMap;
+use tokio::sync::{OnceCell, oneshot};
 
 /// Nothing but a sign of life.
 pub(crate) async fn ping() -> Json<Value> {
@@ -18,7 +20,18 @@ pub(crate) async fn ping() -> Json<Value> {
 
 pub(crate) async fn status(State(context): State<Context>) -> Answered<Status> {
     let disk = disk_used(&context).await;
-    Ok(Json(context.handle.look(move |fleet| view::status(fleet, disk)).await?))
+    let abilities = abilities(&context).await?;
+    Ok(Json(context.handle.look(move |fleet| view::status(fleet, disk, abilities)).await?))
+}
+
+/// What this machine lets us do, tried once: it changes nothing that lives.
+async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure> {
+    static TRIED: OnceCell<BTreeMap<String, Value>> = OnceCell::const_new();
+    let without = context.handle.look(|fleet| fleet.memory.without).await?;
+    let all = TRIED.get_or_init(|| async move {
+        tokio::task::spawn_blocking(move || capabilities(without)).await.unwrap_or_default()
+    });
+    Ok(all.await.clone())
 }
 
 /// What the home takes on disk: the database and the output of all sessions.

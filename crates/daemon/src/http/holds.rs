@@ -9,6 +9,7 @@ use super::server::Peer;
 use crate::fleet::Fleet;
 use crate::input::Handle;
 use crate::locks::{chain, lost_in};
+use crate::metrics::Metrics;
 use crate::objects;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, State};
@@ -45,11 +46,14 @@ pub(crate) async fn hold(
     let limit = Limit::of(asked, policy);
     let place = context.holds.enter(peer)?;
     let client = Client { peer, reason: wanted.reason, resource };
-    let guard = match client.acquire(&context, wait).await? {
+    let waiting = Waiting::begin(&context.metrics);
+    let acquired = client.acquire(&context, wait).await;
+    drop(waiting);
+    let guard = match acquired? {
         Ok(guard) => guard,
-        Err(refused) => return Err(client.refused(&context.handle, refused)),
+        Err(refused) => return Err(client.refused(&context, refused)),
     };
-    let held = Held::new(guard, peer, &context.handle, place);
+    let held = Held::new(guard, peer, &context, place);
     // Whoever is told of the lock can find it in the events.
     held.acquired().await?;
     let (sender, receiver) = mpsc::channel(2);
@@ -168,13 +172,14 @@ impl Client {
         context.handle.answer(receiver).await
     }
 
-    fn refused(&self, handle: &Handle, error: AcquireError) -> Failure {
+    fn refused(&self, context: &Context, error: AcquireError) -> Failure {
         match error {
             AcquireError::Busy(busy) => {
                 let mut body = ErrorBody::new(ErrorKind::Busy, busy.to_string());
                 body.holder = busy.lock.as_ref().map(|lock| json!(objects::holder(&lock.holder)));
                 let facts = json!({ "resource": self.resource.to_string(), "holder": body.holder, "client": client(self.peer) });
-                handle.note(note("lock_busy", &body.message, facts));
+                context.metrics.of_holds.busy.add();
+                context.handle.note(note("lock_busy", &body.message, facts));
                 body.hint("\"wait\":\"10s\" waits for it; `pinfold locks` lists all").into()
             }
             AcquireError::AlreadyYours { .. } => ErrorBody::new(ErrorKind::Busy, error.to_string()).into(),
@@ -186,6 +191,26 @@ impl Client {
             | AcquireError::Restless { .. }
             | AcquireError::Identity(_) => ErrorBody::new(ErrorKind::Failed, chain(&error)).into(),
         }
+    }
+}
+
+/// A wait that is under way, until it is dropped.
+struct Waiting<'a> {
+    metrics: &'a Metrics,
+    begun: Instant,
+}
+
+impl Waiting<'_> {
+    fn begin(metrics: &Metrics) -> Waiting<'_> {
+        metrics.waiting.enter();
+        Waiting { metrics, begun: Instant::now() }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.metrics.waiting.leave();
+        self.metrics.of_holds.seconds.took(self.begun.elapsed());
     }
 }
 
@@ -213,20 +238,16 @@ struct Held {
     peer: Peer,
     since: Instant,
     handle: Handle,
+    metrics: Arc<Metrics>,
     _place: Place,
 }
 
 impl Held {
-    fn new(guard: Guard, peer: Peer, handle: &Handle, place: Place) -> Held {
+    fn new(guard: Guard, peer: Peer, context: &Context, place: Place) -> Held {
         let object = objects::granted(guard.record(), Kind::Key);
-        Held {
-            guard: Some(guard),
-            object,
-            peer,
-            since: Instant::now(),
-            handle: handle.clone(),
-            _place: place,
-        }
+        let (handle, metrics) = (context.handle.clone(), Arc::clone(&context.metrics));
+        metrics.held.enter();
+        Held { guard: Some(guard), object, peer, since: Instant::now(), handle, metrics, _place: place }
     }
 
     /// Returns when the event is durable.
@@ -257,6 +278,7 @@ impl Held {
     fn end(&mut self, why: &str) {
         let Some(guard) = self.guard.take() else { return };
         lost_in(&guard.release());
+        self.metrics.held.leave();
         let mut facts = self.facts();
         facts["held_ms"] = json!(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX));
         self.handle.note(note("lock_released", why, facts));

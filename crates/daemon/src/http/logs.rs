@@ -23,6 +23,9 @@ use tokio::sync::mpsc;
 /// A person who asks for no number sees this many lines.
 const LINES: usize = 200;
 
+/// Whoever attaches sees this many lines of what came before.
+pub(crate) const SHOWN: usize = 20;
+
 /// So much is read at once: a flood does not have to fit into memory.
 const PART: usize = 256 << 10;
 
@@ -90,14 +93,14 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// Where output is read, and what its lines are put together with.
-pub(super) struct Source {
+pub(crate) struct Source {
     log: PathBuf,
     lines: Lines,
     only: Option<RunNumber>,
 }
 
 impl Source {
-    pub(super) async fn of(
+    pub(crate) async fn of(
         context: &Context,
         id: SessionId,
         wanted: Option<&str>,
@@ -191,7 +194,7 @@ async fn follow(context: Context, id: SessionId, source: Source, wanted: usize, 
 }
 
 /// Sends the last lines and then whatever is written, until that is impossible.
-pub(super) async fn pass_on(
+pub(crate) async fn pass_on(
     context: &Context,
     id: SessionId,
     mut source: Source,
@@ -226,7 +229,7 @@ pub(super) async fn pass_on(
 }
 
 /// A channel as a stream.
-struct Stream(mpsc::Receiver<Bytes>);
+pub(crate) struct Stream(pub(crate) mpsc::Receiver<Bytes>);
 
 impl futures_core::Stream for Stream {
     type Item = Result<Bytes, Infallible>;

@@ -1,12 +1,14 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
 mod answer;
+mod attach;
 mod daemon;
 mod events;
 mod holds;
 mod locks;
 mod logs;
 mod messages;
+mod metrics;
 mod openapi;
 mod retire;
 mod routes;
@@ -17,6 +19,7 @@ mod wire;
 
 use crate::input::Handle;
 use crate::locks::Folders;
+use crate::metrics::Metrics;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::path::PathBuf;
@@ -36,6 +39,7 @@ pub(crate) struct Context {
     pub(crate) state: PathBuf,
     pub(crate) folders: Folders,
     pub(crate) holds: Holds,
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 impl Context {

@@ -28,6 +28,7 @@ enum Form {
     Whole,
     Lines,
     Events,
+    Text,
 }
 
 impl Operation {
@@ -61,6 +62,11 @@ impl Operation {
         Operation { answer: Some((Form::Lines, of::<T>)), ..self }
     }
 
+    /// Plain text.
+    pub(crate) fn answers_text(self) -> Operation {
+        Operation { answer: Some((Form::Text, of::<String>)), ..self }
+    }
+
     /// Server-sent events, or an array.
     pub(crate) fn streams_events<T: JsonSchema>(self) -> Operation {
         Operation { answer: Some((Form::Events, of::<T>)), ..self }
@@ -85,6 +91,7 @@ impl Operation {
             match form {
                 Form::Whole => content("application/json", &schema),
                 Form::Lines => content("application/x-ndjson", &schema),
+                Form::Text => content("text/plain", &schema),
                 Form::Events => json!({
                     "text/event-stream": { "schema": schema },
                     "application/json": { "schema": { "type": "array", "items": schema } },

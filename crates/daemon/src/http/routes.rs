@@ -1,14 +1,19 @@
 //! The addresses of the API. One call makes a route and its description, so none is without the other.
 
+use super::answer::Largest;
 use super::openapi::{self, Operation};
-use super::{Context, answer, daemon, events, holds, locks, logs, messages, retire, sessions, stream};
+use super::{
+    Context, answer, attach, daemon, events, holds, locks, logs, messages, metrics, retire, sessions, stream,
+};
 use crate::view::Filter;
-use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::routing::{MethodFilter, on};
-use pinfold_api::object::{Event, HoldLine, Lock, LogLine, Message, Purged, Removed, Sent, Session, Status};
-use pinfold_api::request::{Hold, NewMessage, NewSession, Purge, Stop};
+use axum::routing::{MethodFilter, MethodRouter, on};
+use axum::{Extension, Router};
+use pinfold_api::object::{
+    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Purged, Removed, Sent, Session, Status,
+};
+use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Purge, Stop};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -30,8 +35,11 @@ impl Api {
             "delete" => MethodFilter::DELETE,
             _ => MethodFilter::POST,
         };
-        let largest = DefaultBodyLimit::max(operation.largest_body);
-        self.router = self.router.route(operation.path, on(method, handler).layer(largest));
+        let largest = operation.largest_body;
+        let route: MethodRouter<Context> = on(method, handler);
+        let route: MethodRouter<Context> = route.layer(DefaultBodyLimit::max(largest));
+        let route = route.layer(Extension(Largest(largest)));
+        self.router = self.router.route(operation.path, route);
         self.operations.push(operation);
         self
     }
@@ -62,6 +70,8 @@ pub(crate) fn router(context: Context) -> Router {
 fn of_daemon(api: Api) -> Api {
     api.add(get("/v1/ping", "A sign of life").answers::<Value>(), daemon::ping)
         .add(get("/v1/status", "The daemon").answers::<Status>(), daemon::status)
+        .add(get("/metrics", "Metrics, as Prometheus reads them").answers_text(), metrics::text)
+        .add(get("/v1/metrics", "Metrics").answers::<Vec<Metric>>(), metrics::objects)
         .add(
             post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
                 .takes::<daemon::Down>()
@@ -127,6 +137,15 @@ fn of_sessions(api: Api) -> Api {
                 .asks::<stream::Which>()
                 .streams_events::<Value>(),
             stream::stream,
+        )
+        .add(
+            post(
+                "/v1/sessions/{session}/attach",
+                "Attach: counted while it is read; says where its terminal is",
+            )
+            .takes::<Attach>()
+            .streams_lines::<AttachLine>(),
+            attach::attach,
         )
 }
 

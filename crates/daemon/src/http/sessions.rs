@@ -5,7 +5,7 @@ use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use crate::definition::Definition;
 use crate::entry::Snapshot;
 use crate::input::{Create, Input};
-use crate::view::{self, Filter};
+use crate::view::{self, Filter, STATES};
 use axum::Json;
 use axum::extract::State;
 use pinfold_api::object::Session;
@@ -200,7 +200,7 @@ fn bad_value(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-fn gone() -> ErrorBody {
+pub(crate) fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
 }
 
@@ -224,19 +224,6 @@ async fn settle(mut definition: Definition) -> Result<(Definition, Option<Cannot
     });
     settled.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
 }
-
-const STATES: [CoreState; 10] = [
-    CoreState::Idle,
-    CoreState::Starting,
-    CoreState::Running,
-    CoreState::Stopping,
-    CoreState::Backoff,
-    CoreState::Blocked,
-    CoreState::Held,
-    CoreState::Stopped,
-    CoreState::Failed,
-    CoreState::Archived,
-];
 
 pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {
     Ok(context.handle.look(move |fleet| fleet.find(&session)).await??)

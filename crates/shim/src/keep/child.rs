@@ -108,6 +108,9 @@ impl Child<'_> {
     }
 
     fn take_standard_streams(&self) -> Result<(), Errno> {
+        if self.start.terminal.is_some() {
+            rustix::process::ioctl_tiocsctty(&self.stdin)?;
+        }
         rustix::stdio::dup2_stdin(&self.stdin)?;
         rustix::stdio::dup2_stdout(&self.stdout)?;
         rustix::stdio::dup2_stderr(&self.stderr)

@@ -1,7 +1,7 @@
 //! The end of a run and of the shim: in order, and written down before it is told.
 
 use super::run::{Run, Stage};
-use super::shim::{Phase, Shim, hear, wall};
+use super::shim::{Phase, Shim, hear, mirror, wall};
 use super::{group, start};
 use crate::crash;
 use crate::exited::Exited;
@@ -19,9 +19,16 @@ impl Shim {
         let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Gone) else { return };
         crash::point("end.empty");
         let number = run.number;
-        let (log, links) = (&mut self.log, &mut self.links);
+        let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
+        let mut pty = run.pty.take();
         let Run { outputs, turns, .. } = &mut *run;
-        outputs.drain(&mut self.buffer, &mut |stream, bytes| hear(log, links, turns, number, stream, bytes));
+        outputs.drain(&mut self.buffer, &mut |stream, bytes| {
+            if let Some(pty) = &mut pty {
+                mirror(pty, viewers, bytes);
+            }
+            hear(log, links, turns, number, stream, bytes);
+        });
+        self.viewers.end(pty.as_deref());
         self.buffer = Vec::new();
         self.log.settle();
         self.notify.read();
@@ -82,6 +89,7 @@ impl Shim {
     /// Gives everything back, in order, and says so. Nothing of the tree lives any more.
     pub(super) fn leave(&mut self) {
         self.phase = Phase::Gone;
+        self.viewers.end(None);
         crash::point("leave.unmarked");
         // Before the lock is free: behind it, the path belongs to the next shim.
         let _ = rustix::fs::unlink(&self.keep.listen);

@@ -3,6 +3,7 @@
 
 use super::tree::read;
 use crate::command::Contain;
+use crate::groups::{self, Hierarchy};
 use crate::record::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -13,7 +14,7 @@ use std::sync::OnceLock;
 
 /// The control group of a run.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     path: PathBuf,
     folder: OwnedFd,
     memory: Option<PathBuf>,
@@ -24,7 +25,7 @@ impl Group {
     /// Makes a group below the shim's own; nothing when it may not.
     ///
     /// The name depends on the session only: whoever holds its lock may remove what an earlier shim left behind.
-    pub(super) fn make(session: &Path, contain: Contain) -> Option<Self> {
+    pub(crate) fn make(session: &Path, contain: Contain) -> Option<Self> {
         let slow = match contain {
             Contain::Reaper => return None,
             Contain::Group => false,
@@ -52,8 +53,14 @@ impl Group {
     }
 
     /// Where it is.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder of the group that counts its memory.
+    pub(crate) fn memory(&self) -> Option<&Path> {
+        let memory = self.memory.as_deref()?;
+        if memory.is_dir() { Some(memory) } else { memory.parent() }
     }
 
     /// To be forked into.
@@ -113,13 +120,7 @@ pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
 }
 
 fn name(session: &Path) -> String {
-    format!("pinfold-{:016x}", checksum(session.as_os_str().as_bytes()))
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Hierarchy {
-    Second,
-    Memory,
+    format!("{}{:016x}", groups::PREFIX, checksum(session.as_os_str().as_bytes()))
 }
 
 /// The folder of the shim's own group in the second hierarchy: looked for once, since every restart needs it.
@@ -128,35 +129,8 @@ fn second() -> Option<&'static Path> {
     OWN.get_or_init(|| own(Hierarchy::Second)).as_deref()
 }
 
-/// The folder of the group this process is in.
 fn own(hierarchy: Hierarchy) -> Option<PathBuf> {
-    let groups = read(Path::new("/proc/self/cgroup"))?;
-    let inside = groups.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (number, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let right = match hierarchy {
-            Hierarchy::Second => number == "0" && controllers.is_empty(),
-            Hierarchy::Memory => controllers.split(',').any(|name| name == "memory"),
-        };
-        right.then(|| path.to_owned())
-    })?;
-    let mounts = read(Path::new("/proc/self/mountinfo"))?;
-    let mount = mounts.lines().find_map(|line| mount_point(line, hierarchy))?;
-    Some(Path::new(&mount).join(inside.trim_start_matches('/')))
-}
-
-/// The mount point that a line of mountinfo tells, when it is of this hierarchy.
-fn mount_point(line: &str, hierarchy: Hierarchy) -> Option<String> {
-    let (before, after) = line.split_once(" - ")?;
-    let mut after = after.split(' ');
-    let (kind, _source, options) = (after.next()?, after.next()?, after.next()?);
-    let right = match hierarchy {
-        Hierarchy::Second => kind == "cgroup2",
-        Hierarchy::Memory => kind == "cgroup" && options.split(',').any(|option| option == "memory"),
-    };
-    // Only a mount of the whole hierarchy has the paths that /proc/self/cgroup tells.
-    let mut fields = before.split(' ').skip(3);
-    (right && fields.next()? == "/").then(|| fields.next().map(str::to_owned))?
+    groups::folder_of(None, hierarchy)
 }
 
 /// Makes a new group. One that an earlier shim left behind is not used again: Linux 6.18 ends whatever is forked
@@ -181,22 +155,5 @@ fn remove(path: &Path) {
 fn write(path: &Path, text: &str) {
     if let Ok(file) = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
         let _ = rustix::io::write(&file, text.as_bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_mount_point_is_that_of_the_right_hierarchy() {
-        let second = "35 25 0:30 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw";
-        let memory = "31 25 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory";
-        let part = "31 25 0:27 /docker/x /sys/fs/cgroup rw - cgroup2 cgroup rw";
-        assert_eq!(mount_point(second, Hierarchy::Second).as_deref(), Some("/sys/fs/cgroup/unified"));
-        assert_eq!(mount_point(memory, Hierarchy::Memory).as_deref(), Some("/sys/fs/cgroup/memory"));
-        assert_eq!(mount_point(second, Hierarchy::Memory), None);
-        assert_eq!(mount_point(memory, Hierarchy::Second), None);
-        assert_eq!(mount_point(part, Hierarchy::Second), None);
     }
 }

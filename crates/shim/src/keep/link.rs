@@ -1,5 +1,6 @@
 //! Connections with daemons. One counts; what is sent to it never makes the shim wait.
 
+use crate::attach::{Join, Said};
 use crate::command::Command;
 use crate::frame::{Decoder, FrameError};
 use crate::log::{Position, Stream};
@@ -159,6 +160,23 @@ impl Link {
         }
     }
 
+    /// The first word of a newcomer: it says who they are.
+    fn first(&mut self) -> Option<First> {
+        loop {
+            let frame = match self.decoder.frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return None,
+                Err(_) => return Some(First::Stranger),
+            };
+            match (Said::decode(&frame), Command::decode(&frame)) {
+                (Ok(Some(Said::Join(join))), _) => return Some(First::Viewer(join)),
+                (_, Ok(Some(Command::Hello { generation }))) => return Some(First::Daemon { generation }),
+                (Ok(None), Ok(None)) => {}
+                _ => return Some(First::Stranger),
+            }
+        }
+    }
+
     fn try_command(&mut self) -> Result<Option<Option<Command>>, FrameError> {
         match self.decoder.frame()? {
             Some(frame) => Command::decode(&frame).map(Some),
@@ -166,6 +184,19 @@ impl Link {
         }
     }
 }
+
+/// Who a newcomer is.
+enum First {
+    Daemon {
+        generation: u64,
+    },
+    Viewer(Join),
+    /// Says something else first.
+    Stranger,
+}
+
+/// Somebody who wants to see the terminal.
+pub(super) type Newcomer = (OwnedFd, Decoder, Join);
 
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -226,20 +257,20 @@ impl Links {
         self.deaf = self.deaf.filter(|until| now < *until);
     }
 
-    /// Listens to what newcomers say; whether one of them is the daemon from now on.
-    pub(super) fn greet(&mut self) -> bool {
-        let mut greeted = false;
+    /// Listens to what newcomers say; whether one of them is the daemon from now on, and who wants to look.
+    pub(super) fn greet(&mut self) -> (bool, Vec<Newcomer>) {
+        let (mut greeted, mut viewers) = (false, Vec::new());
         for mut link in std::mem::take(&mut self.pending) {
             link.read();
-            match link.command() {
-                Some(Command::Hello { generation }) => greeted |= self.hello(link, generation),
-                // Whoever says something else first is not a daemon.
-                Some(_) => {}
+            match link.first() {
+                Some(First::Daemon { generation }) => greeted |= self.hello(link, generation),
+                Some(First::Viewer(join)) => viewers.push((link.socket, link.decoder, join)),
+                Some(First::Stranger) => {}
                 None if link.closed => {}
                 None => self.pending.push(link),
             }
         }
-        greeted
+        (greeted, viewers)
     }
 
     fn hello(&mut self, mut link: Link, generation: u64) -> bool {

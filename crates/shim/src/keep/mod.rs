@@ -13,12 +13,16 @@ mod link;
 mod notify;
 mod opening;
 mod output;
+mod pty;
 mod raw;
 mod run;
 mod shim;
 mod start;
 mod tree;
 mod turns;
+mod viewer;
+
+pub(crate) use tree::{descendants, read};
 
 use std::process::ExitCode;
 

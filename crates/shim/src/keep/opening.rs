@@ -4,6 +4,7 @@ use super::link::{Link, Links, Origin};
 use super::notify::Notify;
 use super::raw;
 use super::shim::{Phase, Shim};
+use super::viewer::Viewers;
 use crate::command::{Command, Keep, LogLimits};
 use crate::frame::{Decoder, FrameError};
 use crate::log::Log;
@@ -57,6 +58,7 @@ pub(super) fn open() -> Result<Shim, OpenError> {
         records,
         log,
         links,
+        viewers: Viewers::default(),
         notify: Notify::open()?,
         umask,
         phase: Phase::Waiting,

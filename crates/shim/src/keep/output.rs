@@ -16,8 +16,9 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    pub(super) fn new(out: OwnedFd, error: OwnedFd) -> Self {
-        Self { pipes: [(Stream::Out, Some(out)), (Stream::Error, Some(error))] }
+    /// A terminal has one output.
+    pub(super) fn new(out: OwnedFd, error: Option<OwnedFd>) -> Self {
+        Self { pipes: [(Stream::Out, Some(out)), (Stream::Error, error)] }
     }
 
     /// The pipes that are still open, with their numbers.
@@ -38,6 +39,19 @@ impl Outputs {
             Err(_) => *pipe = None,
         }
         None
+    }
+
+    /// Reads on where a terminal has more: it gives a few kibibytes at a time.
+    pub(super) fn read_on(&mut self, number: usize, buffer: &mut Vec<u8>) {
+        let (_, pipe) = &self.pipes[number];
+        let Some(pipe) = pipe else { return };
+        while buffer.len() < READ / 2 {
+            match rustix::io::read(pipe, rustix::buffer::spare_capacity(buffer)) {
+                Ok(count) if count > 0 => {}
+                // What is wrong shows again with the next read.
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 
     /// Reads both pipes to their end; every piece goes to `take`.

@@ -3,6 +3,7 @@
 use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
+use super::pty::Pty;
 use super::turns::Turns;
 use super::{child, tree};
 use crate::exited::StartFailure;
@@ -30,6 +31,7 @@ pub(super) struct Run {
     pub(super) failure: Option<StartFailure>,
     pub(super) outputs: Outputs,
     pub(super) input: Input,
+    pub(super) pty: Option<Box<Pty>>,
     pub(super) turns: Turns,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
@@ -77,6 +79,10 @@ impl Run {
                 self.stopping = Some(Stopping { until, forced: false });
                 self.signal(Signal::TERM);
                 tree::signal_below(Signal::TERM, Some(self.pid));
+                // Shells that somebody types to ignore the one, and end when their terminal goes.
+                if self.pty.is_some() {
+                    self.signal(Signal::HUP);
+                }
             }
         }
     }

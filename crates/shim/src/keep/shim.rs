@@ -2,11 +2,13 @@
 
 use super::death::Death;
 use super::input::Input;
-use super::link::{Link, Links};
+use super::link::{Link, Links, Newcomer};
 use super::notify::Notify;
+use super::pty::Pty;
 use super::raw;
 use super::run::{Run, Stage, Tree, reap_strays};
 use super::turns::Turns;
+use super::viewer::{self, Viewers};
 use crate::command::{Keep, Tie};
 use crate::crash;
 use crate::frame::VERSION;
@@ -51,6 +53,7 @@ pub(super) struct Shim {
     pub(super) records: Records,
     pub(super) log: Log,
     pub(super) links: Links,
+    pub(super) viewers: Viewers,
     pub(super) notify: Notify,
     pub(super) umask: Mode,
     pub(super) phase: Phase,
@@ -71,6 +74,8 @@ enum Waker {
     Confirmation,
     Output(usize),
     Input,
+    Keys,
+    Viewer(usize),
     Notify,
     Death,
 }
@@ -134,7 +139,12 @@ impl Shim {
             let outputs = run.outputs.open();
             all.extend(outputs.map(|(number, fd)| (Waker::Output(number), fd, PollFlags::IN)));
             all.extend(run.input.wanting().map(|fd| (Waker::Input, fd, PollFlags::OUT)));
+            let keys = run.pty.as_ref().and_then(|pty| pty.wanting());
+            all.extend(keys.map(|fd| (Waker::Keys, fd, PollFlags::OUT)));
         }
+        let listens = self.pty().is_none_or(Pty::listens);
+        let viewers = self.viewers.wakers(listens);
+        all.extend(viewers.map(|(index, fd, flags)| (Waker::Viewer(index), fd, flags)));
         all.push((Waker::Notify, self.notify.as_fd(), PollFlags::IN));
         all.extend(self.death.as_ref().map(|death| (Waker::Death, death.as_fd(), PollFlags::IN)));
         all
@@ -146,7 +156,8 @@ impl Shim {
             Phase::Standing { until } => Some(*until),
             Phase::Running(run) => run.next_force(),
         };
-        [phase, self.settle, self.links.deaf()].into_iter().flatten().min()
+        let paint = self.pty().and_then(|_| self.viewers.deadline());
+        [phase, self.settle, self.links.deaf(), paint].into_iter().flatten().min()
     }
 
     fn heed(&mut self, waker: Waker) {
@@ -160,6 +171,12 @@ impl Shim {
             Waker::Confirmation => self.announce(),
             Waker::Output(number) => self.read_output(number),
             Waker::Input => self.with_input(Input::write),
+            Waker::Keys => {
+                if let Some(pty) = pty_of(&mut self.phase) {
+                    pty.write();
+                }
+            }
+            Waker::Viewer(index) => self.viewers.hear(index, pty_of(&mut self.phase)),
             Waker::Notify => self.notify.read(),
             Waker::Death => self.die(),
         }
@@ -167,12 +184,35 @@ impl Shim {
 
     /// Hears newcomers, and welcomes a daemon among them.
     fn greet(&mut self) {
-        if self.links.greet() {
+        let (daemon, viewers) = self.links.greet();
+        for newcomer in viewers {
+            self.show(newcomer);
+        }
+        if daemon {
             let welcome = self.welcome();
             self.links.report(&Report::Welcome(Box::new(welcome)));
             self.notify.tell_again();
             self.obey();
         }
+    }
+
+    /// Takes somebody who wants to see the terminal, unless there is none or another one.
+    fn show(&mut self, (socket, decoder, join): Newcomer) {
+        let wanted = match &self.phase {
+            Phase::Running(run) => run.pty.is_some() && run.number == join.run,
+            Phase::Waiting | Phase::Standing { .. } => true,
+            Phase::Gone => false,
+        };
+        if wanted {
+            self.viewers.join(socket, decoder, join, pty_of(&mut self.phase));
+            self.settle = Some(Instant::now() + SETTLE);
+        } else {
+            viewer::refuse(&socket);
+        }
+    }
+
+    pub(super) fn pty(&self) -> Option<&Pty> {
+        if let Phase::Running(run) = &self.phase { run.pty.as_deref() } else { None }
     }
 
     fn welcome(&self) -> Welcome {
@@ -247,6 +287,10 @@ impl Shim {
         self.announce();
         let Phase::Running(run) = &mut self.phase else { return };
         if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
+            if let Some(pty) = &mut run.pty {
+                run.outputs.read_on(number, &mut self.buffer);
+                mirror(pty, &mut self.viewers, &self.buffer);
+            }
             hear(&mut self.log, &mut self.links, &mut run.turns, run.number, stream, &self.buffer);
         }
         if self.buffer.len() > SHORT {
@@ -270,6 +314,11 @@ impl Shim {
     fn advance(&mut self) {
         let now = Instant::now();
         self.drop_closed();
+        if !self.viewers.is_empty() {
+            self.viewers.drop_closed(pty_of(&mut self.phase));
+            let pty = if let Phase::Running(run) = &self.phase { run.pty.as_deref() } else { None };
+            self.viewers.serve(pty, now);
+        }
         self.links.recover(now);
         if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
             self.end(None);
@@ -331,6 +380,22 @@ impl Shim {
         for report in self.notify.untold(run.number) {
             daemon.report(&report);
         }
+    }
+}
+
+/// The terminal of the run, if it has one.
+pub(super) fn pty_of(phase: &mut Phase) -> Option<&mut Pty> {
+    if let Phase::Running(run) = phase { run.pty.as_deref_mut() } else { None }
+}
+
+/// Follows what was printed on the screen, and shows it to whoever is attached.
+pub(super) fn mirror(pty: &mut Pty, viewers: &mut Viewers, bytes: &[u8]) {
+    viewers.output(bytes, pty.screen.size());
+    pty.screen.feed(bytes);
+    let answers = pty.screen.answers();
+    // The terminal of whoever types answers for itself.
+    if viewers.is_empty() && !answers.is_empty() {
+        pty.type_keys(&answers);
     }
 }
 

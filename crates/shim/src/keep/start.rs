@@ -4,6 +4,7 @@ use super::child::{self, Child, Gate};
 use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
+use super::pty::Pty;
 use super::raw::{self, Forked};
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim};
@@ -16,6 +17,7 @@ use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
 use pinfold_lock::{Request, Run as RunName, Survivors, process};
+use pinfold_terminal::Size;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
@@ -27,6 +29,15 @@ use std::time::{Duration, Instant};
 struct Ends {
     failure: OwnedFd,
     stdin: Option<OwnedFd>,
+    stdout: OwnedFd,
+    /// A terminal has none of its own.
+    stderr: Option<OwnedFd>,
+    pty: Option<Box<Pty>>,
+}
+
+/// The agent's sides.
+struct Streams {
+    stdin: OwnedFd,
     stdout: OwnedFd,
     stderr: OwnedFd,
 }
@@ -46,9 +57,15 @@ impl Shim {
             return;
         }
         match self.try_start(start) {
-            Ok(run) => self.phase = Phase::Running(Box::new(run)),
+            Ok(run) => self.run(run),
             Err(why) => self.start_failed(start.run, why),
         }
+    }
+
+    fn run(&mut self, mut run: Run) {
+        // Whoever waits for a terminal has it from the first instruction on.
+        self.viewers.follow_typist(run.pty.as_deref_mut());
+        self.phase = Phase::Running(Box::new(run));
     }
 
     /// The answer to a start that is not to be tried.
@@ -99,6 +116,7 @@ impl Shim {
             failure: None,
             outputs: Outputs::new(ends.stdout, ends.stderr),
             input: Input::new(start.run, ends.stdin),
+            pty: ends.pty,
             turns: Turns::new(&self.keep.records),
             group,
             began: Instant::now(),
@@ -152,19 +170,11 @@ impl Shim {
     fn child<'a>(&'a self, start: &'a Start) -> Result<(Child<'a>, Ends), Errno> {
         let (waits, opener) = pipe()?;
         let (failure_end, failure) = pipe()?;
-        let (stdin, stdin_end) = match start.stdin {
-            Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
-            Stdin::Null => {
-                let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-                (null, None)
-            }
+        let (streams, ends) = match start.terminal {
+            Some(size) => terminal(size, failure_end)?,
+            None => pipes(start.stdin, failure_end)?,
         };
-        let (stdout_end, stdout) = pipe()?;
-        let (stderr_end, stderr) = pipe()?;
-        for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
-            rustix::io::ioctl_fionbio(ours, true)?;
-        }
-        let ends = Ends { failure: failure_end, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end };
+        let Streams { stdin, stdout, stderr } = streams;
         let child = Child {
             start,
             guards: &self.guards,
@@ -235,6 +245,31 @@ impl Shim {
         };
         self.settle_end(exited);
     }
+}
+
+fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+    let (stdin, stdin_end) = match stdin {
+        Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
+        Stdin::Null => {
+            let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+            (null, None)
+        }
+    };
+    let (stdout_end, stdout) = pipe()?;
+    let (stderr_end, stderr) = pipe()?;
+    for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
+        rustix::io::ioctl_fionbio(ours, true)?;
+    }
+    let ends = Ends { failure, stdin: stdin_end, stdout: stdout_end, stderr: Some(stderr_end), pty: None };
+    Ok((Streams { stdin, stdout, stderr }, ends))
+}
+
+fn terminal(size: Size, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+    let (pty, theirs) = Pty::open(size)?;
+    let again = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
+    let streams = Streams { stdout: again(&theirs)?, stderr: again(&theirs)?, stdin: theirs };
+    let (stdin, stdout) = (Some(pty.master()?), pty.master()?);
+    Ok((streams, Ends { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
 }
 
 /// What is told of an end that was recorded.

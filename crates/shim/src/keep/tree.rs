@@ -53,7 +53,7 @@ pub(super) fn exists(process: u32) -> bool {
     parent(process).is_some()
 }
 
-fn descendants(root: u32) -> Vec<u32> {
+pub(crate) fn descendants(root: u32) -> Vec<u32> {
     let mut found = children(root);
     let mut at = 0;
     while at < found.len() {
@@ -98,7 +98,7 @@ fn numbers(folder: &Path) -> Vec<u32> {
 }
 
 /// A small file of a kernel's file system, as text.
-pub(super) fn read(path: &Path) -> Option<String> {
+pub(crate) fn read(path: &Path) -> Option<String> {
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let mut bytes = Vec::with_capacity(1024);
     loop {

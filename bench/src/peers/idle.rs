@@ -1,0 +1,95 @@
+//! What a thousand idle children cost: memory and time of the supervisor's processes, not of the children.
+
+use super::pinfold::Pinfold;
+use super::site::Site;
+use super::supervisor::Supervisor;
+use super::{row, say, supervisor};
+use crate::table::Table;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+const COUNT: usize = 1000;
+/// So many sessions of pinfold have a memory limit, so that its watchdog has something to do.
+const LIMITED: usize = 100;
+/// Everything has come to rest after this.
+const SETTLED: Duration = Duration::from_secs(10);
+/// Longer than any interval of measuring.
+const WATCHED: Duration = Duration::from_secs(30);
+
+/// What one supervisor costs.
+struct Cost {
+    /// Memory of all its processes, shared pages divided, in KiB.
+    pss: u64,
+    /// The same of the one above all others.
+    first: u64,
+    /// Private memory of all others, each, in KiB.
+    private: Option<u64>,
+    /// Milliseconds of processor time in a second.
+    busy: f64,
+}
+
+pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+    let costs: Vec<Cost> = supervisor::all(cache)
+        .into_iter()
+        .map(|(name, mut supervisor)| {
+            say(&format!("idle: {COUNT} children under {name}"));
+            if name == "pinfold" {
+                supervisor = Box::new(Pinfold { limited: LIMITED });
+            }
+            cost(&Site::new(root.join(name), COUNT), supervisor.as_mut())
+        })
+        .collect();
+    let cells = |cell: &dyn Fn(&Cost) -> String| costs.iter().map(cell).collect::<Vec<_>>();
+    let megabytes = |kibibytes: u64| format!("{:.1}", kibibytes as f64 * 1024.0 / 1e6);
+    let total = cells(&|cost| megabytes(cost.pss));
+    row(table, &format!("memory at {COUNT} idle, MB PSS"), total, "below s6, aim below runit");
+    row(table, "  the first process alone", cells(&|cost| megabytes(cost.first)), "<= 15");
+    let private = |cost: &Cost| cost.private.map_or("-".into(), |private| private.to_string());
+    row(table, "  each of the others, private KiB", cells(&private), "about 100");
+    let busy = cells(&|cost| format!("{:.2}", cost.busy));
+    row(table, &format!("idle at {COUNT}, ms/s ({LIMITED} of pinfold's with a memory limit)"), busy, "< 1");
+}
+
+fn cost(site: &Site, supervisor: &mut dyn Supervisor) -> Cost {
+    supervisor.prepare(site);
+    let known = site.births().len();
+    supervisor.start(site);
+    site.await_births(known, COUNT, Duration::from_millis(50));
+    std::thread::sleep(SETTLED);
+    let processes = supervisor.processes(site);
+    let began = (Instant::now(), time_of(&processes));
+    std::thread::sleep(WATCHED);
+    let busy = (time_of(&processes) - began.1).as_secs_f64() / began.0.elapsed().as_secs_f64() * 1e3;
+    let pss: Vec<u64> = processes.iter().map(|pid| memory(*pid, &["Pss:"])).collect();
+    let private: Vec<u64> =
+        processes.iter().skip(1).map(|pid| memory(*pid, &["Private_Dirty:", "Private_Clean:"])).collect();
+    supervisor.stop(site);
+    Cost {
+        pss: pss.iter().sum(),
+        first: pss.first().copied().unwrap_or(0),
+        private: (!private.is_empty()).then(|| private.iter().sum::<u64>() / private.len() as u64),
+        busy,
+    }
+}
+
+fn memory(pid: u32, names: &[&str]) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+    let of = |name: &&str| {
+        let line = text.lines().find(|line| line.starts_with(name))?;
+        line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    names.iter().filter_map(of).sum()
+}
+
+/// The time that all threads of these processes ran.
+fn time_of(processes: &[u32]) -> Duration {
+    let thread = |path: &Path| {
+        let text = std::fs::read_to_string(path.join("schedstat")).unwrap_or_default();
+        text.split_ascii_whitespace().next().and_then(|first| first.parse::<u64>().ok()).unwrap_or(0)
+    };
+    let process = |pid: &u32| {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        threads.map(|entry| thread(&entry.path())).sum::<u64>()
+    };
+    Duration::from_nanos(processes.iter().map(process).sum())
+}

@@ -1,0 +1,95 @@
+//! kill -9 of supervisors while children run, some of which end meanwhile; then the supervisor is started again.
+
+use super::site::{Site, kill, wait_for};
+use super::supervisor::Supervisor;
+use super::{row, say, supervisor};
+use crate::table::Table;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+const COUNT: usize = 50;
+/// So many children end while nobody looks.
+const ENDED: usize = 10;
+/// Everybody has started by then what it starts: most need a second, a scanner looks every five.
+const LATER: Duration = Duration::from_secs(12);
+
+/// Who is killed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Victims {
+    First,
+    All,
+}
+
+/// What was seen afterwards.
+struct Seen {
+    /// Children that lived before and live now, as the only one of their number.
+    kept: usize,
+    doubled: usize,
+    /// Children of which none lives.
+    missing: usize,
+    known: Option<usize>,
+}
+
+pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+    for (victims, name, what) in [
+        (Victims::First, "first", "kill -9 of the first process, 10 of 50 end meanwhile"),
+        (Victims::All, "all", "kill -9 of all its processes, 10 of 50 end meanwhile"),
+    ] {
+        say(what);
+        let seen: Vec<Seen> = supervisor::all(cache)
+            .into_iter()
+            .map(|(column, mut supervisor)| {
+                look(&Site::new(root.join(name).join(column), COUNT), supervisor.as_mut(), victims)
+            })
+            .collect();
+        let cells = |cell: &dyn Fn(&Seen) -> String| seen.iter().map(cell).collect::<Vec<_>>();
+        let must = match victims {
+            Victims::First => "40 kept, 0 doubled, 0 missing, 10 known",
+            Victims::All => "0 doubled, 0 missing",
+        };
+        let counts = |seen: &Seen| format!("{}/{}/{}", seen.kept, seen.doubled, seen.missing);
+        row(table, &format!("{what}: kept/doubled/missing"), cells(&counts), must);
+        let known = |seen: &Seen| seen.known.map_or("-".into(), |known| known.to_string());
+        row(table, "  ends on record with their signal, of those 10", cells(&known), "");
+    }
+}
+
+fn look(site: &Site, supervisor: &mut dyn Supervisor, victims: Victims) -> Seen {
+    supervisor.prepare(site);
+    let known = site.births().len();
+    supervisor.start(site);
+    site.await_births(known, COUNT, Duration::from_millis(20));
+    // A supervisor that is killed while it starts is another measure.
+    std::thread::sleep(Duration::from_secs(2));
+    let (before, before_known) = (site.living(), supervisor.known_exits(site));
+    let processes = supervisor.processes(site);
+    match victims {
+        Victims::First => processes.iter().take(1).for_each(|pid| kill(*pid)),
+        Victims::All => processes.iter().for_each(|pid| kill(*pid)),
+    }
+    wait_for(Duration::from_millis(5), || (!is_there(processes[0])).then_some(()));
+    before.values().flatten().take(ENDED).for_each(|pid| kill(*pid));
+    supervisor.start(site);
+    std::thread::sleep(LATER);
+    let seen = judge(&before, &site.living());
+    let ended = supervisor.known_exits(site).zip(before_known).map(|(after, before)| after - before);
+    supervisor.stop(site);
+    Seen { known: ended, ..seen }
+}
+
+fn judge(before: &BTreeMap<u32, Vec<u32>>, after: &BTreeMap<u32, Vec<u32>>) -> Seen {
+    let kept = |number: &u32| after.get(number).is_some_and(|pids| Some(pids) == before.get(number));
+    let numbers = 0..u32::try_from(COUNT).unwrap();
+    Seen {
+        kept: numbers.clone().filter(kept).count(),
+        doubled: after.values().filter(|pids| pids.len() > 1).count(),
+        missing: numbers.filter(|number| !after.contains_key(number)).count(),
+        known: None,
+    }
+}
+
+fn is_there(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    !stat.is_empty() && !stat.contains(") Z ")
+}

@@ -1,0 +1,68 @@
+//! From the kill of a child to the first instruction of the next one.
+
+use super::site::{Site, kill, now};
+use super::supervisor::Supervisor;
+use super::{row, say, supervisor};
+use crate::table::{Table, part};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const ROUNDS: usize = 40;
+/// A child lives longer than the second after which most supervisors do not wait.
+const LIFE: Duration = Duration::from_millis(1200);
+
+/// One supervisor with one child.
+struct Kept {
+    site: Site,
+    supervisor: Box<dyn Supervisor>,
+    milliseconds: Vec<f64>,
+}
+
+pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+    say("respawn: one child each, killed in turn");
+    let mut usual: Vec<Option<Kept>> = supervisor::all(cache)
+        .into_iter()
+        .map(|(name, supervisor)| Some(keep(root.join(name), supervisor)))
+        .collect();
+    let mut bare: Vec<Option<Kept>> = supervisor::without_shell()
+        .into_iter()
+        .enumerate()
+        .map(|(column, supervisor)| Some(keep(root.join(format!("bare{column}")), supervisor?)))
+        .collect();
+    for _ in 0..ROUNDS {
+        for kept in usual.iter_mut().chain(&mut bare).flatten() {
+            kept.milliseconds.push(once(&kept.site).as_secs_f64() * 1e3);
+        }
+    }
+    for kept in usual.iter_mut().chain(&mut bare).flatten() {
+        kept.supervisor.stop(&kept.site);
+    }
+    let must = "<= 3, ahead of every peer";
+    row(table, "crash to next first instruction, ms, median", cells(&usual, 0.5), must);
+    row(table, "  p95", cells(&usual, 0.95), "");
+    row(table, "  median without the shell of a `run` script", cells(&bare, 0.5), "");
+}
+
+fn keep(root: PathBuf, mut supervisor: Box<dyn Supervisor>) -> Kept {
+    let site = Site::new(root, 1);
+    supervisor.prepare(&site);
+    let known = site.births().len();
+    supervisor.start(&site);
+    site.await_births(known, 1, Duration::from_millis(5));
+    Kept { site, supervisor, milliseconds: Vec::new() }
+}
+
+fn cells(all: &[Option<Kept>], which: f64) -> Vec<String> {
+    let cell = |kept: &Kept| format!("{:.2}", part(kept.milliseconds.clone(), which));
+    all.iter().map(|kept| kept.as_ref().map_or_else(|| "-".to_owned(), cell)).collect()
+}
+
+fn once(site: &Site) -> Duration {
+    let births = site.births();
+    let last = births.last().unwrap();
+    std::thread::sleep((last.at + LIFE).saturating_sub(now()));
+    let killed = now();
+    kill(last.pid);
+    let next = site.await_births(births.len(), 1, Duration::from_millis(1));
+    next[0].at - killed
+}

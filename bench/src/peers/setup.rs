@@ -1,0 +1,91 @@
+//! Gets what is measured: builds pinfold, and installs the peers by their names.
+
+use super::site::{beside, fail};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// Debian's packages, with a program of each.
+const PACKAGES: [(&str, &str); 4] =
+    [("daemontools", "svscan"), ("runit", "runsvdir"), ("s6", "s6-svscan"), ("supervisor", "supervisord")];
+
+/// Returns the folder in which pm2 is.
+pub(crate) fn everything() -> PathBuf {
+    raise_open_files();
+    build();
+    let missing: Vec<&str> =
+        PACKAGES.iter().filter(|(_, program)| !is_there(program)).map(|(package, _)| *package).collect();
+    if !missing.is_empty() {
+        install(&missing);
+    }
+    pm2()
+}
+
+/// A thousand children need descriptors, with every supervisor.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Builds what is measured. Whoever starts this program without cargo has built it.
+fn build() {
+    let Some(cargo) = std::env::var_os("CARGO") else { return };
+    let words = [
+        "build",
+        "--release",
+        "--locked",
+        "-p",
+        "pinfold",
+        "-p",
+        "pinfold-shim",
+        "-p",
+        "pinfold-bench",
+        "--bins",
+    ];
+    run(Command::new(cargo).args(words));
+}
+
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn install(packages: &[&str]) {
+    eprintln!("installing {} with apt-get; none of their services is started", packages.join(", "));
+    // Debian asks this file whether a service may be started by an installation.
+    let policy = PathBuf::from("/usr/sbin/policy-rc.d");
+    let ours = !policy.exists();
+    if ours {
+        std::fs::write(&policy, "#!/bin/sh\nexit 101\n").unwrap();
+        run(Command::new("chmod").args(["+x", "/usr/sbin/policy-rc.d"]));
+    }
+    let words = ["install", "-y", "--no-install-recommends"];
+    let installed =
+        Command::new("apt-get").args(words).args(packages).env("DEBIAN_FRONTEND", "noninteractive").status();
+    if ours {
+        _ = std::fs::remove_file(&policy);
+    }
+    if !installed.is_ok_and(|status| status.success()) {
+        fail(&format!("apt-get install {} failed: install them by hand", packages.join(" ")));
+    }
+}
+
+fn pm2() -> PathBuf {
+    let cache = beside("pinfold-bench-pm2");
+    if !cache.join("node_modules/.bin/pm2").exists() {
+        eprintln!("installing pm2 with npm into {}", cache.display());
+        run(Command::new("npm")
+            .args(["install", "--no-audit", "--no-fund", "--prefix"])
+            .arg(&cache)
+            .arg("pm2"));
+    }
+    cache
+}
+
+fn run(command: &mut Command) {
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => fail(&format!("{command:?}: {status}")),
+        Err(error) => fail(&format!("{command:?}: {error}")),
+    }
+}

@@ -1,0 +1,42 @@
+//! From the start of a supervisor with a prepared folder to the first instruction of its last child.
+
+use super::site::{Site, now};
+use super::supervisor::Supervisor;
+use super::{row, say, supervisor};
+use crate::table::{Table, median};
+use std::path::Path;
+use std::time::Duration;
+
+/// So many children, so many rounds.
+const SIZES: [(usize, usize); 2] = [(200, 5), (1000, 3)];
+
+pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+    for (count, rounds) in SIZES {
+        say(&format!("start: {count} children each, {rounds} rounds"));
+        let mut all: Vec<_> = supervisor::all(cache)
+            .into_iter()
+            .map(|(name, mut supervisor)| {
+                let site = Site::new(root.join(format!("{count}/{name}")), count);
+                supervisor.prepare(&site);
+                (site, supervisor, Vec::new())
+            })
+            .collect();
+        for _ in 0..rounds {
+            for (site, supervisor, times) in &mut all {
+                times.push(once(site, supervisor.as_mut()).as_secs_f64());
+            }
+        }
+        let cells = all.into_iter().map(|(_, _, times)| format!("{:.2}", median(times)));
+        row(table, &format!("start of {count}, s"), cells, "ahead of s6 and daemontools");
+    }
+}
+
+fn once(site: &Site, supervisor: &mut dyn Supervisor) -> Duration {
+    let known = site.births().len();
+    let began = now();
+    supervisor.start(site);
+    let births = site.await_births(known, site.count, Duration::from_millis(20));
+    let last = births.iter().map(|birth| birth.at).max().unwrap();
+    supervisor.stop(site);
+    last - began
+}

@@ -1,0 +1,162 @@
+//! A session without a terminal: its output comes line by line, and lines that are typed are its messages.
+
+use super::counted::{Counted, News};
+use super::signals::Signals;
+use super::tty::{Borrowed, DETACH};
+use crate::args::Global;
+use crate::error::Failure;
+use crate::verbs::{say, session_path};
+use pinfold_api::Client;
+use pinfold_api::request::NewMessage;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use serde_json::Value;
+
+/// What one read takes.
+const READ: usize = 64 << 10;
+
+/// Follows until somebody detaches.
+pub(super) fn follow(
+    name: &str,
+    client: &Client,
+    counted: &mut Counted,
+    signals: &Signals,
+    write: bool,
+    global: &Global,
+) -> Result<(), Failure> {
+    // Without a terminal lines come all the same.
+    let _borrowed = Borrowed::lines().ok();
+    if !global.quiet {
+        let typed = if write { "lines that you type are sent as messages; " } else { "" };
+        eprintln!("following `{name}`; {typed}Ctrl-] detaches");
+    }
+    let mut typing = write.then(Typing::default);
+    loop {
+        while let Some(news) = counted.take()? {
+            if let News::Output(line) = news {
+                say(&if global.json { serde_json::json!(line).to_string() } else { line.text });
+            }
+        }
+        if signals.end_asked() {
+            return Ok(());
+        }
+        wait(counted, signals);
+        if let Some(typed) = keys() {
+            let (lines, over) = typing.get_or_insert_default().take(&typed);
+            for line in lines.iter().filter(|_| write) {
+                send(name, client, line, global)?;
+            }
+            if over == Over::Detached {
+                return Ok(());
+            }
+            if over == Over::Ended {
+                return until_signal(counted, signals, global);
+            }
+        }
+    }
+}
+
+/// Whoever piped lines into us has no more of them: only the output is followed from now on.
+fn until_signal(counted: &mut Counted, signals: &Signals, global: &Global) -> Result<(), Failure> {
+    loop {
+        match counted.wait(signals)? {
+            News::Output(line) => {
+                say(&if global.json { serde_json::json!(line).to_string() } else { line.text });
+            }
+            News::Signal => return Ok(()),
+            News::Line(_) => {}
+        }
+    }
+}
+
+fn wait(counted: &Counted, signals: &Signals) {
+    let stdin = rustix::stdio::stdin();
+    let mut fds = [
+        PollFd::new(counted.woken(), PollFlags::IN),
+        PollFd::new(&stdin, PollFlags::IN),
+        PollFd::new(signals, PollFlags::IN),
+    ];
+    _ = rustix::event::poll(&mut fds, None);
+}
+
+/// What was typed, if anything was; nothing at all is the end of it.
+fn keys() -> Option<Vec<u8>> {
+    let stdin = rustix::stdio::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+    let none = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    if rustix::event::poll(&mut fds, Some(&none)) != Ok(1) {
+        return None;
+    }
+    let mut bytes = vec![0; READ];
+    match rustix::io::read(stdin, &mut bytes) {
+        Ok(count) => bytes.truncate(count),
+        Err(Errno::INTR | Errno::AGAIN) => return None,
+        Err(_) => bytes.clear(),
+    }
+    Some(bytes)
+}
+
+fn send(name: &str, client: &Client, line: &str, global: &Global) -> Result<(), Failure> {
+    let message = NewMessage { text: line.to_owned(), key: None };
+    let sent: Value = client.post(&session_path(name, "messages"), &message)?;
+    if let Some(note) = sent["note"].as_str().filter(|_| !global.quiet) {
+        eprintln!("{note}");
+    }
+    Ok(())
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    No,
+    Detached,
+    /// No more is typed.
+    Ended,
+}
+
+/// Lines put together from what was typed.
+#[derive(Debug, Default)]
+struct Typing {
+    partial: Vec<u8>,
+}
+
+impl Typing {
+    fn take(&mut self, typed: &[u8]) -> (Vec<String>, Over) {
+        let mut over = if typed.is_empty() { Over::Ended } else { Over::No };
+        let mut lines = Vec::new();
+        for byte in typed {
+            match *byte {
+                DETACH => {
+                    over = Over::Detached;
+                    self.partial.clear();
+                    break;
+                }
+                b'\n' => lines.extend(self.line()),
+                byte => self.partial.push(byte),
+            }
+        }
+        if over == Over::Ended {
+            lines.extend(self.line());
+        }
+        (lines, over)
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let line = String::from_utf8_lossy(&std::mem::take(&mut self.partial)).into_owned();
+        Some(line).filter(|line| !line.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_sent_whole_and_the_key_to_detach_ends_it() {
+        let mut typing = Typing::default();
+        assert_eq!(typing.take(b"hel"), (vec![], Over::No));
+        assert_eq!(typing.take(b"lo\n\nwor"), (vec!["hello".into()], Over::No));
+        assert_eq!(typing.take(b"ld\x1d"), (vec![], Over::Detached));
+        assert_eq!(typing.take(b"last"), (vec![], Over::No));
+        assert_eq!(typing.take(b""), (vec!["last".into()], Over::Ended));
+    }
+}

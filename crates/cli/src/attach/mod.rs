@@ -1,0 +1,115 @@
+//! `attach`: joins the terminal of a session, takes a headless one over, or follows it.
+//!
+//! The daemon says where the terminal is and counts us; keys and screens go to the shim directly, so that the
+//! terminal stays open over the daemon's death.
+
+mod counted;
+mod follow;
+mod keys;
+mod signals;
+mod terminal;
+mod tty;
+
+use crate::args::Global;
+use crate::connect;
+use crate::error::{Failure, Kind};
+use crate::verbs::session_path;
+use clap::Args;
+use counted::{Counted, News};
+use pinfold_api::object::AttachLine;
+use pinfold_api::request::Attach as Request;
+use pinfold_shim::attach::Seat;
+use std::io::{IsTerminal, Write};
+
+/// How to attach.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Attach {
+    /// Its name, or a unique beginning of its id
+    session: String,
+    /// Do not wait: interrupt the turn under way, or take the keyboard
+    #[arg(long)]
+    now: bool,
+    /// Only look on
+    #[arg(long, conflicts_with_all = ["now", "share"])]
+    read_only: bool,
+    /// Type beside whoever types
+    #[arg(long)]
+    share: bool,
+}
+
+pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
+    let client = connect::client(global)?;
+    // Before any thread is started: all of them shall leave these signals to us.
+    let signals = signals::take().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+    let size = tty::size();
+    let request = Request {
+        rows: size.map_or(0, |size| size.rows()),
+        columns: size.map_or(0, |size| size.columns()),
+        now: attach.now,
+        read_only: attach.read_only,
+        again: false,
+    };
+    let mut counted = Counted::begin(client.clone(), session_path(&attach.session, "attach"), &request)?;
+    let mut countdown = Countdown { shown: false, quiet: global.quiet };
+    loop {
+        let news = counted.wait(&signals)?;
+        match news {
+            News::Line(AttachLine::Waiting { message, left_ms }) => countdown.show(&message, left_ms),
+            News::Line(AttachLine::Ready { socket, run }) => {
+                countdown.clear();
+                let place = terminal::Place { name: &attach.session, socket: socket.as_ref(), run };
+                return terminal::show(&place, attach.seat(), &signals, global);
+            }
+            News::Line(AttachLine::Follow {}) => {
+                countdown.clear();
+                let write = !attach.read_only;
+                return follow::follow(&attach.session, &client, &mut counted, &signals, write, global);
+            }
+            News::Line(AttachLine::Failed(body)) => {
+                countdown.clear();
+                return Err((*body).into());
+            }
+            News::Line(AttachLine::Counted {}) | News::Output(_) => {}
+            // Asked to end before anything was shown: the request goes with the connection.
+            News::Signal => return Err(Failure::new(Kind::Failed, "interrupted while waiting")),
+        }
+    }
+}
+
+impl Attach {
+    fn seat(&self) -> Seat {
+        match (self.read_only, self.share, self.now) {
+            (true, _, _) => Seat::Watches,
+            (false, true, _) => Seat::Shares,
+            (false, false, true) => Seat::Takes,
+            (false, false, false) => Seat::Waits,
+        }
+    }
+}
+
+/// What is waited for, in one line that changes.
+struct Countdown {
+    shown: bool,
+    quiet: bool,
+}
+
+impl Countdown {
+    fn show(&mut self, message: &str, left_ms: Option<u64>) {
+        if self.quiet {
+            return;
+        }
+        let left = left_ms.map(|ms| format!(" ({} s)", ms.div_ceil(1000))).unwrap_or_default();
+        let mut out = std::io::stderr();
+        _ = match out.is_terminal() {
+            true => write!(out, "\r\x1b[K{message}{left}"),
+            false => writeln!(out, "{message}{left}"),
+        };
+        self.shown = true;
+    }
+
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) && std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! The terminal of a session in ours: keys to its shim, its screen to us.
+
+use super::keys::before_detach;
+use super::signals::Signals;
+use super::tty::{self, Borrowed};
+use crate::args::Global;
+use crate::error::{Failure, Kind};
+use pinfold_core::RunNumber;
+use pinfold_shim::Decoder;
+use pinfold_shim::attach::{Join, Keyboard, Said, Seat, Shown, connect};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// What one read takes.
+const READ: usize = 64 << 10;
+
+/// Where a terminal is.
+pub(super) struct Place<'a> {
+    pub(super) name: &'a str,
+    pub(super) socket: &'a Path,
+    pub(super) run: u64,
+}
+
+/// Why it is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Over {
+    Detached,
+    /// The run has ended.
+    Ended,
+    /// The shim has gone without a word.
+    Lost,
+    /// A signal, or our terminal has gone.
+    Asked,
+}
+
+/// Shows the terminal until somebody detaches or it ends.
+pub(super) fn show(place: &Place<'_>, seat: Seat, signals: &Signals, global: &Global) -> Result<(), Failure> {
+    if !tty::is_whole() {
+        return Err(Failure::new(Kind::Usage, "`attach` needs a terminal for keys and screen")
+            .hint(format!("`pinfold logs {} -f` follows the output without one", place.name)));
+    }
+    let size = tty::size().unwrap_or_default();
+    let lost = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
+    let (stream, decoder) = connect(place.socket).map_err(|error| lost(&error))?;
+    let mut shown = Showing { stream, decoder, keyboard: Keyboard::Yours, watches: seat == Seat::Watches };
+    let borrowed = Borrowed::raw(size.rows()).map_err(|errno| lost(&errno))?;
+    let join = Join { run: RunNumber(place.run), size, seat };
+    let over = match shown.say(&Said::Join(join)) {
+        Ok(()) => shown.live(signals),
+        Err(_) => Over::Lost,
+    };
+    drop(borrowed);
+    tell(place.name, over, global)
+}
+
+fn tell(name: &str, over: Over, global: &Global) -> Result<(), Failure> {
+    let say = |text: String| {
+        if !global.quiet {
+            eprintln!("{text}");
+        }
+    };
+    match over {
+        Over::Detached => say(format!("detached from `{name}`; `pinfold attach {name}` joins it again")),
+        Over::Ended => say(format!("the run of `{name}` has ended")),
+        Over::Asked => {}
+        Over::Lost => {
+            return Err(Failure::new(
+                Kind::Failed,
+                format!("the terminal of `{name}` is gone: its shim died"),
+            )
+            .hint(format!("`pinfold why {name}` says what is; `pinfold attach {name}` tries again")));
+        }
+    }
+    Ok(())
+}
+
+struct Showing {
+    stream: UnixStream,
+    decoder: Decoder,
+    keyboard: Keyboard,
+    watches: bool,
+}
+
+impl Showing {
+    fn live(&mut self, signals: &Signals) -> Over {
+        let mut typed = vec![0; READ];
+        loop {
+            let stdin = rustix::stdio::stdin();
+            let mut fds = [
+                PollFd::new(&self.stream, PollFlags::IN),
+                PollFd::new(&stdin, PollFlags::IN),
+                PollFd::new(signals, PollFlags::IN),
+            ];
+            match rustix::event::poll(&mut fds, None) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(_) => return Over::Asked,
+            }
+            let [shown, keys, signalled] = fds.map(|fd| !fd.revents().is_empty());
+            let over = None
+                .or_else(|| if shown { self.screen() } else { None })
+                .or_else(|| if keys { self.keys(&mut typed) } else { None })
+                .or_else(|| if signalled { self.signals(signals) } else { None });
+            if let Some(over) = over {
+                return over;
+            }
+        }
+    }
+
+    fn say(&mut self, said: &Said) -> std::io::Result<()> {
+        let mut frame = Vec::new();
+        said.encode(&mut frame);
+        self.stream.write_all(&frame)
+    }
+
+    /// Puts what came on our screen.
+    fn screen(&mut self) -> Option<Over> {
+        match rustix::io::read(&self.stream, rustix::buffer::spare_capacity(self.decoder.room())) {
+            Ok(0) | Err(Errno::CONNRESET) => return Some(Over::Lost),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => return Some(Over::Lost),
+        }
+        let mut out = std::io::stdout().lock();
+        loop {
+            let shown = match self.decoder.frame() {
+                Ok(Some(frame)) => Shown::decode(&frame),
+                Ok(None) => break,
+                Err(error) => Err(error),
+            };
+            match shown {
+                Ok(Some(Shown::Output(bytes))) => {
+                    if out.write_all(&bytes).is_err() {
+                        return Some(Over::Asked);
+                    }
+                }
+                Ok(Some(Shown::Keyboard(keyboard))) => self.keyboard = keyboard,
+                Ok(Some(Shown::Ended)) => return Some(Over::Ended),
+                Ok(None) => {}
+                Err(_) => return Some(Over::Lost),
+            }
+        }
+        if out.flush().is_ok() { None } else { Some(Over::Asked) }
+    }
+
+    fn keys(&mut self, buffer: &mut [u8]) -> Option<Over> {
+        let typed = match rustix::io::read(rustix::stdio::stdin(), &mut *buffer) {
+            Ok(0) => return Some(Over::Asked),
+            Ok(count) => &buffer[..count],
+            Err(Errno::INTR | Errno::AGAIN) => return None,
+            Err(_) => return Some(Over::Asked),
+        };
+        let (typed, over) = match before_detach(typed) {
+            Some(before) => (before, Some(Over::Detached)),
+            None => (typed, None),
+        };
+        if self.may_type(typed) && !typed.is_empty() && self.say(&Said::Typed(typed.to_vec())).is_err() {
+            return Some(Over::Lost);
+        }
+        over
+    }
+
+    /// Somebody else types: that is said where it is noticed, on the last line.
+    fn may_type(&mut self, typed: &[u8]) -> bool {
+        let Keyboard::Others(pid) = self.keyboard else { return !self.watches };
+        // What begins so is our terminal's answer to a question of the program's, or a mouse.
+        if !self.watches && !typed.starts_with(b"\x1b") && !typed.is_empty() {
+            let mut out = std::io::stdout();
+            let text = format!("process {pid} types; Ctrl-] detaches, `attach --now` takes the keyboard");
+            _ = write!(out, "\x07\x1b7\x1b[9999;1H\x1b[7m[{text}]\x1b[m\x1b8");
+            _ = out.flush();
+        }
+        false
+    }
+
+    fn signals(&mut self, signals: &Signals) -> Option<Over> {
+        if signals.end_asked() {
+            return Some(Over::Asked);
+        }
+        if let Some(size) = tty::size().filter(|_| signals.resized())
+            && self.say(&Said::Resized(size)).is_err()
+        {
+            return Some(Over::Lost);
+        }
+        None
+    }
+}

@@ -1,0 +1,64 @@
+//! The terminal that we were started in: given back as it was, however we end.
+
+use pinfold_shim::Size;
+use rustix::termios::{OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize, tcsetattr};
+use std::io::{IsTerminal, Write};
+
+/// Ctrl-].
+pub(super) const DETACH: u8 = 0x1d;
+
+/// The size of our terminal, if there is one.
+pub(super) fn size() -> Option<Size> {
+    let size =
+        tcgetwinsize(rustix::stdio::stdout()).or_else(|_| tcgetwinsize(rustix::stdio::stdin())).ok()?;
+    Some(Size::new(size.ws_row, size.ws_col))
+}
+
+/// Whether keys and screen are both a terminal.
+pub(super) fn is_whole() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
+/// Our terminal while somebody else uses it; dropping this gives it back.
+pub(super) struct Borrowed {
+    before: Termios,
+    screen: bool,
+}
+
+impl Borrowed {
+    /// Every key comes as it is typed, and nothing is changed on the way to the screen.
+    pub(super) fn raw(rows: u16) -> rustix::io::Result<Borrowed> {
+        let before = tcgetattr(rustix::stdio::stdin())?;
+        let mut raw = before.clone();
+        raw.make_raw();
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &raw)?;
+        // What is on the screen goes to the scrollback, where it can be found again.
+        let mut out = std::io::stdout();
+        _ = out.write_all(b"\x1b[9999;1H");
+        _ = out.write_all(&vec![b'\n'; usize::from(rows)]);
+        _ = out.flush();
+        Ok(Borrowed { before, screen: true })
+    }
+
+    /// Lines come as usual; the key to detach ends one too.
+    pub(super) fn lines() -> rustix::io::Result<Borrowed> {
+        let before = tcgetattr(rustix::stdio::stdin())?;
+        let mut lines = before.clone();
+        lines.special_codes[SpecialCodeIndex::VEOL] = DETACH;
+        tcsetattr(rustix::stdio::stdin(), OptionalActions::Now, &lines)?;
+        Ok(Borrowed { before, screen: false })
+    }
+}
+
+impl Drop for Borrowed {
+    fn drop(&mut self) {
+        if self.screen {
+            let mut out = std::io::stdout();
+            _ = out.write_all(pinfold_terminal::LEAVE);
+            _ = out.write_all(b"\r\n");
+            _ = out.flush();
+        }
+        // What was typed for the session is not for the shell.
+        _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, &self.before);
+    }
+}

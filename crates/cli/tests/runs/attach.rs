@@ -1,0 +1,310 @@
+//! Terminals of sessions, at real pseudo-terminals: keys are typed, screens are read.
+
+use crate::processes;
+use crate::tty::Tty;
+use crate::world::World;
+use std::time::Instant;
+
+impl World {
+    /// Makes a session with a terminal.
+    fn pty(&self, name: &str, command: &[&str]) {
+        self.ok(&[&["new", name, "--pty", "--env", "ROOT", "--"], command].concat());
+    }
+
+    fn shell(&self, name: &str) {
+        self.pty(name, &["env", "PS1=$ ", "sh", "-i"]);
+    }
+
+    pub(crate) fn attach(&self, name: &str, options: &[&str]) -> Tty {
+        self.attach_at(name, options, 24, 80)
+    }
+
+    fn attach_at(&self, name: &str, options: &[&str], rows: u16, columns: u16) -> Tty {
+        Tty::start(self.command(&[&["attach", name], options].concat()), rows, columns)
+    }
+
+    /// Waits until so many are attached or follow.
+    fn counts(&self, name: &str, consumers: u64) {
+        let until = Instant::now() + processes::PATIENCE;
+        while self.show(name)["consumers"] != consumers {
+            assert!(Instant::now() < until, "{}", self.show(name));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_shell_is_typed_to_and_left_and_found_again() {
+    let world = World::new();
+    world.shell("sh");
+    let mut first = world.attach("sh", &[]);
+    let before = first.settings();
+    first.shows("$");
+    first.keys("echo one-$((40+2)) wörld 日本\r".as_bytes());
+    first.shows("one-42 wörld 日本");
+    first.detach();
+    assert_eq!(first.settings(), before);
+    let pid = world.pid("sh");
+    let mut second = world.attach("sh", &[]);
+    second.shows("one-42 wörld 日本");
+    second.keys(b"echo two\r");
+    second.shows("\ntwo\n");
+    second.keys(b"exit\r");
+    assert!(second.ended().success());
+    second.shows("the run of `sh` has ended");
+    assert_eq!(second.settings(), before);
+    world.wait("sh", "running");
+    assert_ne!(world.pid("sh"), pid);
+}
+
+#[test]
+fn a_file_is_edited_with_vim_over_a_detach() {
+    let world = World::new();
+    world.ok(&["new", "vim", "--pty", "--mode", "once", "--", "vim", "-u", "NONE", "-N", "file"]);
+    let mut first = world.attach("vim", &[]);
+    first.shows("~");
+    first.keys("ihello, wörld\r日本\x1b".as_bytes());
+    first.shows("日本");
+    first.detach();
+    // The screen that was there before is back, without what the editor had switched on.
+    first.until("main screen", |screen| !screen.alternate_screen() && !screen.bracketed_paste());
+    let mut second = world.attach("vim", &[]);
+    second.until("the editor's screen", |screen| {
+        screen.alternate_screen() && screen.contents().starts_with("hello, wörld\n日本\n~")
+    });
+    second.keys(b"ggdw:wq\r");
+    assert!(second.ended().success());
+    assert_eq!(std::fs::read_to_string(world.path("file")).unwrap(), ", wörld\n日本\n");
+    world.wait("vim", "stopped");
+}
+
+#[test]
+fn less_top_and_htop_are_seen_and_left() {
+    let world = World::new();
+    let lines: String = (1..=500).map(|line| format!("line {line}\n")).collect();
+    std::fs::write(world.path("lines"), lines).unwrap();
+    world.ok(&["new", "less", "--pty", "--mode", "once", "--", "less", "lines"]);
+    world.ok(&["new", "top", "--pty", "--mode", "once", "--", "top", "-d", "60"]);
+    world.ok(&["new", "htop", "--pty", "--mode", "once", "--", "htop", "-d", "100"]);
+    let mut less = world.attach("less", &[]);
+    less.shows("line 23");
+    less.keys(b"G");
+    less.shows("line 500");
+    for (name, text) in [("top", "PID USER"), ("htop", "PID")] {
+        let mut first = world.attach(name, &[]);
+        first.shows(text);
+        first.detach();
+        let mut second = world.attach(name, &[]);
+        second.shows(text);
+        second.keys(b"q");
+        assert!(second.ended().success());
+    }
+    less.keys(b"q");
+    assert!(less.ended().success());
+}
+
+#[test]
+fn the_size_follows_whoever_types() {
+    let world = World::new();
+    world.shell("sh");
+    let first = world.attach_at("sh", &[], 30, 100);
+    first.shows("$");
+    first.keys(b"stty size\r");
+    first.shows("30 100");
+    let small = world.attach_at("sh", &["--read-only"], 10, 40);
+    small.shows("30 100");
+    first.resize(20, 60);
+    first.keys(b"clear; stty size\r");
+    first.shows("20 60");
+    small.shows("20 60");
+    // A terminal of another size sees the same screen, and never more than it has room for.
+    first.keys(b"clear; seq 1 60 | tr '\\n' ' '; printf '\\nthe end\\n'\r");
+    small.shows("the end");
+    assert_eq!(small.contents().lines().next(), Some("1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 1"));
+}
+
+#[test]
+fn one_types_the_others_look_on_until_it_goes() {
+    let world = World::new();
+    world.shell("sh");
+    let mut first = world.attach("sh", &[]);
+    first.shows("$");
+    let mut second = world.attach("sh", &[]);
+    second.shows("$");
+    let shares = world.attach("sh", &["--share"]);
+    shares.shows("$");
+    world.counts("sh", 3);
+    second.keys(b"echo sec''ond\r");
+    second.shows(&format!("process {} types", first.child.id()));
+    first.keys(b"echo fi''rst\r");
+    second.shows("first");
+    shares.keys(b"echo sha''red\r");
+    first.shows("shared");
+    assert!(!first.contents().contains("second"));
+    first.detach();
+    // The keyboard passes on to whoever has waited longest.
+    second.keys(b"echo sec''ond\r");
+    shares.shows("second");
+    let takes = world.attach("sh", &["--now"]);
+    takes.shows("second");
+    second.shows("second");
+    takes.keys(b"echo ta''ken\r");
+    second.shows("taken");
+    second.keys(b"echo la''te\r");
+    second.shows(&format!("process {} types", takes.child.id()));
+    second.detach();
+    assert!(!takes.contents().contains("late"));
+}
+
+#[test]
+fn whoever_only_looks_on_changes_nothing() {
+    let world = World::new();
+    world.shell("sh");
+    let mut watcher = world.attach_at("sh", &["--read-only"], 40, 120);
+    watcher.shows("$");
+    watcher.keys(b"echo no''thing\r");
+    let first = world.attach("sh", &[]);
+    first.shows("$");
+    first.keys(b"stty size\r");
+    watcher.shows("24 80");
+    assert!(!watcher.contents().contains("nothing"));
+    watcher.detach();
+}
+
+#[test]
+fn a_killed_client_leaves_the_session_and_its_keyboard_to_others() {
+    let world = World::new();
+    world.shell("sh");
+    let first = world.attach("sh", &[]);
+    first.shows("$");
+    let second = world.attach("sh", &[]);
+    second.shows("$");
+    let pid = world.pid("sh");
+    processes::kill(first.child.id());
+    world.counts("sh", 1);
+    second.keys(b"echo st''ill\r");
+    second.shows("still");
+    assert_eq!(world.pid("sh"), pid);
+}
+
+#[test]
+fn a_terminal_stays_open_over_the_daemons_death() {
+    let world = World::new();
+    world.shell("sh");
+    let mut tty = world.attach("sh", &[]);
+    let before = tty.settings();
+    tty.shows("$");
+    let pid = world.pid("sh");
+    world.kill_daemon();
+    tty.keys(b"echo wi''thout\r");
+    tty.shows("without");
+    world.ok(&["up"]);
+    // The next daemon counts it again.
+    world.counts("sh", 1);
+    assert_eq!(world.pid("sh"), pid);
+    tty.keys(b"echo af''ter\r");
+    tty.shows("after");
+    world.kill_daemon();
+    tty.detach();
+    assert_eq!(tty.settings(), before);
+    world.ok(&["up"]);
+    world.counts("sh", 0);
+    assert_eq!(world.pid("sh"), pid);
+}
+
+#[test]
+fn a_terminal_is_given_back_when_the_shim_dies_or_the_client_is_asked_to_end() {
+    let world = World::new();
+    world.shell("sh");
+    let mut tty = world.attach("sh", &[]);
+    let before = tty.settings();
+    tty.shows("$");
+    assert_ne!(tty.settings(), before);
+    processes::kill(crate::world::number(&world.show("sh")["shim_pid"]));
+    assert_eq!(tty.ended().code(), Some(1));
+    tty.shows("its shim died");
+    assert_eq!(tty.settings(), before);
+    world.wait("sh", "running");
+    for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
+        let mut tty = world.attach("sh", &[]);
+        tty.shows("$");
+        let pid = rustix::process::Pid::from_raw(tty.child.id().cast_signed()).unwrap();
+        rustix::process::kill_process(pid, signal).unwrap();
+        tty.ended();
+        assert_eq!(tty.settings(), before);
+    }
+}
+
+#[test]
+fn a_client_that_does_not_read_stops_nobody_and_sees_the_end_later() {
+    let world = World::new();
+    world.shell("sh");
+    let stopped = world.attach("sh", &[]);
+    stopped.shows("$");
+    let second = world.attach("sh", &["--share"]);
+    second.shows("$");
+    let pid = rustix::process::Pid::from_raw(stopped.child.id().cast_signed()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    second.keys(b"yes 'a flood of words' | head -c 3000000; echo the-e''nd\r");
+    second.shows("the-end");
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    stopped.shows("the-end");
+    assert!(stopped.everything().len() < 2_000_000, "what it missed was not sent");
+}
+
+#[test]
+fn a_stop_ends_a_shell_at_once_and_whoever_is_attached() {
+    let world = World::new();
+    world.shell("sh");
+    let mut tty = world.attach("sh", &[]);
+    tty.shows("$");
+    let stopped = world.ok(&["stop", "sh"]);
+    assert!(stopped.took < std::time::Duration::from_secs(9), "the grace was not needed");
+    assert!(tty.ended().success());
+    let refused = world.run(&["attach", "sh"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.stderr.contains("`pinfold start sh` starts it"), "{refused:?}");
+}
+
+#[test]
+fn a_session_that_sleeps_is_woken_and_sleeps_again() {
+    let world = World::new();
+    world.ok(&[
+        "new",
+        "sh",
+        "--pty",
+        "--mode",
+        "on-demand",
+        "--idle",
+        "100ms",
+        "--",
+        "env",
+        "PS1=$ ",
+        "sh",
+        "-i",
+    ]);
+    assert_eq!(world.show("sh")["state"], "idle");
+    let mut tty = world.attach("sh", &[]);
+    tty.shows("$");
+    world.wait("sh", "running");
+    tty.detach();
+    world.wait("sh", "idle");
+}
+
+#[test]
+fn who_holds_the_lock_is_said_to_whoever_attaches() {
+    let world = World::new();
+    std::fs::create_dir(world.path("work")).unwrap();
+    let mut holder = world.command(&["lock", "work", "--", "sleep", "1000"]).spawn().unwrap();
+    let until = Instant::now() + processes::PATIENCE;
+    while world.json(&["locks"]).as_array().unwrap().is_empty() {
+        assert!(Instant::now() < until);
+    }
+    world.ok(&["new", "sh", "--pty", "--dir", "work", "--", "sh", "-i"]);
+    let refused = world.run(&["--json", "attach", "sh"]);
+    assert_eq!(refused.code, 75, "{refused:?}");
+    assert!(refused.stderr.contains("sleep 1000") && refused.stderr.contains("--kill"), "{refused:?}");
+    assert!(refused.json()["error"]["holder"]["pid"].is_number(), "{refused:?}");
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+}

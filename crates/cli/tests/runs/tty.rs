@@ -1,0 +1,164 @@
+//! A terminal that a test sits at: it types keys and reads the screen, as a person does.
+#![expect(unsafe_code, reason = "a child takes its terminal between fork and exec")]
+
+use crate::processes::PATIENCE;
+use rustix::pty::OpenptFlags;
+use rustix::termios::{Termios, Winsize};
+use std::fmt::Write as _;
+use std::num::NonZeroU16;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Instant;
+
+/// A person's terminal with a program in it.
+pub(crate) struct Tty {
+    master: OwnedFd,
+    slave: OwnedFd,
+    pub(crate) child: Child,
+    screen: Arc<(Mutex<Seen>, Condvar)>,
+}
+
+struct Seen {
+    parser: vt100::Parser,
+    all: Vec<u8>,
+    over: bool,
+}
+
+/// What the terminal of a test is set to, in words that can be compared.
+pub(crate) fn settings(of: &OwnedFd) -> String {
+    let Termios { input_modes, output_modes, control_modes, local_modes, special_codes, .. } =
+        rustix::termios::tcgetattr(of).unwrap();
+    format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?} {special_codes:?}")
+}
+
+fn number(count: u16) -> NonZeroU16 {
+    NonZeroU16::new(count).unwrap()
+}
+
+impl Tty {
+    /// Opens a terminal of a size and starts a command in it.
+    pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Tty {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = rustix::pty::openpt(flags).unwrap();
+        rustix::pty::grantpt(&master).unwrap();
+        rustix::pty::unlockpt(&master).unwrap();
+        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+        set_size(&master, rows, columns);
+        let end = || Stdio::from(slave.try_clone().unwrap());
+        command.stdin(end()).stdout(end()).stderr(end()).env("TERM", "xterm-256color");
+        // SAFETY: two system calls that are allowed between fork and exec, and nothing else.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+                Ok(())
+            });
+        }
+        let child = command.spawn().unwrap();
+        let parser = vt100::Parser::new(number(rows), number(columns), 0);
+        let screen = Arc::new((Mutex::new(Seen { parser, all: Vec::new(), over: false }), Condvar::new()));
+        let (reader, seen) = (master.try_clone().unwrap(), Arc::clone(&screen));
+        std::thread::spawn(move || read(&reader, &seen));
+        Tty { master, slave, child, screen }
+    }
+
+    /// Types keys.
+    pub(crate) fn keys(&self, mut keys: &[u8]) {
+        while !keys.is_empty() {
+            let count = rustix::io::write(&self.master, keys).unwrap();
+            keys = &keys[count..];
+        }
+    }
+
+    /// Waits until the screen is as wanted; shows it when it never is.
+    pub(crate) fn until(&self, what: &str, wanted: impl Fn(&vt100::Screen) -> bool) {
+        let (mutex, changed) = &*self.screen;
+        let until = Instant::now() + PATIENCE;
+        let mut seen = mutex.lock().unwrap();
+        while !wanted(seen.parser.screen()) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || seen.over {
+                let tail = &seen.all[seen.all.len().saturating_sub(2000)..];
+                let screen = seen.parser.screen().contents();
+                panic!("no {what} on:\n{screen}\n--- {:?}", String::from_utf8_lossy(tail));
+            }
+            seen = changed.wait_timeout(seen, left.min(std::time::Duration::from_millis(500))).unwrap().0;
+        }
+    }
+
+    pub(crate) fn shows(&self, text: &str) {
+        self.until(&format!("`{text}`"), |screen| screen.contents().contains(text));
+    }
+
+    /// What is on the screen now.
+    pub(crate) fn contents(&self) -> String {
+        self.screen.0.lock().unwrap().parser.screen().contents()
+    }
+
+    /// Every byte that came, as text.
+    pub(crate) fn everything(&self) -> String {
+        let mut text = String::new();
+        let all = self.screen.0.lock().unwrap().all.clone();
+        write!(text, "{}", String::from_utf8_lossy(&all)).unwrap();
+        text
+    }
+
+    /// Gives the terminal another size, as a window manager does.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        self.screen.0.lock().unwrap().parser.set_size(number(rows), number(columns));
+        set_size(&self.master, rows, columns);
+    }
+
+    pub(crate) fn settings(&self) -> String {
+        settings(&self.slave)
+    }
+
+    /// Waits for the end of the program.
+    pub(crate) fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        panic!("it does not end; its screen:\n{}", self.contents());
+    }
+
+    /// Detaches with the key for it; the terminal is as it was before.
+    pub(crate) fn detach(&mut self) {
+        self.keys(b"\x1d");
+        assert!(self.ended().success());
+    }
+}
+
+fn set_size(master: &OwnedFd, rows: u16, columns: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    rustix::termios::tcsetwinsize(master, size).unwrap();
+}
+
+fn read(master: &OwnedFd, screen: &(Mutex<Seen>, Condvar)) {
+    let mut bytes = [0; 65536];
+    loop {
+        let count = rustix::io::read(master, &mut bytes).unwrap_or(0);
+        let mut seen = screen.0.lock().unwrap();
+        seen.over = count == 0;
+        seen.parser.process(&bytes[..count]);
+        seen.all.extend_from_slice(&bytes[..count]);
+        screen.1.notify_all();
+        if count == 0 {
+            return;
+        }
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}

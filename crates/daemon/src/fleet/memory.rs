@@ -1,0 +1,81 @@
+//! Memory of runs that have a limit: who is watched, and what comes of it goes to the core.
+
+use super::Fleet;
+use crate::input::Input;
+use crate::memory::{Read, Subject, Watch, Watcher, Without};
+use pinfold_core::life::Process;
+use pinfold_core::{Life, RunEvent, RunNumber};
+use pinfold_store::SessionId;
+
+/// The runs whose memory is watched.
+pub(crate) struct Memory {
+    pub(crate) without: Without,
+    /// Made for the first run that has a limit: a daemon without any has no thread for it.
+    watcher: Option<Watcher<(SessionId, RunNumber)>>,
+}
+
+impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory { without: Without::from_environment(), watcher: None }
+    }
+}
+
+impl Fleet {
+    /// Watches the run that lives now, if it has a limit, and no other.
+    pub(super) fn follow_memory(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        let limit = entry.session.spec().memory_limit;
+        let wanted = limit.and_then(|limit| alive(entry.session.life()).map(|alive| (alive, limit)));
+        let run = wanted.map(|((run, _), _)| run);
+        if entry.watched == run {
+            return;
+        }
+        let before = std::mem::replace(&mut entry.watched, run);
+        entry.swap = None;
+        if let (Some(run), Some(watcher)) = (before, &self.memory.watcher) {
+            watcher.forget((id, run));
+        }
+        let Some(((run, process), limit)) = wanted else { return };
+        let subject = Subject { agent: process.pid, shim: entry.shim.as_ref().map(|shim| shim.pid) };
+        // A reload counts from the next run on: this one keeps the pace that it began with.
+        let sample = self.config.settings(&entry.definition.agent, &entry.name).memory_sample;
+        self.watcher().watch((id, run), Watch { subject, limit, sample });
+    }
+
+    fn watcher(&mut self) -> &Watcher<(SessionId, RunNumber)> {
+        let (handle, without) = (self.handle.clone(), self.memory.without);
+        self.memory.watcher.get_or_insert_with(|| {
+            Watcher::new(without, move |(id, run), read| handle.tell(Input::Memory { id, run, read }))
+        })
+    }
+
+    pub(super) fn memory_read(&mut self, id: SessionId, run: RunNumber, read: Read) {
+        let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.watched == Some(run)) else {
+            return;
+        };
+        entry.swap = Some(read.swap);
+        self.of_run(id, run, RunEvent::MemoryRead { reading: read.reading, source: read.source });
+    }
+
+    /// Reads a run exactly, before anything is decided against it.
+    pub(super) fn confirm_memory(&self, id: SessionId, run: RunNumber) {
+        if let Some(watcher) = &self.memory.watcher {
+            watcher.confirm((id, run));
+        }
+    }
+}
+
+/// The run whose agent is at work.
+fn alive(life: &Life) -> Option<(RunNumber, Process)> {
+    match life {
+        Life::Running { run, process, .. } | Life::Held { run, process, .. } => Some((*run, *process)),
+        Life::Idle { .. }
+        | Life::Starting { .. }
+        | Life::Stopping { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => None,
+    }
+}

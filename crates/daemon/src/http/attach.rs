@@ -1,0 +1,338 @@
+//! Attach: counts whoever is attached, wakes or takes over the session, and says where its terminal is.
+//!
+//! The terminal itself is the shim's: keys and screens do not come through here.
+
+use super::Context;
+use super::answer::{Failure, Named, Said, refusal_body};
+use super::logs::{self, Source, Stream};
+use crate::clock::Clock;
+use crate::consumer::Consumer;
+use crate::entry::Entry;
+use crate::fleet::Fleet;
+use crate::view;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use pinfold_api::object::AttachLine;
+use pinfold_api::request::Attach;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::decision::{Answer, TakeoverEnd};
+use pinfold_core::event::{Ask, ConsumerKind};
+use pinfold_core::life::{HolderSeen, Life, Purpose};
+use pinfold_core::{Event, Mode, Now, Refusal};
+use pinfold_shim::Size;
+use pinfold_store::{Facts, SessionId};
+use std::time::Duration;
+use tokio::sync::mpsc;
+
+/// A countdown is told so often.
+const TELL: Duration = Duration::from_secs(1);
+/// What was waited for comes with an event; this is for what has none.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// What attaching to a session means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Its runs have a terminal.
+    Terminal,
+    /// The vendor's own program takes the place of the headless run.
+    Takeover,
+    /// Its output is followed.
+    Follow,
+}
+
+/// One attach under way.
+struct Attaching {
+    context: Context,
+    id: SessionId,
+    /// Its end is the end of what it asked for.
+    consumer: Consumer,
+    way: Way,
+    now: bool,
+}
+
+pub(crate) async fn attach(
+    State(context): State<Context>,
+    Named(session): Named,
+    Said(request): Said<Attach>,
+) -> Result<Response, Failure> {
+    let id = super::sessions::find(&context, session).await?;
+    let consumer = Consumer::new(&context.handle, id);
+    let asked = request.clone();
+    let way = context.handle.look(move |fleet| prepare(fleet, id, &asked)).await??;
+    let attaching = Attaching { context, id, consumer, way, now: request.now };
+    let (sender, receiver) = mpsc::channel(4);
+    if request.again {
+        tokio::spawn(attaching.count_again(sender));
+    } else {
+        attaching.ask().await?;
+        tokio::spawn(attaching.serve(sender));
+    }
+    let body = Body::from_stream(Stream(receiver));
+    Ok(([("content-type", "application/x-ndjson")], body).into_response())
+}
+
+/// Notes the size that a terminal shall have, and says what attaching means.
+fn prepare(fleet: &mut Fleet, id: SessionId, request: &Attach) -> Result<Way, ErrorBody> {
+    let entry = fleet.entries.get_mut(&id).ok_or_else(super::sessions::gone)?;
+    if request.rows > 0 && !request.read_only {
+        entry.terminal = Size::new(request.rows, request.columns);
+    }
+    let spec = entry.session.spec();
+    let held = matches!(entry.session.life(), Life::Held { .. });
+    let takes_over = spec.interactive && spec.mode != Mode::Once && !request.read_only;
+    Ok(match () {
+        () if entry.definition.pty => Way::Terminal,
+        () if held || takes_over => Way::Takeover,
+        () => Way::Follow,
+    })
+}
+
+impl Attaching {
+    /// Asks for what is needed before anything is answered, so that a refusal is the answer.
+    async fn ask(&self) -> Result<(), Failure> {
+        let held = self.look(|entry| matches!(entry.session.life(), Life::Held { .. })).await?;
+        if self.way == Way::Takeover && !held {
+            let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
+            let answer = self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await?;
+            if let Answer::Refused(refused) = answer {
+                return Err(self.look(move |entry| refused_body(entry, refused)).await?.into());
+            }
+        }
+        if let Some(over) = self.look(cannot_be).await? {
+            return Err(over.into());
+        }
+        self.consumer.count(ConsumerKind::Attach).await?;
+        let waits = self.look(|entry| matches!(entry.session.life(), Life::Backoff { .. })).await?;
+        if self.now && waits {
+            self.context.handle.ask(self.id, Event::Asked(Ask::Start), Facts::default()).await?;
+        }
+        Ok(())
+    }
+
+    async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Entry) -> T + Send + 'static,
+    ) -> Result<T, ErrorBody> {
+        let id = self.id;
+        let looked = self.context.handle.look(move |fleet| fleet.entries.get(&id).map(look)).await?;
+        looked.ok_or_else(super::sessions::gone)
+    }
+
+    /// Counts whoever has its terminal already, until it goes.
+    async fn count_again(self, sender: mpsc::Sender<Bytes>) {
+        let counted = self.consumer.count(ConsumerKind::Attach).await.is_ok();
+        if counted && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
+            self.stay(&sender).await;
+        }
+    }
+
+    async fn serve(self, sender: mpsc::Sender<Bytes>) {
+        tokio::select! {
+            () = self.answer(&sender) => {}
+            () = sender.closed() => {}
+            () = self.context.handle.ended() => {}
+        }
+    }
+
+    async fn stay(&self, sender: &mpsc::Sender<Bytes>) {
+        tokio::select! {
+            () = sender.closed() => {}
+            () = self.context.handle.ended() => {}
+        }
+    }
+
+    async fn answer(&self, sender: &mpsc::Sender<Bytes>) {
+        if self.way == Way::Follow {
+            return self.follow(sender).await;
+        }
+        let last = match self.until_ready(sender).await {
+            Ok(ready) => ready,
+            Err(error) => AttachLine::Failed(Box::new(error)),
+        };
+        let failed = matches!(last, AttachLine::Failed(_));
+        if sender.send(line(&last)).await.is_ok() && !failed {
+            self.stay(sender).await;
+        }
+    }
+
+    async fn follow(&self, sender: &mpsc::Sender<Bytes>) {
+        if sender.send(line(&AttachLine::Follow {})).await.is_err() {
+            return;
+        }
+        if let Ok(source) = Source::of(&self.context, self.id, None).await {
+            _ = logs::pass_on(&self.context, self.id, source, logs::SHOWN, sender).await;
+        }
+    }
+
+    /// Says what is waited for, second by second, until there is a terminal or there will be none.
+    async fn until_ready(&self, sender: &mpsc::Sender<Bytes>) -> Result<AttachLine, ErrorBody> {
+        let mut seen = super::sessions::watcher(&self.context, self.id).await.map_err(Failure::into_body)?;
+        let (way, id) = (self.way, self.id);
+        let mut said: Option<(String, tokio::time::Instant)> = None;
+        loop {
+            seen.borrow_and_update();
+            let standing = self.context.handle.look(move |fleet| standing(fleet, id, way)).await??;
+            let AttachLine::Waiting { message, .. } = &standing else { return Ok(standing) };
+            let due = said.as_ref().is_none_or(|(last, at)| last != message || at.elapsed() >= TELL);
+            if due {
+                said = Some((message.clone(), tokio::time::Instant::now()));
+                if sender.send(line(&standing)).await.is_err() {
+                    return Err(super::sessions::gone());
+                }
+            }
+            tokio::select! {
+                _ = seen.changed() => {}
+                () = tokio::time::sleep(LOOK) => {}
+            }
+        }
+    }
+}
+
+fn line(line: &AttachLine) -> Bytes {
+    let mut text = serde_json::to_vec(line).unwrap_or_default();
+    text.push(b'\n');
+    text.into()
+}
+
+/// How far an attach has come: ready, waiting for something, or an end to it.
+fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<AttachLine, ErrorBody> {
+    let entry = fleet.entries.get(&id).ok_or_else(super::sessions::gone)?;
+    let now = Clock::new().now();
+    let run = match (entry.session.life(), way) {
+        (Life::Running { run, .. }, Way::Terminal) | (Life::Held { run, .. }, _) => Some(*run),
+        _ => None,
+    };
+    if let Some(run) = run.filter(|_| entry.shim.is_some()) {
+        let socket = fleet.home.shim_socket(id).display().to_string();
+        return Ok(AttachLine::Ready { socket, run: run.0 });
+    }
+    if let Some(over) = cannot_be(entry) {
+        return Err(over);
+    }
+    match way {
+        Way::Takeover if !taking_over(entry) => Err(not_taken_over(entry)),
+        Way::Takeover | Way::Terminal | Way::Follow => Ok(waiting(entry, now)),
+    }
+}
+
+fn taking_over(entry: &Entry) -> bool {
+    let own = |purpose: &Purpose| matches!(purpose, Purpose::Interactive(_));
+    let under_way = match entry.session.life() {
+        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => own(purpose),
+        Life::Idle { .. }
+        | Life::Running { .. }
+        | Life::Held { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => false,
+    };
+    under_way || entry.session.takeover().is_some()
+}
+
+/// What is waited for, in words.
+fn waiting(entry: &Entry, now: Now) -> AttachLine {
+    let name = &entry.name;
+    let takeover = entry.session.takeover();
+    let (message, until) = match (entry.session.life(), takeover) {
+        (Life::Running { .. }, Some(takeover)) if takeover.urgent => {
+            (format!("`{name}`: the turn under way is interrupted"), Some(takeover.until.boot))
+        }
+        (Life::Running { .. }, Some(takeover)) => {
+            (format!("`{name}` finishes its turn first; `--now` interrupts it"), Some(takeover.until.boot))
+        }
+        (Life::Stopping { .. }, Some(_)) => (format!("`{name}`: the headless run ends"), None),
+        (Life::Backoff { until, .. }, _) => {
+            (format!("`{name}` waits before its next run; `--now` starts it"), Some(until.boot))
+        }
+        _ => (format!("`{name}` is {}", entry.session.explain(now)), None),
+    };
+    let left_ms = until.map(|until| u64::try_from(until.since(now.boot).as_millis()).unwrap_or(u64::MAX));
+    AttachLine::Waiting { message, left_ms }
+}
+
+/// Why nothing can be attached to, in the states from which a session does not go on by itself.
+fn cannot_be(entry: &Entry) -> Option<ErrorBody> {
+    let name = &entry.name;
+    match entry.session.life() {
+        Life::Stopped => Some(
+            ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is stopped"))
+                .hint(format!("`pinfold start {name}` starts it")),
+        ),
+        Life::Failed { .. } => {
+            let why = entry.session.explain(Clock::new().now());
+            Some(
+                ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {why}"))
+                    .hint(format!("`pinfold start {name}` tries again; `pinfold logs {name}` tells more")),
+            )
+        }
+        Life::Archived { .. } => Some(refusal_body(name, Refusal::Archived)),
+        Life::Blocked { holder, .. } => Some(blocked(name, holder.as_deref())),
+        Life::Idle { .. }
+        | Life::Starting { .. }
+        | Life::Running { .. }
+        | Life::Held { .. }
+        | Life::Stopping { .. }
+        | Life::Backoff { .. } => None,
+    }
+}
+
+/// Somebody else holds what the session needs: who, and what to do.
+fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
+    let Some(holder) = holder else { return refusal_body(name, Refusal::Busy) };
+    let who = match (holder.pid, &holder.command) {
+        (Some(pid), Some(command)) => format!("pid {pid} ({command})"),
+        (Some(pid), None) => format!("pid {pid}"),
+        (None, _) => "somebody else".into(),
+    };
+    let of = holder.session.as_ref().filter(|own| *own != name).map(|own| format!(" of session `{own}`"));
+    let message =
+        format!("session `{name}` waits: {who}{} holds {}", of.unwrap_or_default(), holder.resource);
+    let mut body = ErrorBody::new(ErrorKind::Busy, message).hint(format!(
+        "it goes on by itself when that is free; `pinfold unlock {} --kill` ends the holder",
+        holder.resource
+    ));
+    body.holder = Some(view::holder_value(holder));
+    body
+}
+
+fn refused_body(entry: &Entry, refused: Refusal) -> ErrorBody {
+    match (refused, entry.session.life()) {
+        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&entry.name, holder.as_deref()),
+        _ => refusal_body(&entry.name, refused),
+    }
+}
+
+/// How a takeover came to nothing.
+fn not_taken_over(entry: &Entry) -> ErrorBody {
+    let name = &entry.name;
+    let program = entry.definition.interactive.first().cloned().unwrap_or_default();
+    let (kind, message, hint) = match entry.takeover_end {
+        Some(TakeoverEnd::DeadlinePassed) => (
+            ErrorKind::Timeout,
+            format!("`{name}` did not finish its turn in time; it goes on"),
+            format!("`pinfold attach {name} --now` interrupts it"),
+        ),
+        Some(TakeoverEnd::CannotStart) => (
+            ErrorKind::BadConfig,
+            format!("the terminal program `{program}` of `{name}` cannot be started; its run comes back"),
+            "`interactive` of its agent in config.toml names it".into(),
+        ),
+        Some(TakeoverEnd::Busy) => {
+            return refusal_body(name, Refusal::Busy);
+        }
+        Some(TakeoverEnd::Held) => (
+            ErrorKind::Failed,
+            format!("the terminal program of `{name}` has ended at once"),
+            format!("`pinfold logs {name}` has what it printed"),
+        ),
+        Some(TakeoverEnd::CallerGone | TakeoverEnd::Overruled) | None => (
+            ErrorKind::Failed,
+            format!("the takeover of `{name}` was called off"),
+            format!("`pinfold why {name}` says what is; attaching again may succeed"),
+        ),
+    };
+    ErrorBody::new(kind, message).hint(hint)
+}

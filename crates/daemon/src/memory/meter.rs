@@ -1,0 +1,305 @@
+//! Reads the memory of one run: by the counters of its control group where it has one that counts memory, else by
+//! adding up its processes.
+//!
+//! What is read again and again stays open, and goes through one buffer: a reading costs about 10 µs.
+
+use super::Without;
+use pinfold_core::rules::memory::{Reading, Source, parse_rollup, parse_stat, parse_status, parse_swap};
+use pinfold_shim::groups::{self, Hierarchy};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::borrow::Cow;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// So many files of processes stay open for a run; trees that are larger open the rest each time.
+const KEPT_OPEN: usize = 8;
+/// No chain of groups below a run's own is longer than this.
+const DEEPEST: usize = 16;
+
+/// Which processes a run is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Subject {
+    /// The agent itself.
+    pub agent: u32,
+    /// The shim that keeps it: everything below it belongs to the run. Without one, everything below the agent.
+    pub shim: Option<u32>,
+}
+
+/// One reading of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Read {
+    /// How much it is.
+    pub reading: Reading,
+    /// How it was found out.
+    pub source: Source,
+    /// What is on the swap beside it, in bytes; only told, never judged.
+    pub swap: u64,
+}
+
+/// Reads one run.
+#[derive(Debug)]
+pub struct Meter {
+    subject: Subject,
+    without: Without,
+    /// The counters of its control group.
+    counters: Option<OwnedFd>,
+    /// Its control group, which lists its processes.
+    group: Option<PathBuf>,
+    /// The status files of its processes, by pid.
+    open: Vec<(u32, OwnedFd)>,
+    pids: Vec<u32>,
+    buffer: Vec<u8>,
+    path: String,
+}
+
+impl Meter {
+    /// Finds out how a run can be read.
+    #[must_use]
+    pub fn new(subject: Subject, without: Without) -> Meter {
+        let second = own_group(subject, Hierarchy::Second).filter(|_| !without.cgroup);
+        let memory = own_group(subject, Hierarchy::Memory).or_else(|| second.clone());
+        let memory = memory.filter(|_| !without.memory_cgroup);
+        Meter {
+            subject,
+            without,
+            counters: memory.and_then(|group| open(&group.join("memory.stat"))),
+            group: second,
+            open: Vec::new(),
+            pids: Vec::new(),
+            buffer: Vec::with_capacity(8192),
+            path: String::new(),
+        }
+    }
+
+    /// Reads it, as cheaply as can be.
+    pub fn read(&mut self) -> Read {
+        if let Some(counters) = &self.counters
+            && let Ok(bytes) = read(counters, &mut self.buffer)
+            && let Reading::Bytes(sum) = parse_stat(&text(bytes))
+        {
+            return Read {
+                reading: Reading::Bytes(sum),
+                source: Source::Cgroup,
+                swap: swapped(&text(bytes)),
+            };
+        }
+        self.list();
+        self.sum()
+    }
+
+    /// Reads it exactly: the shares that its processes have of their memory. Takes milliseconds.
+    pub fn confirm(&mut self) -> Read {
+        self.list();
+        let (mut sum, mut unreadable) = (0_u64, self.without.smaps_rollup);
+        for index in 0..self.pids.len() {
+            match self.share(self.pids[index]) {
+                Reading::Bytes(bytes) => sum = sum.saturating_add(bytes),
+                Reading::Unknown => unreadable = true,
+            }
+        }
+        let reading = if unreadable { Reading::Unknown } else { Reading::Bytes(sum) };
+        Read { reading, source: Source::Shares, swap: 0 }
+    }
+
+    fn share(&mut self, pid: u32) -> Reading {
+        set_path(&mut self.path, pid, "smaps_rollup");
+        match open_file(Path::new(&self.path)).and_then(|file| read(&file, &mut self.buffer).map(parse_share))
+        {
+            Ok(reading) => reading,
+            Err(errno) => gone_or_unknown(errno),
+        }
+    }
+
+    /// Lists the processes of the run.
+    fn list(&mut self) {
+        self.pids.clear();
+        match &self.group {
+            Some(group) => list_group(group, &mut self.buffer, &mut self.pids, DEEPEST),
+            None => self.list_tree(),
+        }
+        self.pids.sort_unstable();
+        self.pids.dedup();
+    }
+
+    fn list_tree(&mut self) {
+        match self.subject.shim {
+            Some(shim) => self.pids.extend(pinfold_shim::descendants(shim)),
+            None => {
+                self.pids.push(self.subject.agent);
+                self.pids.extend(pinfold_shim::descendants(self.subject.agent));
+            }
+        }
+    }
+
+    fn sum(&mut self) -> Read {
+        let pids = std::mem::take(&mut self.pids);
+        self.open.retain(|(pid, _)| pids.binary_search(pid).is_ok());
+        let (mut sum, mut swap) = (Reading::Bytes(0), 0_u64);
+        for pid in &pids {
+            let (one, swapped) = self.one(*pid);
+            swap = swap.saturating_add(swapped);
+            sum = match (sum, one) {
+                (Reading::Bytes(sum), Reading::Bytes(bytes)) => Reading::Bytes(sum.saturating_add(bytes)),
+                (Reading::Unknown, _) | (_, Reading::Unknown) => Reading::Unknown,
+            };
+        }
+        self.pids = pids;
+        Read { reading: sum, source: Source::Sum, swap }
+    }
+
+    /// The memory and the swap of one process. One that has ended has none.
+    fn one(&mut self, pid: u32) -> (Reading, u64) {
+        if let Ok(index) = self.open.binary_search_by_key(&pid, |(pid, _)| *pid) {
+            if let Ok(bytes) = read(&self.open[index].1, &mut self.buffer) {
+                return both(bytes);
+            }
+            // It has ended, and its pid may be another's by now.
+            self.open.remove(index);
+        }
+        set_path(&mut self.path, pid, "status");
+        let file = match open_file(Path::new(&self.path)) {
+            Ok(file) => file,
+            Err(errno) => return (gone_or_unknown(errno), 0),
+        };
+        let seen = match read(&file, &mut self.buffer) {
+            Ok(bytes) => both(bytes),
+            Err(errno) => return (gone_or_unknown(errno), 0),
+        };
+        if let (true, Err(index)) =
+            (self.open.len() < KEPT_OPEN, self.open.binary_search_by_key(&pid, |(pid, _)| *pid))
+        {
+            self.open.insert(index, (pid, file));
+        }
+        seen
+    }
+}
+
+/// The group that was made for the run alone: the shim stands outside of it.
+fn own_group(subject: Subject, hierarchy: Hierarchy) -> Option<PathBuf> {
+    let group = groups::folder_of(Some(subject.agent), hierarchy)?;
+    let ours = group.file_name()?.to_str()?.starts_with(groups::PREFIX);
+    let beside = subject.shim.and_then(|shim| groups::folder_of(Some(shim), hierarchy));
+    (ours && beside.is_some_and(|shim| shim != group)).then_some(group)
+}
+
+/// The processes of a group and of those that were made below it.
+fn list_group(group: &Path, buffer: &mut Vec<u8>, pids: &mut Vec<u32>, depth: usize) {
+    let Some(file) = open(&group.join("cgroup.procs")) else { return };
+    let Ok(bytes) = read(&file, buffer) else { return };
+    pids.extend(text(bytes).lines().filter_map(|line| line.parse::<u32>().ok()));
+    // A folder has two links and one more for each folder in it.
+    let below = rustix::fs::stat(group).is_ok_and(|facts| facts.st_nlink > 2);
+    if !below || depth == 0 {
+        return;
+    }
+    let Ok(entries) = std::fs::read_dir(group) else { return };
+    for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())) {
+        list_group(&entry.path(), buffer, pids, depth - 1);
+    }
+}
+
+/// What is gone has no memory; what may not be read is not known.
+fn gone_or_unknown(errno: Errno) -> Reading {
+    match errno {
+        Errno::NOENT | Errno::SRCH => Reading::Bytes(0),
+        _ => Reading::Unknown,
+    }
+}
+
+fn parse_share(bytes: &[u8]) -> Reading {
+    parse_rollup(&text(bytes))
+}
+
+fn both(bytes: &[u8]) -> (Reading, u64) {
+    let text = text(bytes);
+    (parse_status(&text), parse_swap(&text))
+}
+
+/// What a group has on the swap; the second hierarchy tells it elsewhere, and there it is not read.
+fn swapped(stat: &str) -> u64 {
+    stat.lines().find_map(|line| line.strip_prefix("total_swap ")?.parse().ok()).unwrap_or(0)
+}
+
+/// Programs name themselves as they like, also with what is no UTF-8.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+fn set_path(path: &mut String, pid: u32, file: &str) {
+    use std::fmt::Write;
+    path.clear();
+    // Writing to a string does not fail.
+    _ = write!(path, "/proc/{pid}/{file}");
+}
+
+fn open(path: &Path) -> Option<OwnedFd> {
+    open_file(path).ok()
+}
+
+fn open_file(path: &Path) -> Result<OwnedFd, Errno> {
+    rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The whole of a small file of the kernel's, from its beginning.
+fn read<'a>(file: &OwnedFd, buffer: &'a mut Vec<u8>) -> Result<&'a [u8], Errno> {
+    buffer.clear();
+    loop {
+        let offset = buffer.len() as u64;
+        if buffer.spare_capacity_mut().len() < 1024 {
+            buffer.reserve(8192);
+        }
+        match rustix::io::pread(file, rustix::buffer::spare_capacity(buffer), offset) {
+            Ok(0) => return Ok(buffer),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_and_its_children_are_read_and_the_dead_have_nothing() {
+        let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+        let subject = Subject { agent: std::process::id(), shim: None };
+        let mut meter = Meter::new(subject, Without::default());
+        let read = meter.read();
+        assert!(matches!(read.reading, Reading::Bytes(bytes) if bytes > 100_000), "{read:?}");
+        assert!(meter.pids.contains(&child.id()), "{:?}", meter.pids);
+        let exact = meter.confirm();
+        assert!(matches!(exact.reading, Reading::Bytes(bytes) if bytes > 100_000), "{exact:?}");
+        child.kill().unwrap();
+        // A zombie has no memory, and is no error.
+        let mut zombie = Meter::new(Subject { agent: child.id(), shim: None }, Without::default());
+        rustix::process::waitid(
+            rustix::process::WaitId::Pid(rustix::process::Pid::from_child(&child)),
+            rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
+        )
+        .unwrap();
+        assert_eq!(zombie.read().reading, Reading::Bytes(0));
+        assert_eq!(zombie.confirm().reading, Reading::Bytes(0));
+        child.wait().unwrap();
+        assert_eq!(zombie.read().reading, Reading::Bytes(0));
+        assert_eq!(zombie.confirm().reading, Reading::Bytes(0));
+    }
+
+    #[test]
+    fn without_shares_nothing_is_confirmed() {
+        let subject = Subject { agent: std::process::id(), shim: None };
+        let mut meter = Meter::new(subject, Without { smaps_rollup: true, ..Without::default() });
+        assert_eq!(meter.confirm().reading, Reading::Unknown);
+    }
+
+    #[test]
+    fn a_second_reading_uses_the_files_of_the_first() {
+        let subject = Subject { agent: std::process::id(), shim: None };
+        let mut meter = Meter::new(subject, Without::default());
+        meter.read();
+        let open: Vec<u32> = meter.open.iter().map(|(pid, _)| *pid).collect();
+        assert!(open.contains(&std::process::id()));
+        assert!(matches!(meter.read().reading, Reading::Bytes(_)));
+    }
+}

@@ -1,0 +1,32 @@
+//! Measures the memory of runs that have a limit, from outside of them. It decides nothing: readings go to the core.
+//!
+//! For one who supervises runs, in a daemon or without: make one [`Watcher`] with a function that takes readings, tell
+//! it of each run with a limit when it has started ([`Watcher::watch`]) and ended ([`Watcher::forget`]), hand what it
+//! says to the core as `RunEvent::MemoryRead`, and do `Action::ConfirmMemory` by [`Watcher::confirm`]. Start such
+//! runs with [`Without::contain`], so that they get a group of their own that counts memory, where there may be one:
+//!
+//! ```
+//! use pinfold_daemon::memory::{Subject, Watch, Watcher, Without};
+//! use std::time::Duration;
+//!
+//! let (sender, readings) = std::sync::mpsc::channel();
+//! let watcher = Watcher::new(Without::default(), move |run: u64, read| _ = sender.send((run, read)));
+//! let subject = Subject { agent: std::process::id(), shim: None };
+//! watcher.watch(1, Watch { subject, limit: 1 << 30, sample: Duration::from_millis(100) });
+//! let (run, read) = readings.recv().unwrap();
+//! assert_eq!(run, 1);
+//! assert!(matches!(read.reading, pinfold_core::rules::memory::Reading::Bytes(bytes) if bytes > 0));
+//! ```
+
+mod ceiling;
+mod meter;
+mod pace;
+mod probe;
+mod watcher;
+mod without;
+
+pub use ceiling::ceiling;
+pub use meter::{Meter, Read, Subject};
+pub use probe::capabilities;
+pub use watcher::{Watch, Watcher};
+pub use without::Without;

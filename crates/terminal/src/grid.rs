@@ -1,0 +1,103 @@
+//! One screen: its lines, and the part of it that scrolls.
+
+use crate::cursor::Cursor;
+use crate::pen::Pen;
+use crate::row::Row;
+use crate::terminal::Size;
+use std::collections::VecDeque;
+
+/// A screen with its cursor.
+#[derive(Debug, Clone)]
+pub(crate) struct Grid {
+    pub(crate) rows: VecDeque<Row>,
+    pub(crate) size: Size,
+    pub(crate) cursor: Cursor,
+    pub(crate) saved: Cursor,
+    /// First and last line of the part that scrolls.
+    pub(crate) region: (u16, u16),
+}
+
+impl Grid {
+    pub(crate) fn new(size: Size) -> Grid {
+        Grid {
+            rows: (0..size.rows).map(|_| Row::default()).collect(),
+            size,
+            cursor: Cursor::default(),
+            saved: Cursor::default(),
+            region: (0, size.rows - 1),
+        }
+    }
+
+    pub(crate) fn row_mut(&mut self, row: u16) -> &mut Row {
+        // The cursor is kept inside; an index beyond the last line cannot come.
+        let last = self.rows.len() - 1;
+        &mut self.rows[usize::from(row).min(last)]
+    }
+
+    /// The line of the cursor.
+    pub(crate) fn line(&mut self) -> &mut Row {
+        self.row_mut(self.cursor.row)
+    }
+
+    /// Moves the lines of the region up: the first ones are gone, empty ones come in below.
+    pub(crate) fn scroll_up(&mut self, count: u16, pen: Pen) {
+        self.remove_lines(self.region.0, count, pen);
+    }
+
+    /// Moves the lines of the region down.
+    pub(crate) fn scroll_down(&mut self, count: u16, pen: Pen) {
+        self.insert_lines(self.region.0, count, pen);
+    }
+
+    /// Takes lines out of the region.
+    pub(crate) fn remove_lines(&mut self, at: u16, count: u16, pen: Pen) {
+        let bottom = self.region.1;
+        for _ in 0..count.min(bottom + 1 - at) {
+            let Some(mut row) = self.rows.remove(usize::from(at)) else { return };
+            row.clear(self.size.columns, pen);
+            self.rows.insert(usize::from(bottom), row);
+        }
+    }
+
+    /// Puts empty lines into the region.
+    pub(crate) fn insert_lines(&mut self, at: u16, count: u16, pen: Pen) {
+        let bottom = self.region.1;
+        for _ in 0..count.min(bottom + 1 - at) {
+            let Some(mut row) = self.rows.remove(usize::from(bottom)) else { return };
+            row.clear(self.size.columns, pen);
+            self.rows.insert(usize::from(at), row);
+        }
+    }
+
+    /// Whether a line is in the part that scrolls.
+    pub(crate) fn scrolls(&self, row: u16) -> bool {
+        (self.region.0..=self.region.1).contains(&row)
+    }
+
+    /// Makes lines empty, from `from` up to, but without, `to`.
+    pub(crate) fn clear_lines(&mut self, from: u16, to: u16, pen: Pen) {
+        for row in from..to.min(self.size.rows) {
+            let columns = self.size.columns;
+            self.row_mut(row).clear(columns, pen);
+        }
+    }
+
+    /// Takes another size. Lines go at the top when the cursor would be lost otherwise, else at the bottom.
+    pub(crate) fn resize(&mut self, size: Size) {
+        let above = (self.cursor.row + 1).saturating_sub(size.rows);
+        for _ in 0..above {
+            self.rows.pop_front();
+        }
+        self.cursor.row -= above;
+        self.saved.row = self.saved.row.saturating_sub(above);
+        self.rows.resize_with(usize::from(size.rows), Row::default);
+        for row in &mut self.rows {
+            row.cut(size.columns);
+        }
+        self.rows.shrink_to_fit();
+        self.size = size;
+        self.region = (0, size.rows - 1);
+        self.cursor.keep_inside(size);
+        self.saved.keep_inside(size);
+    }
+}
