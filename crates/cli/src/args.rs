@@ -50,6 +50,13 @@ pub(crate) enum Verb {
     Status,
     /// Create a session, and print its id
     New(Defining),
+    /// Supervise a program in the foreground, without a daemon
+    ///
+    /// Takes the options of `new` and the same locks: 75 when one is busy, and nothing is started. Runs once unless
+    /// `--mode always`. The program has the caller's standard streams. SIGINT and SIGTERM stop it gently, a second
+    /// one at once; when this process is killed, everything that it started ends. Ends with the program's last exit
+    /// code, 128 and the signal that killed it, or 1 when the crash limit is reached.
+    Run(Defining),
     /// Change a session; takes effect with its next run
     Set(Defining),
     /// List sessions

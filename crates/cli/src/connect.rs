@@ -173,13 +173,13 @@ fn close_stdout() {
 }
 
 /// The small shim beside this program, or this program as shim.
-fn shim_program() -> std::io::Result<(PathBuf, Vec<OsString>)> {
+pub(crate) fn shim_program() -> std::io::Result<(PathBuf, Vec<OsString>)> {
     let own = std::env::current_exe()?;
     let small = own.parent().unwrap_or(Path::new("/")).join("pinfold-shim");
     if small.is_file() { Ok((small, Vec::new())) } else { Ok((own, vec![crate::SHIM.into()])) }
 }
 
-fn failure(error: &StartError) -> Failure {
+pub(crate) fn failure(error: &StartError) -> Failure {
     match error {
         StartError::Running => Failure::from_error(Kind::Busy, error).hint("`pinfold status` tells about it"),
         StartError::Store(

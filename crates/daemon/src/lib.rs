@@ -4,6 +4,7 @@
 //! until it is told to go down. Everything that it knows it would know again after kill -9.
 
 mod alias;
+mod alone;
 mod audit;
 mod clock;
 pub mod config;
@@ -31,5 +32,6 @@ mod speech;
 mod timer;
 mod view;
 
+pub use alone::{Options as AloneOptions, RunError, run as run_alone};
 pub use home::Home;
 pub use serve::{Options, StartError, run};

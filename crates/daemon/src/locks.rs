@@ -40,7 +40,12 @@ pub(crate) struct Wanted {
     directory: Option<std::path::PathBuf>,
     run: String,
     command: String,
+    reason: &'static str,
 }
+
+/// What locks are held for, under a daemon and without one.
+const BY_DAEMON: &str = "a run of the session";
+const ALONE: &str = "pinfold run";
 
 impl Wanted {
     pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<Wanted> {
@@ -49,7 +54,13 @@ impl Wanted {
             directory: definition.dir_lock.then(|| definition.dir.clone()),
             run,
             command: definition.command.join(" "),
+            reason: BY_DAEMON,
         })
+    }
+
+    /// For a run without a daemon: whoever meets its locks shall see what holds them.
+    pub(crate) fn alone(self) -> Wanted {
+        Wanted { reason: ALONE, ..self }
     }
 
     fn resources(&self) -> Vec<Resource> {
@@ -60,7 +71,7 @@ impl Wanted {
 
     fn request(&self) -> Request {
         Request {
-            reason: Some("a run of the session".into()),
+            reason: Some(self.reason.into()),
             session: Some(self.session.as_str().to_owned()),
             command: self.command.clone(),
             run: Run::new(self.run.clone()).ok(),
@@ -187,10 +198,14 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 
 fn holder(busy: &Busy) -> HolderSeen {
     let lock = busy.lock.as_ref();
+    let command = |lock: &LockSeen| match (lock.reason.as_deref(), &lock.session) {
+        (Some(ALONE), Some(session)) => format!("pinfold run {session} -- {}", lock.holder.command),
+        (_, _) => lock.holder.command.clone(),
+    };
     HolderSeen {
         resource: lock.map_or_else(|| busy.resource.clone(), |lock| lock.resource.clone()),
         pid: lock.and_then(|lock| lock.holder.identity.map(|identity| identity.pid)),
-        command: lock.map(|lock| lock.holder.command.clone()).filter(|command| !command.is_empty()),
+        command: lock.map(command).filter(|command| !command.is_empty()),
         session: lock.and_then(|lock| lock.session.clone()),
         since: lock.and_then(|lock| lock.since_ms).and_then(|ms| i64::try_from(ms).ok()).map(Wall),
     }

@@ -139,8 +139,9 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     let (handle, inputs) = Handle::new();
     let parts = Parts {
         home: home.clone(),
-        reader: store.reader()?,
+        reader: Some(store.reader()?),
         store,
+        alone: None,
         folders,
         generation: meta.generation + 1,
         shim_program: options.shim,

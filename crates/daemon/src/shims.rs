@@ -19,6 +19,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// A shim that was started answers within this; a machine that needs longer is out of order.
 const HANDSHAKE: Duration = Duration::from_secs(20);
@@ -59,26 +60,24 @@ impl ShimLink {
         self.send(&Command::Release);
     }
 
-    /// Takes a connection over into the loop's own tasks.
+    /// Takes a connection over into the loop's own tasks; one of them reaps the shim if it is our child.
     pub(crate) fn attach(
         up: ShimUp,
         id: SessionId,
         number: LinkNumber,
         handle: &Handle,
-    ) -> io::Result<ShimLink> {
+    ) -> io::Result<(ShimLink, Option<JoinHandle<()>>)> {
         let pid = up.welcome.shim;
         let (stream, decoder, ready) = up.link.into_parts();
         let (read, write) = split(stream)?;
         let (out, commands) = mpsc::unbounded_channel();
         tokio::spawn(write_commands(write, commands));
         tokio::spawn(read_reports(read, decoder, ready, id, number, handle.clone()));
-        if let Some(child) = up.child {
-            tokio::spawn(reap(child));
-        }
+        let reaper = up.child.map(|child| tokio::spawn(reap(child)));
         let link = ShimLink { number, pid, leaving: false, out };
         // Output is read from the log, by whoever wants it.
         link.send(&Command::Follow { on: false });
-        Ok(link)
+        Ok((link, reaper))
     }
 }
 

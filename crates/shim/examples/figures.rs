@@ -64,6 +64,7 @@ fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: C
         records: home.join(format!("{name}.exits")),
         log: home.join(format!("{name}.log")),
         tie: Tie::Free,
+        foreground: None,
         crash_at: None,
     };
     let (child, mut link) = spawn(&opening, &[(folder, &guard)]).unwrap();

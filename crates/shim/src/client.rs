@@ -13,6 +13,7 @@
 //!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
 //!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
 //!     tie: Tie::Free,
+//!     foreground: None,
 //!     crash_at: None,
 //! };
 //! let (_child, mut link) = spawn(&opening, &[(&folder, &guard)])?;
@@ -26,7 +27,7 @@
 //! # }
 //! ```
 
-use crate::command::{Command, Keep, Lock, Tie};
+use crate::command::{Command, Keep, Lock, Streams, Tie};
 use crate::frame::{Decoder, FrameError};
 use crate::report::Report;
 use crate::{crash, socket};
@@ -40,6 +41,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// What a shim is started with. All paths are absolute.
@@ -59,8 +61,20 @@ pub struct Opening {
     pub log: PathBuf,
     /// Whether its runs outlive the caller.
     pub tie: Tie,
+    /// What agents in the foreground get from the caller.
+    pub foreground: Option<Foreground>,
     /// The crash point at which it aborts, in a build that has them; for tests of recovery.
     pub crash_at: Option<OsString>,
+}
+
+/// What agents in the foreground get from whoever started their shim.
+#[derive(Debug, Clone)]
+pub struct Foreground {
+    /// Standard input, output and error of every agent.
+    pub streams: Arc<[OwnedFd; 3]>,
+    /// The folder of everything that the shim writes; the caller removes it, or the shim when the
+    /// caller was killed.
+    pub scratch: PathBuf,
 }
 
 /// Why there is no shim.
@@ -148,6 +162,9 @@ fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)
         });
         descriptors.extend(lent);
     }
+    if let Some(foreground) = &opening.foreground {
+        descriptors.extend(foreground.streams.iter().map(AsFd::as_fd));
+    }
     let keep = Keep {
         session: opening.session.clone(),
         listen: opening.listen.clone(),
@@ -155,6 +172,8 @@ fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)
         log: opening.log.clone(),
         locks,
         tie: opening.tie,
+        streams: if opening.foreground.is_some() { Streams::Given } else { Streams::Kept },
+        scratch: opening.foreground.as_ref().map(|foreground| foreground.scratch.clone()),
     };
     let mut bytes = Vec::new();
     Command::Keep(Box::new(keep)).encode(&mut bytes);

@@ -90,6 +90,20 @@ pub struct Keep {
     pub locks: Vec<Lock>,
     /// Whether its runs outlive whoever started it.
     pub tie: Tie,
+    /// Whose are the standard streams of its agents.
+    pub streams: Streams,
+    /// A folder that goes when the shim leaves and whoever started it is gone.
+    pub scratch: Option<PathBuf>,
+}
+
+/// Whose are the standard streams of agents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Streams {
+    /// The shim's: input comes by command, output goes to the log.
+    #[default]
+    Kept,
+    /// Those of whoever started the shim: the last three descriptors that came along.
+    Given,
 }
 
 /// Whether runs outlive whoever started their shim.
@@ -306,6 +320,12 @@ impl Keep {
             });
         }
         fields.flag(6, self.tie == Tie::ToParent);
+        if self.streams == Streams::Given {
+            fields.flag(7, true);
+        }
+        if let Some(scratch) = &self.scratch {
+            fields.bytes(8, scratch.as_os_str().as_bytes());
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -325,6 +345,8 @@ impl Keep {
             log: path(fields.bytes(4)?),
             locks,
             tie: if fields.flag(6)? { Tie::ToParent } else { Tie::Free },
+            streams: if fields.flag(7)? { Streams::Given } else { Streams::Kept },
+            scratch: fields.find(8).map(path),
         })
     }
 }

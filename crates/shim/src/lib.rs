@@ -18,7 +18,7 @@ mod report;
 mod socket;
 pub mod turn;
 
-pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Tie};
+pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Streams, Tie};
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;

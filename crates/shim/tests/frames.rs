@@ -9,7 +9,7 @@ use pinfold_shim::log::{Position, Stream};
 use pinfold_shim::turn::{Done, Turn};
 use pinfold_shim::{
     Command, Contain, Decoder, Directory, Exited, InputRefused, Keep, Keeping, Lock, LogLimits, Notice,
-    Output, Report, Start, StartFailure, Stdin, Tie, Welcome,
+    Output, Report, Start, StartFailure, Stdin, Streams, Tie, Welcome,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -45,6 +45,8 @@ fn commands() -> Vec<Command> {
             log: "/state/log".into(),
             locks: vec![lock(1), lock(2)],
             tie: Tie::Free,
+            streams: Streams::Kept,
+            scratch: None,
         })),
         Command::Keep(Box::new(Keep {
             session: "x".into(),
@@ -53,6 +55,8 @@ fn commands() -> Vec<Command> {
             log: "/g".into(),
             locks: Vec::new(),
             tie: Tie::ToParent,
+            streams: Streams::Kept,
+            scratch: None,
         })),
         Command::Hello { generation: u64::MAX },
         Command::Go,
@@ -202,6 +206,24 @@ fn what_is_written_is_read_back() {
     let (to, from) = encoded();
     assert_eq!(decode(&to, |frame| Command::decode(frame).unwrap()), commands());
     assert_eq!(decode(&from, |frame| Report::decode(frame).unwrap()), reports());
+}
+
+#[test]
+fn a_shim_in_the_foreground_is_told_of_its_streams_and_its_folder() {
+    let keep = Keep {
+        session: "x".into(),
+        listen: "/l".into(),
+        records: "/r".into(),
+        log: "/g".into(),
+        locks: Vec::new(),
+        tie: Tie::ToParent,
+        streams: Streams::Given,
+        scratch: Some("/s".into()),
+    };
+    let command = Command::Keep(Box::new(keep));
+    let mut bytes = Vec::new();
+    command.encode(&mut bytes);
+    assert_eq!(decode(&bytes, |frame| Command::decode(frame).unwrap()), [command]);
 }
 
 #[test]

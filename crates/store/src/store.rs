@@ -3,7 +3,7 @@
 use crate::batch::Batch;
 use crate::open::{self, OpenError, Opened, Options};
 use crate::reader::Reader;
-use crate::ticket::{Outcome, Promise, Ticket};
+use crate::ticket::{Committed, Outcome, Promise, Ticket};
 use crate::writer::{Job, Writer};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,14 @@ pub struct Store {
     opened: Opened,
     jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<()>>,
+    keeps: Keeps,
+}
+
+/// What a store keeps of what is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    Everything,
+    Nothing,
 }
 
 impl Store {
@@ -43,7 +51,21 @@ impl Store {
             opened,
             jobs: Some(jobs),
             writer: Some(writer),
+            keeps: Keeps::Everything,
         })
+    }
+
+    /// A store that keeps nothing, for what ends with its process: every batch is taken at once and forgotten.
+    #[must_use]
+    pub fn nowhere() -> Store {
+        Store {
+            path: PathBuf::new(),
+            options: Options::default(),
+            opened: Opened { created: false, tightened: false },
+            jobs: None,
+            writer: None,
+            keeps: Keeps::Nothing,
+        }
     }
 
     /// What opening it did to it.
@@ -81,6 +103,9 @@ impl Store {
     }
 
     fn send(&self, job: Job) {
+        if self.keeps == Keeps::Nothing {
+            return job.promise.keep(Ok(Committed::default()));
+        }
         // If the writer is gone the job comes back, and dropping it tells its caller.
         if let Some(jobs) = &self.jobs {
             drop(jobs.send(job));
@@ -96,5 +121,19 @@ impl Drop for Store {
         if writer.thread().id() != thread::current().id() {
             drop(writer.join());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_that_keeps_nothing_takes_everything_at_once() {
+        let store = Store::nowhere();
+        let (sender, told) = channel();
+        store.commit_then(Batch::new(), move |outcome| sender.send(outcome.is_ok()).unwrap());
+        assert_eq!(told.try_recv(), Ok(true), "before it returns");
+        assert_eq!(store.commit(Batch::new()).wait().ok(), Some(Committed::default()));
     }
 }

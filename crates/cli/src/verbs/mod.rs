@@ -7,6 +7,7 @@ mod locks;
 mod metrics;
 mod new;
 mod retire;
+mod run;
 mod send;
 mod sessions;
 mod unlock;
@@ -29,16 +30,19 @@ use std::process::ExitCode;
 /// Does what the command line says.
 pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
     let global = &command.global;
-    // The one verb whose code is somebody else's.
+    // The verbs whose code is somebody else's.
     if let Verb::Lock(lock) = &command.verb {
         return lock::run(lock, global);
+    }
+    if let Verb::Run(defining) = &command.verb {
+        return run::run(defining, global);
     }
     done(&command.verb, global).map(|()| ExitCode::SUCCESS)
 }
 
 fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
     match verb {
-        Verb::Lock(_) => Ok(()),
+        Verb::Lock(_) | Verb::Run(_) => Ok(()),
         Verb::Up(up) => daemon::up(*up, global),
         Verb::Down { keep } => daemon::down(*keep, global),
         Verb::Status => daemon::status(global),

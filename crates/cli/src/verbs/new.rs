@@ -144,7 +144,8 @@ pub(crate) fn set(defining: &Defining, global: &Global) -> Result<(), Failure> {
     warn_of_ceiling(&client, request.memory.as_deref(), global)
 }
 
-fn request(defining: &Defining) -> Result<NewSession, Failure> {
+/// The request for a session, with what it takes from the caller.
+pub(crate) fn request(defining: &Defining) -> Result<NewSession, Failure> {
     let own = defining.clone();
     Ok(NewSession {
         env: if own.env.is_empty() { None } else { Some(variables(&own.env)?) },

@@ -98,6 +98,11 @@ fn a_daemon_in_the_foreground_goes_down_with_sigterm() {
     let world = World::new();
     let mut child = world.command(&["up", "--foreground"]).spawn().unwrap();
     let daemon = crate::world::held(child.id());
+    // Whoever comes before it answers would start another one.
+    let until = std::time::Instant::now() + crate::processes::PATIENCE;
+    while world.run(&["status"]).code != 0 {
+        assert!(std::time::Instant::now() < until, "it does not answer");
+    }
     world.guarded("a", &[], "exec sleep 100000");
     assert_eq!(world.daemon_pid(), daemon.pid);
     daemon.signal(rustix::process::Signal::TERM);

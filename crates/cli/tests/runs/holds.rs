@@ -267,11 +267,20 @@ fn holds_end_with_the_daemon_however_it_ends() {
     for end in ["down", "kill"] {
         let mut old = hold(&world, &json!({ "resource": "key:k" }));
         old.granted();
+        let mut waiting = connect(&world);
+        let wanted = r#"{"resource":"key:k","wait":"1h"}"#;
+        waiting.write_all(request("POST", "/v1/locks/hold", wanted).as_bytes()).unwrap();
+        until(&world, "it waits", |now| now > 0);
         match end {
             "down" => _ = world.ok(&["down"]),
             _ => world.kill_daemon(),
         }
         assert_eq!(world.run(&["lock", "key:k", "--", "true"]).code, 0, "free after {end}");
+        if end == "down" {
+            let reply = read(waiting);
+            assert_eq!((reply.status, &reply.object()["error"]["kind"]), (503, &json!("unavailable")));
+            assert_eq!(old.line(), None, "the stream has ended");
+        }
         world.ok(&["up"]);
     }
 }

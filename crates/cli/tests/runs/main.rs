@@ -13,6 +13,7 @@ mod daemons;
 mod eater;
 mod examples;
 mod files;
+mod foreground;
 mod holds;
 mod http;
 mod inbox;

@@ -162,7 +162,8 @@ fn quoted(text: &str) -> (String, &str) {
 fn until(world: &World, series: &str, wanted: impl Fn(f64) -> bool) {
     let begun = Instant::now();
     loop {
-        let value = Scrape::of(world).value(series);
+        let (name, labels, _) = self::series(series);
+        let value = Scrape::of(world).samples.get(&(name, labels)).copied().unwrap_or(-1.0);
         if wanted(value) {
             return;
         }
@@ -284,8 +285,12 @@ fn messages_are_counted_by_state() {
 #[test]
 fn memory_is_shown_of_the_daemon_and_of_sessions_with_a_limit() {
     let world = World::new();
-    world.json(&["new", "a", "--memory", "256M", "--", "sleep", "100000"]);
+    std::fs::create_dir_all(&world.home).unwrap();
+    std::fs::write(world.home.join("config.toml"), "[policy]\nmemory_sample = \"100ms\"\n").unwrap();
+    let script = "import time; x = bytearray(b'x') * (50 << 20); time.sleep(100000)";
+    world.json(&["new", "a", "--memory", "256M", "--", "python3", "-c", script]);
     world.json(&["new", "free", "--", "sleep", "100000"]);
+    until(&world, "pinfold_session_memory_bytes{session=\"a\"}", |value| value > f64::from(50 << 20));
     let scrape = Scrape::of(&world);
     assert!((scrape.value("pinfold_session_memory_limit_bytes{session=\"a\"}") - 268_435_456.0).abs() < 0.5);
     let free =

@@ -11,7 +11,7 @@ use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Purpose};
 use pinfold_core::{Action, Event, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
-use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin};
+use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -85,6 +85,7 @@ impl Fleet {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let name = entry.run_id(run).map(|run| run.to_string()).unwrap_or_default();
         let Some(wanted) = Wanted::new(&entry.name, &entry.definition, name) else { return };
+        let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
         let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
         let metrics = self.metrics.clone();
         tokio::spawn(async move {
@@ -170,8 +171,10 @@ impl Fleet {
         let (program, arguments) = self.shim_program.clone();
         let session = entry.name.clone();
         let (listen, records, log) = (self.home.shim_socket(id), self.home.records(id), self.home.log(id));
-        let (tie, crash_at) = (pinfold_shim::Tie::Free, std::env::var_os(pinfold_shim::crash::VARIABLE));
-        Some(Opening { program, arguments, session, listen, records, log, tie, crash_at })
+        let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
+        let foreground = self.alone.as_ref().map(|alone| alone.foreground.clone());
+        let tie = if foreground.is_some() { Tie::ToParent } else { Tie::Free };
+        Some(Opening { program, arguments, session, listen, records, log, tie, foreground, crash_at })
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
@@ -195,7 +198,7 @@ impl Fleet {
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
-            socket: Some(self.socket.clone()),
+            socket: self.alone.is_none().then(|| self.socket.clone()),
             contain: self.memory.without.contain(entry.session.spec().memory_limit),
             give_locks: false,
             open_files: self.open_files,

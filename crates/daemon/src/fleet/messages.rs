@@ -11,7 +11,7 @@ use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
-use pinfold_store::{Facts, MessageState, SessionId, TurnPlace, Ulid};
+use pinfold_store::{Facts, Message, MessageState, SessionId, TurnPlace, Ulid};
 use tokio::sync::oneshot;
 
 /// The number of a delivery as shims have it.
@@ -29,7 +29,7 @@ impl Fleet {
             Post::Send { text, key } => return self.send(id, text, key, reply),
             Post::Cancel { message } => MessageEvent::Cancelled { message },
             Post::Retry { message } => {
-                let failed = self.reader.message(message).ok().flatten();
+                let failed = self.stored(message).ok().flatten();
                 if failed.is_none_or(|row| row.state != MessageState::Failed) {
                     _ = reply.send(Answer::Already);
                     return;
@@ -60,8 +60,16 @@ impl Fleet {
         let pending = self.entries.get(&id).and_then(|entry| entry.keys.get(key)).copied();
         match pending {
             Some(message) => Ok(Some(message)),
-            None => Ok(self.reader.message_by_key(id, key)?.map(|row| row.id.into())),
+            None => {
+                let row = self.reader.as_ref().map(|reader| reader.message_by_key(id, key)).transpose()?;
+                Ok(row.flatten().map(|row| row.id.into()))
+            }
         }
+    }
+
+    /// A message as it is on disk; none where nothing is.
+    fn stored(&self, message: MessageId) -> Result<Option<Message>, pinfold_store::ReadError> {
+        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
     }
 
     /// Hands a message to the shim, which hands the same delivery to its agent once.
@@ -73,7 +81,7 @@ impl Fleet {
         attempt: u32,
         delivery: u64,
     ) {
-        let row = match self.reader.message(message) {
+        let row = match self.stored(message) {
             Ok(Some(row)) => row,
             Ok(None) => return log(format_args!("message {} has no row", Ulid::from(message))),
             Err(error) => return log(format_args!("a message could not be read: {error}")),

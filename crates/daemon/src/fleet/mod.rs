@@ -12,6 +12,7 @@ mod sessions;
 
 pub(crate) use retire::{Candidate, Modes};
 
+use crate::alone::Alone;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::crash;
@@ -53,8 +54,10 @@ pub(crate) struct Fleet {
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     pub(crate) store: Store,
+    /// What is different without a daemon around it.
+    pub(crate) alone: Option<Alone>,
     /// For what the loop itself must know before it can go on: one row by its key.
-    reader: Reader,
+    reader: Option<Reader>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -88,7 +91,8 @@ enum Closing {
 pub(crate) struct Parts {
     pub(crate) home: Home,
     pub(crate) store: Store,
-    pub(crate) reader: Reader,
+    pub(crate) alone: Option<Alone>,
+    pub(crate) reader: Option<Reader>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -102,7 +106,10 @@ pub(crate) struct Parts {
 impl Fleet {
     pub(crate) fn new(parts: Parts) -> std::io::Result<Fleet> {
         Ok(Fleet {
-            socket: crate::alias::make(&parts.home.socket()),
+            socket: match parts.alone {
+                Some(_) => parts.home.socket(),
+                None => crate::alias::make(&parts.home.socket()),
+            },
             home: parts.home,
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -110,6 +117,7 @@ impl Fleet {
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,
+            alone: parts.alone,
             reader: parts.reader,
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
@@ -206,6 +214,9 @@ impl Fleet {
         let run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let decision = entry.session.handle(event, now);
+        if let Some(alone) = &mut self.alone {
+            (alone.witness)(&decision);
+        }
         // A deadline that has passed and that nothing came of is not waited for again.
         let due = entry.session.next_deadline().map(|deadline| deadline.at);
         self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));

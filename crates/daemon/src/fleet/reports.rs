@@ -35,8 +35,11 @@ impl Fleet {
 
     pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
         self.links += 1;
-        let link =
+        let (link, reaper) =
             ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
+        if let (Some(alone), Some(reaper)) = (&self.alone, reaper) {
+            _ = alone.reapers.send(reaper);
+        }
         if let Some(entry) = self.entries.get_mut(&id) {
             // A stop that came while the shim was being started is told again: it was sent to nobody.
             if let pinfold_core::Life::Stopping { run, .. } = entry.session.life() {

@@ -169,7 +169,10 @@ impl Client {
             _ = sender.send(folder.acquire_cancellable(&resource, &request, deadline, &token));
         };
         std::thread::Builder::new().name("hold".into()).stack_size(128 << 10).spawn(work).map_err(failed)?;
-        context.handle.answer(receiver).await
+        tokio::select! {
+            answer = context.handle.answer(receiver) => answer,
+            () = context.handle.ended() => Err(context.handle.going_down()),
+        }
     }
 
     fn refused(&self, context: &Context, error: AcquireError) -> Failure {

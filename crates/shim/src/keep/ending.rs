@@ -93,6 +93,10 @@ impl Shim {
         crash::point("leave.unmarked");
         // Before the lock is free: behind it, the path belongs to the next shim.
         let _ = rustix::fs::unlink(&self.keep.listen);
+        if let Some(scratch) = self.keep.scratch.as_ref().filter(|_| !self.links.has_parent()) {
+            // Whoever made it was killed, and cannot do it.
+            let _ = std::fs::remove_dir_all(scratch);
+        }
         for guard in &mut self.guards {
             // Without the mark the next holder looks for survivors, and finds none.
             let _ = guard.mark_released();

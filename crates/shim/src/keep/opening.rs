@@ -5,7 +5,7 @@ use super::notify::Notify;
 use super::raw;
 use super::shim::{Phase, Shim};
 use super::viewer::Viewers;
-use crate::command::{Command, Keep, LogLimits};
+use crate::command::{Command, Keep, LogLimits, Streams};
 use crate::frame::{Decoder, FrameError};
 use crate::log::Log;
 use crate::record::Records;
@@ -29,6 +29,8 @@ pub(super) enum OpenError {
     Folder(#[from] FolderError),
     #[error("a lock was not handed over")]
     Adopt(#[from] AdoptError),
+    #[error("the standard streams of agents were not handed over")]
+    Streams,
     #[error("the kernel refused")]
     Kernel(#[from] Errno),
 }
@@ -42,7 +44,9 @@ pub(super) fn open() -> Result<Shim, OpenError> {
     let mut descriptors = Vec::new();
     let keep = receive(&first, &mut decoder, &mut descriptors)?;
     crash::point("keep.received");
-    let guards = adopt(&keep, descriptors)?;
+    let mut descriptors = descriptors.into_iter();
+    let guards = adopt(&keep, &mut descriptors)?;
+    let streams = given_streams(&keep, descriptors)?;
     crash::point("keep.adopted");
     let signals = raw::signals(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
     let records = Records::open(&keep.records)?;
@@ -55,6 +59,7 @@ pub(super) fn open() -> Result<Shim, OpenError> {
     Ok(Shim {
         keep,
         guards,
+        streams,
         records,
         log,
         links,
@@ -109,8 +114,21 @@ fn receive(
     }
 }
 
-fn adopt(keep: &Keep, descriptors: Vec<OwnedFd>) -> Result<Vec<Guard>, OpenError> {
-    let mut descriptors = descriptors.into_iter();
+/// The standard streams that came along behind the locks.
+fn given_streams(
+    keep: &Keep,
+    descriptors: impl Iterator<Item = OwnedFd>,
+) -> Result<Option<[OwnedFd; 3]>, OpenError> {
+    match keep.streams {
+        Streams::Kept => Ok(None),
+        Streams::Given => {
+            let came: Vec<OwnedFd> = descriptors.collect();
+            came.try_into().map(Some).map_err(|_| OpenError::Streams)
+        }
+    }
+}
+
+fn adopt(keep: &Keep, descriptors: &mut impl Iterator<Item = OwnedFd>) -> Result<Vec<Guard>, OpenError> {
     let mut folders: Vec<(PathBuf, Folder)> = Vec::new();
     let mut guards = Vec::with_capacity(keep.locks.len());
     for lock in &keep.locks {
@@ -121,7 +139,7 @@ fn adopt(keep: &Keep, descriptors: Vec<OwnedFd>) -> Result<Vec<Guard>, OpenError
         };
         folders.push((lock.folder.clone(), folder.clone()));
         let description = serde_json::from_slice(&lock.description)?;
-        let own = descriptors.by_ref().take(lock.descriptors).collect();
+        let own = descriptors.take(lock.descriptors).collect();
         guards.push(Guard::adopt(&folder, description, own)?);
     }
     Ok(guards)

@@ -16,9 +16,9 @@ pub(super) struct Outputs {
 }
 
 impl Outputs {
-    /// A terminal has one output.
-    pub(super) fn new(out: OwnedFd, error: Option<OwnedFd>) -> Self {
-        Self { pipes: [(Stream::Out, Some(out)), (Stream::Error, error)] }
+    /// A terminal has one output, and an agent with the streams of somebody else none.
+    pub(super) fn new(out: Option<OwnedFd>, error: Option<OwnedFd>) -> Self {
+        Self { pipes: [(Stream::Out, out), (Stream::Error, error)] }
     }
 
     /// The pipes that are still open, with their numbers.

@@ -50,6 +50,8 @@ pub(super) enum Phase {
 pub(super) struct Shim {
     pub(super) keep: Keep,
     pub(super) guards: Vec<Guard>,
+    /// The standard streams of agents, where they are not the shim's.
+    pub(super) streams: Option<[OwnedFd; 3]>,
     pub(super) records: Records,
     pub(super) log: Log,
     pub(super) links: Links,

@@ -29,7 +29,8 @@ use std::time::{Duration, Instant};
 struct Ends {
     failure: OwnedFd,
     stdin: Option<OwnedFd>,
-    stdout: OwnedFd,
+    /// Somebody else has it where streams were given.
+    stdout: Option<OwnedFd>,
     /// A terminal has none of its own.
     stderr: Option<OwnedFd>,
     pty: Option<Box<Pty>>,
@@ -170,9 +171,10 @@ impl Shim {
     fn child<'a>(&'a self, start: &'a Start) -> Result<(Child<'a>, Ends), Errno> {
         let (waits, opener) = pipe()?;
         let (failure_end, failure) = pipe()?;
-        let (streams, ends) = match start.terminal {
-            Some(size) => terminal(size, failure_end)?,
-            None => pipes(start.stdin, failure_end)?,
+        let (streams, ends) = match (start.terminal, &self.streams) {
+            (Some(size), _) => terminal(size, failure_end)?,
+            (None, Some(streams)) => given(streams, failure_end)?,
+            (None, None) => pipes(start.stdin, failure_end)?,
         };
         let Streams { stdin, stdout, stderr } = streams;
         let child = Child {
@@ -260,15 +262,24 @@ fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
     for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
         rustix::io::ioctl_fionbio(ours, true)?;
     }
-    let ends = Ends { failure, stdin: stdin_end, stdout: stdout_end, stderr: Some(stderr_end), pty: None };
+    let (stdout_end, stderr_end) = (Some(stdout_end), Some(stderr_end));
+    let ends = Ends { failure, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end, pty: None };
     Ok((Streams { stdin, stdout, stderr }, ends))
+}
+
+/// The streams of whoever started the shim, as they are.
+fn given(streams: &[OwnedFd; 3], failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
+    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
+    let [stdin, stdout, stderr] = streams;
+    let streams = Streams { stdin: copy(stdin)?, stdout: copy(stdout)?, stderr: copy(stderr)? };
+    Ok((streams, Ends { failure, stdin: None, stdout: None, stderr: None, pty: None }))
 }
 
 fn terminal(size: Size, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
     let (pty, theirs) = Pty::open(size)?;
     let again = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
     let streams = Streams { stdout: again(&theirs)?, stderr: again(&theirs)?, stdin: theirs };
-    let (stdin, stdout) = (Some(pty.master()?), pty.master()?);
+    let (stdin, stdout) = (Some(pty.master()?), Some(pty.master()?));
     Ok((streams, Ends { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
 }
 

@@ -10,6 +10,7 @@
 mod crashes;
 mod daemons;
 mod ends;
+mod foreground;
 mod happy;
 mod input;
 mod isolation;

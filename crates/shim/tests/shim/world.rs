@@ -47,6 +47,7 @@ impl World {
             records: self.path(&format!("{session}.exits")),
             log: self.path(&format!("{session}.log")),
             tie: Tie::Free,
+            foreground: None,
             crash_at: None,
         }
     }

@@ -1,0 +1,47 @@
+//! `pinfold run`: supervises a program in the foreground, without a daemon.
+
+use super::new::{Defining, request};
+use crate::args::Global;
+use crate::connect;
+use crate::error::{Failure, Kind};
+use pinfold_api::request::NewSession;
+use pinfold_daemon::{AloneOptions, RunError, run_alone};
+use std::io::Write;
+use std::process::ExitCode;
+
+pub(crate) fn run(defining: &Defining, global: &Global) -> Result<ExitCode, Failure> {
+    let quiet = global.quiet;
+    let request = request(defining)?;
+    let idle = without_effect(&request);
+    if !idle.is_empty() && !quiet {
+        eprintln!("note: {} means nothing to `run`, which keeps no session", idle.join(", "));
+    }
+    let options = AloneOptions {
+        home: connect::home(global)?,
+        shim: connect::shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?,
+        request,
+        say: Box::new(move |sentence| {
+            if !quiet {
+                // Standard error may be closed; the agent is supervised all the same.
+                _ = writeln!(std::io::stderr(), "{sentence}");
+            }
+        }),
+    };
+    run_alone(options).map(ExitCode::from).map_err(|error| match error {
+        RunError::Refused(body) => body.into(),
+        RunError::Start(error) => connect::failure(&error),
+    })
+}
+
+/// Options of `new` for what only a daemon has: an inbox, a list, a record.
+fn without_effect(request: &NewSession) -> Vec<&'static str> {
+    let given = [
+        ("--idle", request.idle.is_some()),
+        ("--input", request.input.is_some()),
+        ("--turns", request.turns.is_some()),
+        ("--parent", request.parent.is_some()),
+        ("--tag", request.tags.is_some()),
+        ("--force", request.force.is_some()),
+    ];
+    given.into_iter().filter_map(|(option, given)| given.then_some(option)).collect()
+}

@@ -1,0 +1,198 @@
+//! The loop without a daemon around it: one session in the foreground, in memory only.
+//!
+//! The same loop, core, shims and locks as in the daemon. What is different: nothing is stored, the shim ends
+//! with this process, agents have the caller's standard streams, and the loop ends with its one session.
+
+mod outcome;
+mod scratch;
+mod signals;
+mod terminal;
+
+use crate::definition::Definition;
+use crate::entry::Snapshot;
+use crate::fleet::{Fleet, Parts};
+use crate::home::Home;
+use crate::input::{Agents, Create, Handle, Input};
+use crate::locks::Folders;
+use crate::serve::StartError;
+use outcome::Ends;
+use pinfold_api::request::NewSession;
+use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
+use pinfold_core::event::Ask;
+use pinfold_core::{Decision, Event, State};
+use pinfold_shim::client::Foreground;
+use pinfold_store::{SessionId, Store};
+use scratch::Scratch;
+use signals::Signals;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// What the loop needs to know when it is alone.
+pub(crate) struct Alone {
+    /// What its agents get from this process.
+    pub(crate) foreground: Foreground,
+    /// Whoever is told of every decision.
+    pub(crate) witness: Box<dyn FnMut(&Decision)>,
+    /// Whoever waits for the end of shims.
+    pub(crate) reapers: mpsc::UnboundedSender<JoinHandle<()>>,
+}
+
+/// What a run in the foreground is started with.
+pub struct Options {
+    /// Where locks and the configuration live.
+    pub home: Home,
+    /// The program that is a shim, with the arguments that make it one.
+    pub shim: (PathBuf, Vec<OsString>),
+    /// The session.
+    pub request: NewSession,
+    /// Told of what happens, in sentences.
+    pub say: Box<dyn FnMut(&str)>,
+}
+
+/// Why there is no exit code of an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// As the contract says it.
+    #[error("{}", .0.message)]
+    Refused(ErrorBody),
+    /// Something that it needs cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl From<ErrorBody> for RunError {
+    fn from(body: ErrorBody) -> Self {
+        RunError::Refused(body)
+    }
+}
+
+/// Supervises one session until it is over; the last exit code of its agent, 128 and the signal that killed it.
+///
+/// # Errors
+/// A lock is busy, the crash limit is reached, or something that it needs cannot be used.
+pub fn run(options: Options) -> Result<u8, RunError> {
+    let (name, definition) = define(&options.request)?;
+    let config = crate::config::load(&options.home.config).map_err(StartError::from)?;
+    let folders = Folders::open(&options.home).map_err(StartError::from)?;
+    let place = |source| StartError::Place { path: options.home.runtime.clone(), source };
+    let scratch = Scratch::make(&options.home.runtime).map_err(place)?;
+    let home = scratch.home(&options.home).map_err(place)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
+    let runtime = runtime.map_err(StartError::from)?;
+    let ends = Arc::new(Mutex::new(Ends::default()));
+    let (reapers, mut reaping) = mpsc::unbounded_channel();
+    let code = runtime.block_on(async {
+        let (streams, typing) = terminal::streams().map_err(StartError::from)?;
+        let (handle, inputs) = Handle::new();
+        let foreground = Foreground { streams: Arc::new(streams), scratch: scratch.path().to_owned() };
+        let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
+        let parts = Parts {
+            home,
+            store: Store::nowhere(),
+            reader: None,
+            alone: Some(Alone { foreground, witness, reapers }),
+            folders,
+            generation: 1,
+            shim_program: options.shim,
+            open_files: None,
+            umask: None,
+            last_event: 0,
+            handle: handle.clone(),
+            config,
+        };
+        let fleet = Fleet::new(parts).map_err(StartError::from)?;
+        if let Some(typing) = typing {
+            tokio::spawn(typing);
+        }
+        let create = Create { name, definition, broken: None, reply: oneshot::channel().0 };
+        let (looped, code) = tokio::join!(fleet.run(inputs), direct(&handle, create, &ends));
+        looped?;
+        // Their copies of the streams are closed when they are gone, not before.
+        while let Ok(reaper) = reaping.try_recv() {
+            _ = reaper.await;
+        }
+        code
+    });
+    // Whatever still waits in a thread of its own, for a key that is not typed, ends with this process.
+    runtime.shutdown_background();
+    code
+}
+
+/// Reads the request as `new` does; nothing is made where it cannot run.
+fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
+    let usage = |message: String| ErrorBody::new(ErrorKind::Usage, message);
+    let name = request.name.parse().map_err(|error: NotAName| usage(error.to_string()))?;
+    let mode = request.mode.clone().unwrap_or_else(|| "once".into());
+    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() })?;
+    if definition.mode == pinfold_core::Mode::OnDemand {
+        let hint = "`pinfold new` makes a session that waits for messages; here: once or always";
+        return Err(usage("`run` has no inbox, so mode `on-demand` would never run".into()).hint(hint));
+    }
+    if definition.pty {
+        let hint = "`pinfold new --pty` and `pinfold attach` do";
+        return Err(usage("`run` gives no terminal of its own yet".into()).hint(hint));
+    }
+    if let Err(cause) = definition.settle() {
+        return Err(ErrorBody::new(ErrorKind::BadConfig, cause.to_string()));
+    }
+    Ok((name, definition))
+}
+
+/// Makes the session, passes signals on, and ends the loop when the session is over.
+async fn direct(handle: &Handle, create: Create, ends: &Mutex<Ends>) -> Result<u8, RunError> {
+    let signals = Signals::new().map_err(StartError::from)?;
+    let outcome = supervise(handle, create, signals, ends).await;
+    handle.tell(Input::Down { agents: Agents::Stopped, reply: None });
+    outcome
+}
+
+async fn supervise(
+    handle: &Handle,
+    create: Create,
+    mut signals: Signals,
+    ends: &Mutex<Ends>,
+) -> Result<u8, RunError> {
+    let (reply, receiver) = oneshot::channel();
+    handle.tell(Input::Create(Box::new(Create { reply, ..create })));
+    let id = handle.answer(receiver).await??;
+    let mut seen = watcher(handle, id).await?;
+    let mut asked = None;
+    loop {
+        let now = *seen.borrow_and_update();
+        if over(now) {
+            let object = handle.look(move |fleet| outcome::Look::at(fleet, id)).await?;
+            let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
+            return outcome::of(object, ends, asked).map_err(RunError::from);
+        }
+        tokio::select! {
+            changed = seen.changed() => if changed.is_err() { return Err(handle.going_down().into()) },
+            signal = signals.next() => {
+                let grace = asked.replace(signal).map(|_| Duration::ZERO);
+                stop(handle, id, grace);
+            }
+        }
+    }
+}
+
+fn stop(handle: &Handle, id: SessionId, grace: Option<Duration>) {
+    let event = Box::new(Event::Asked(Ask::Stop { grace }));
+    handle.tell(Input::Happened { id, event, facts: Box::default(), reply: None });
+}
+
+async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snapshot>, ErrorBody> {
+    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
+    handle.look(look).await?.ok_or_else(|| handle.going_down())
+}
+
+/// A lock that is busy before anything has run is the end; later it is waited for.
+fn over(now: Snapshot) -> bool {
+    match now.state {
+        State::Stopped | State::Failed | State::Archived | State::Idle => true,
+        State::Blocked => now.runs.count == 0,
+        State::Starting | State::Running | State::Stopping | State::Backoff | State::Held => false,
+    }
+}
