@@ -27,6 +27,7 @@ mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod takeovers;
 mod tty;
 mod turns;
 mod world;
