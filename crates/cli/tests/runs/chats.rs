@@ -97,7 +97,7 @@ fn purge_leaves_those_alone_that_somebody_uses() {
     world.idle_chat("free", &[]);
     world.idle_chat("watched", &[]);
     world.idle_chat("queued", &[]);
-    world.chat("busy", &[], "while IFS= read -r line; do sleep 1000; done");
+    world.new_chat("busy", &[], "while IFS= read -r line; do sleep 1000; done");
     world.guarded("steady", &[], "exec sleep 100000");
     world.ok(&["stop", "queued"]);
     world.ok(&["send", "queued", "x"]);
@@ -134,7 +134,7 @@ fn purge_from_inside_a_session_does_not_archive_that_session() {
     );
     let home = format!("PINFOLD_HOME_OF_TEST={}", world.home.display());
     let options = ["--env", &home, "--env", &format!("PINFOLD_HOME={}", world.home.display())];
-    world.chat("own", &options, &script);
+    world.new_chat("own", &options, &script);
     for how in ["plain", "bare"] {
         world.idle_chat("other", &[]);
         world.ok(&["send", "own", how, "--wait", "60s"]);
@@ -205,7 +205,7 @@ fn a_record_that_names_something_gone_fails_or_is_archived_once() {
     world.idle_chat("root", &[]);
     world.idle_chat("orphan", &["--parent", "root"]);
     world.idle_chat("other-root", &[]);
-    world.chat("other-orphan", &["--parent", "other-root"], PARROT);
+    world.new_chat("other-orphan", &["--parent", "other-root"], PARROT);
     world.ok(&["send", "other-orphan", "x", "--wait"]);
     world.ok(&["archive", "root", "other-root"]);
     let refused = world.run(&["rm", "other-root", "--yes"]);
@@ -278,7 +278,7 @@ fn a_run_without_need_is_not_started_again_whatever_it_ends_with() {
     for code in [0, 1, 75, 9] {
         let world = World::new();
         let script = format!("IFS= read -r line; echo PINFOLD_DONE; sleep 0.05; exit {code}");
-        world.chat("a", &[], &script);
+        world.new_chat("a", &[], &script);
         let watcher = world.follow(&["logs", "a", "-f"]);
         world.ok(&["send", "a", "x", "--wait", "60s"]);
         world.until("it has ended", || (world.events_of("a", "run_exited").len() == 1).then_some(()));

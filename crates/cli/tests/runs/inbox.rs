@@ -13,7 +13,7 @@ pub(crate) const PARROT: &str = "while IFS= read -r line; do printf 'PINFOLD_DON
 
 impl World {
     /// Makes a chat: on demand, with answers.
-    pub(crate) fn chat(&self, name: &str, options: &[&str], script: &str) -> Value {
+    pub(crate) fn new_chat(&self, name: &str, options: &[&str], script: &str) -> Value {
         let idle: &[&str] = if options.contains(&"--idle") { &[] } else { &["--idle", "1h"] };
         let all = [&["--mode", "on-demand", "--turns", "done"], idle, options].concat();
         self.guarded(name, &all, script)
@@ -61,7 +61,7 @@ fn sent(world: &World, words: &[&str]) -> String {
 #[test]
 fn every_text_arrives_as_it_was_sent() {
     let world = World::new();
-    world.chat("json", &["--input", "json"], PARROT);
+    world.new_chat("json", &["--input", "json"], PARROT);
     let texts = [
         "",
         "--help",
@@ -81,7 +81,7 @@ fn every_text_arrives_as_it_was_sent() {
             (Some(text), &json!("done"), &json!(1))
         );
     }
-    world.chat("line", &[], PARROT);
+    world.new_chat("line", &[], PARROT);
     let answer = world.ok(&["send", "line", "a\\b\nc", "--wait", "60s"]).stdout;
     assert_eq!(answer, "a\\\\b\\nc\n");
     assert_eq!(world.ok(&["send", "line", "-x --verbose", "--wait"]).stdout, "-x --verbose\n");
@@ -91,7 +91,7 @@ fn every_text_arrives_as_it_was_sent() {
 #[test]
 fn a_message_may_have_a_mebibyte_and_no_more() {
     let world = World::new();
-    world.chat("long", &[], "while IFS= read -r line; do echo \"PINFOLD_DONE ${#line}\"; done");
+    world.new_chat("long", &[], "while IFS= read -r line; do echo \"PINFOLD_DONE ${#line}\"; done");
     let text = "x".repeat(1 << 20);
     let mut child = world.command(&["send", "long", "-", "--wait"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -112,7 +112,7 @@ fn a_message_may_have_a_mebibyte_and_no_more() {
 #[test]
 fn the_same_key_is_one_message_whoever_sends_it_and_whenever() {
     let world = World::new();
-    world.chat("a", &[], PARROT);
+    world.new_chat("a", &[], PARROT);
     let ids: Vec<String> = std::thread::scope(|scope| {
         let send = |n: usize| {
             let world = &world;
@@ -136,7 +136,7 @@ fn the_same_key_is_one_message_whoever_sends_it_and_whenever() {
 #[test]
 fn ten_thousand_may_wait_and_the_next_is_refused() {
     let world = World::new();
-    world.chat("full", &[], PARROT);
+    world.new_chat("full", &[], PARROT);
     world.ok(&["stop", "full"]);
     std::thread::scope(|scope| {
         for _ in 0..16 {
@@ -161,7 +161,7 @@ fn ten_thousand_may_wait_and_the_next_is_refused() {
 #[test]
 fn what_becomes_of_a_message_depends_on_the_state_and_is_said() {
     let world = World::new();
-    world.chat("a", &[], PARROT);
+    world.new_chat("a", &[], PARROT);
     world.ok(&["stop", "a"]);
     let stopped = world.ok(&["send", "a", "one"]);
     assert!(stopped.stderr.contains("stopped"), "{stopped:?}");
@@ -173,7 +173,7 @@ fn what_becomes_of_a_message_depends_on_the_state_and_is_said() {
     world.ok(&["start", "a"]);
     assert_eq!(world.message("a", id, "done")["answer"], "one");
 
-    world.chat("fails", &[], "exit 78");
+    world.new_chat("fails", &[], "exit 78");
     sent(&world, &["send", "fails", "one"]);
     world.wait("fails", "failed");
     sent(&world, &["send", "fails", "two"]);
@@ -212,7 +212,7 @@ fn a_turn_ends_with_its_line_and_with_no_other() {
            echo 'PINFOLD_DONE on stderr' >&2; printf 'noise\\0\\377\\n'; head -c 200000 /dev/zero | tr '\\0' x; echo; \
            printf 'PINFOLD'; sleep 0.05; printf '_DONE \"two\\\\nlines'; sleep 0.05; printf ' of %s\"' \"$line\"; \
            sleep 0.05; printf '\\nbehind it\\nPINFOLD_DONE again\\nPINFOLD_'; done";
-    world.chat("a", &[], script);
+    world.new_chat("a", &[], script);
     world.ok(&["start", "a"]);
     world.printed("a", "PINFOLD_DONE before any turn");
     for text in ["one", "two", "three"] {
@@ -239,7 +239,7 @@ fn a_dying_agent_gets_its_message_again_and_at_last_it_has_failed() {
     std::fs::create_dir_all(&world.home).unwrap();
     std::fs::write(world.home.join("config.toml"), "[policy]\nbackoff_initial = \"10ms\"\n").unwrap();
     let script = "IFS= read -r line; echo \"$line\" >>\"$ROOT/given\"; exit 1";
-    world.chat("a", &["--input", "json"], script);
+    world.new_chat("a", &["--input", "json"], script);
     let failed = world.run(&["--json", "send", "a", "poison", "--wait"]);
     let message = failed.json();
     assert_eq!(
@@ -269,7 +269,7 @@ fn stop_restart_and_down_cost_no_try() {
     let world = World::new();
     let script = "while IFS= read -r line; do echo \"$line\" >>\"$ROOT/given\"; \
          while ! test -e \"$ROOT/answer\"; do sleep 0.01; done; echo PINFOLD_DONE fine; done";
-    world.chat("a", &["--input", "json"], script);
+    world.new_chat("a", &["--input", "json"], script);
     let id = sent(&world, &["send", "a", "x"]);
     let given =
         |count: usize| world.until("it was given", || (world.journal("given").len() == count).then_some(()));
@@ -296,7 +296,7 @@ fn an_interrupt_ends_the_turn_and_keeps_what_waits() {
     let polite = "trap 'echo PINFOLD_DONE interrupted' INT; \
          while :; do IFS= read -r line || continue; echo \"took $line\"; \
          case $line in slow) while sleep 0.02; do :; done & wait;; *) echo \"PINFOLD_DONE $line\";; esac; done";
-    world.chat("polite", &[], polite);
+    world.new_chat("polite", &[], polite);
     let slow = sent(&world, &["send", "polite", "slow"]);
     let next = sent(&world, &["send", "polite", "next"]);
     world.printed("polite", "took slow");
@@ -307,7 +307,7 @@ fn an_interrupt_ends_the_turn_and_keeps_what_waits() {
     assert_eq!(world.pid("polite"), pid, "the run is kept");
     assert_eq!(world.run(&["interrupt", "polite"]).code, 1, "there is no turn");
 
-    world.chat(
+    world.new_chat(
         "mortal",
         &[],
         "IFS= read -r line; echo \"took $line\"; case $line in slow) exec sleep 1000;; esac; \
@@ -327,7 +327,7 @@ fn an_interrupt_ends_the_turn_and_keeps_what_waits() {
 #[test]
 fn whoever_waits_is_told_how_it_ended_or_that_it_takes_longer() {
     let world = World::new();
-    world.chat(
+    world.new_chat(
         "slow",
         &[],
         "while IFS= read -r line; do while ! test -e \"$ROOT/go\"; do sleep 0.01; done; \

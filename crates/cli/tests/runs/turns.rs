@@ -48,7 +48,7 @@ fn world_of_chats(chats: u64, idle: &str) -> World {
     std::fs::write(world.home.join("config.toml"), POLICY).unwrap();
     world.ok(&["up"]);
     for chat in 0..chats {
-        world.chat(&format!("chat-{chat}"), &["--idle", idle], AGENT);
+        world.new_chat(&format!("chat-{chat}"), &["--idle", idle], AGENT);
     }
     world
 }
@@ -192,7 +192,7 @@ fn a_message_sent_at_any_instant_of_start_park_and_crash_is_delivered() {
          while IFS= read -r line; do test $((n % 5)) -ne 0 || exit 1; \
          echo \"$line\" >>\"$ROOT/given-$PINFOLD_SESSION\"; echo \"PINFOLD_DONE $line\"; \
          test $((n % 3)) -ne 0 || exit 1; done";
-    world.chat("chat-0", &["--idle", "0s"], script);
+    world.new_chat("chat-0", &["--idle", "0s"], script);
     let client = world.api();
     let mut dice = Dice::new();
     let mut ages: BTreeMap<String, u64> = BTreeMap::new();
@@ -219,7 +219,7 @@ fn what_is_said_while_no_daemon_lives_counts_also_when_the_shim_has_gone() {
             "IFS= read -r line; echo \"$line\" >>\"$ROOT/given\"; while ! test -e \"$ROOT/go\"; do sleep 0.01; done; \
              echo \"PINFOLD_DONE answer to $line\"; touch \"$ROOT/said\"; {behind}"
         );
-        world.chat("a", &[], &script);
+        world.new_chat("a", &[], &script);
         let id = world.ok(&["send", "a", "x"]).stdout.trim().to_owned();
         world.message("a", &id, "delivered");
         let shim = Held::open(world.show("a")["shim_pid"].as_u64().unwrap() as u32).unwrap();
@@ -243,7 +243,7 @@ fn what_a_shim_heard_counts_when_it_is_killed_together_with_the_daemon() {
     let world = World::new();
     let script = "while IFS= read -r line; do echo \"$line\" >>\"$ROOT/given\"; \
          while ! test -e \"$ROOT/go\"; do sleep 0.01; done; echo \"PINFOLD_DONE answer to $line\"; done";
-    world.chat("a", &[], script);
+    world.new_chat("a", &[], script);
     let id = world.ok(&["send", "a", "x"]).stdout.trim().to_owned();
     world.message("a", &id, "delivered");
     let session = world.show("a");
