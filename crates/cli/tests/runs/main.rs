@@ -3,18 +3,21 @@
 
 mod agents;
 mod attach;
+mod chats;
 mod config;
 mod contract;
 #[cfg(feature = "crash-points")]
 mod crashes;
 mod crowds;
 mod daemons;
+mod demo;
 mod eater;
 mod examples;
 mod files;
 mod foreground;
 mod holds;
 mod http;
+mod inbox;
 mod kills;
 mod limits;
 mod memory;
@@ -27,4 +30,5 @@ mod sequences;
 mod streams;
 mod takeovers;
 mod tty;
+mod turns;
 mod world;
