@@ -1,11 +1,12 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, or `all`.
+//! `locks`, `messages`, or `all`.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
 mod decisions;
 mod locks;
+mod messages;
 mod peers;
 mod table;
 
@@ -14,14 +15,16 @@ fn main() {
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["decisions"] => decisions::run(),
         ["locks"] => locks::run(),
+        ["messages"] => messages::run(),
         ["peers", ref measures @ ..] => peers::run(measures),
         ["all"] => {
             peers::run(&[]);
             locks::run();
+            messages::run();
             decisions::run();
         }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
-        _ => eprintln!("error: name what to measure: peers, locks, decisions, all"),
+        _ => eprintln!("error: name what to measure: peers, locks, messages, decisions, all"),
     }
 }
