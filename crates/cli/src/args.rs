@@ -142,6 +142,8 @@ pub(crate) enum Verb {
     /// The command is given the lock: it is held while the command, or anything it passed it to, lives,
     /// even if `pinfold lock` is killed. Ends with the command's code, 75 when the lock is busy.
     Lock(Lock),
+    /// List the known agents, where each was found, and its version
+    Agents,
     /// List every lock that is held now
     Locks,
     /// Print metrics, as Prometheus reads them

@@ -1,12 +1,13 @@
 //! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
 
 use crate::config::Settings;
-pub(crate) use crate::preset::{Input, Turns};
+pub(crate) use crate::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::{Mode, Policy, Spec};
+use pinfold_lock::Resource;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -55,31 +56,42 @@ pub(crate) struct Definition {
 #[serde(transparent)]
 pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
 
+/// The agent that runs any program.
+pub(crate) const COMMAND: &str = "command";
+const AGENTS: &str = "`pinfold agents` lists those of config.toml; `command` runs any program";
+
 impl Definition {
     /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.
-    pub(crate) fn new(request: &NewSession) -> Result<Definition, ErrorBody> {
-        let command = request.command.clone().unwrap_or_default();
-        let agent = request.agent.clone().unwrap_or_else(|| "command".into());
-        if agent != "command" {
-            return Err(bad(format!("no agent `{agent}` is known")).hint("`command` runs any program"));
-        }
-        if command.is_empty() {
-            return Err(
-                usage("a session of agent `command` needs a command").hint("pinfold new NAME -- COMMAND...")
-            );
+    /// `preset` is what the agent's name stands for; agent `command` has none.
+    pub(crate) fn new(request: &NewSession, preset: Option<&Preset>) -> Result<Definition, ErrorBody> {
+        let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
+        let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
+        let chat = agent != COMMAND;
+        match preset {
+            None if chat => return Err(bad(format!("no agent `{agent}` is known")).hint(AGENTS)),
+            None if !named => {
+                let missing = usage("a session of agent `command` needs a command");
+                return Err(missing.hint("pinfold new NAME -- COMMAND..."));
+            }
+            Some(_) if named => {
+                let twice = usage(format!("agent `{agent}` brings its own command"));
+                return Err(twice.hint("leave out --agent, or the command"));
+            }
+            Some(preset) if preset.protocol != Protocol::Line => return Err(not_spoken(&agent, preset)),
+            Some(_) | None => {}
         }
         let caller = request.caller_dir.as_deref().unwrap_or("/");
         let mut definition = Definition {
             agent,
             command: Vec::new(),
             dir: PathBuf::from(request.dir.as_deref().unwrap_or(caller)),
-            dir_lock: request.dir.is_some(),
-            mode: Mode::Always,
+            dir_lock: request.dir.is_some() || chat,
+            mode: if chat { Mode::OnDemand } else { Mode::Always },
             memory: None,
             idle: None,
             stop_grace: None,
-            input: Input::default(),
-            turns: Turns::default(),
+            input: preset.map(|preset| preset.input).unwrap_or_default(),
+            turns: preset.map(|preset| preset.turns).unwrap_or_default(),
             pty: false,
             interactive: Vec::new(),
             parent: None,
@@ -89,7 +101,28 @@ impl Definition {
             umask: request.caller_umask,
         };
         definition.change(request)?;
+        if let Some(preset) = preset {
+            definition.fill(preset).map_err(|error| bad(format!("agent `{}`: {error}", definition.agent)))?;
+        }
         Ok(definition)
+    }
+
+    /// Takes the words of a preset for this directory and vendor session.
+    pub(crate) fn fill(&mut self, preset: &Preset) -> Result<(), NoVendorSession> {
+        let dir = self.dir.display().to_string();
+        let filling = Filling { dir: &dir, vendor_session: self.vendor_session.as_deref() };
+        self.command = preset.headless(filling)?;
+        // Without a vendor session there is nothing that its terminal program could go on with.
+        self.interactive = preset.interactive(filling).and_then(Result::ok).unwrap_or_default();
+        Ok(())
+    }
+
+    /// The lock on the vendor's own session, where that is known.
+    pub(crate) fn vendor_lock(&self) -> Option<Resource> {
+        let id = self.vendor_session.as_ref()?;
+        // Every agent keeps its sessions somewhere below the home of whoever runs it.
+        let store = self.env.get("HOME").map_or("default", String::as_str);
+        Resource::parse(format!("vendor:{}:{store}:{id}", self.agent).as_ref()).ok()
     }
 
     /// Applies what a request names and leaves the rest.
@@ -109,7 +142,9 @@ impl Definition {
         self.change_protocol(request)?;
         self.parent = request.parent.clone().or(self.parent.take());
         self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
-        self.vendor_session = request.vendor_session.clone().or(self.vendor_session.take());
+        if let Some(id) = &request.vendor_session {
+            self.vendor_session = Some(vendor_id(id)?);
+        }
         self.env.extend(request.env.clone().unwrap_or_default());
         self.dir_lock = request.dir_lock.unwrap_or(self.dir_lock);
         Ok(())
@@ -157,10 +192,14 @@ impl Definition {
     }
 
     /// Makes the directory real: symbolic links and `..` are gone, or it is missing.
-    pub(crate) fn settle(&mut self) -> Result<(), CannotStart> {
+    pub(crate) fn settle(&mut self, preset: Option<&Preset>) -> Result<(), CannotStart> {
         let missing = || CannotStart::DirectoryMissing { directory: self.dir.display().to_string() };
         let real = self.dir.canonicalize().ok().filter(|dir| dir.is_dir()).ok_or_else(missing)?;
         self.dir = real;
+        if let Some(preset) = preset {
+            // It was filled before: only the directory's name has changed.
+            _ = self.fill(preset);
+        }
         let program = self.command.first().map_or("", String::as_str);
         find_program(program, self.env.get("PATH").map_or("", String::as_str), &self.dir)
     }
@@ -203,6 +242,19 @@ pub(crate) fn mode_word(mode: Mode) -> &'static str {
     }
 }
 
+/// The id of a vendor's session, which becomes a word of a command.
+fn vendor_id(id: &str) -> Result<String, ErrorBody> {
+    let good = !id.is_empty() && !id.starts_with('-') && !id.chars().any(char::is_control) && id.len() <= 256;
+    if good { Ok(id.to_owned()) } else { Err(usage(format!("`{id}` is no id of a vendor's session"))) }
+}
+
+fn not_spoken(agent: &str, preset: &Preset) -> ErrorBody {
+    let word =
+        Protocol::WORDS.iter().find(|(_, known)| *known == preset.protocol).map_or("?", |(word, _)| word);
+    bad(format!("agent `{agent}` speaks protocol `{word}`, and this version speaks `line` only"))
+        .hint("an agent of protocol `line` reads messages as lines")
+}
+
 fn usage(message: impl Into<String>) -> ErrorBody {
     ErrorBody::new(ErrorKind::Usage, message)
 }
@@ -226,20 +278,21 @@ mod tests {
 
     #[test]
     fn the_directory_is_locked_only_when_it_is_named() {
-        let plain = Definition::new(&request(&["true"])).unwrap();
+        let plain = Definition::new(&request(&["true"]), None).unwrap();
         assert!(!plain.dir_lock);
-        let named = Definition::new(&NewSession { dir: Some("/tmp".into()), ..request(&["true"]) }).unwrap();
+        let named =
+            Definition::new(&NewSession { dir: Some("/tmp".into()), ..request(&["true"]) }, None).unwrap();
         assert!(named.dir_lock);
         let unlocked = NewSession { dir: Some("/tmp".into()), dir_lock: Some(false), ..request(&["true"]) };
-        assert!(!Definition::new(&unlocked).unwrap().dir_lock);
+        assert!(!Definition::new(&unlocked, None).unwrap().dir_lock);
     }
 
     #[test]
     fn a_missing_program_or_directory_is_named() {
         let settle = |command: &[&str], dir: &str| {
-            let mut definition = Definition::new(&request(command)).unwrap();
+            let mut definition = Definition::new(&request(command), None).unwrap();
             definition.dir = dir.into();
-            definition.settle()
+            definition.settle(None)
         };
         assert_eq!(settle(&["true"], "/"), Ok(()));
         assert_eq!(settle(&["/bin/true"], "/"), Ok(()));
@@ -262,14 +315,15 @@ mod tests {
             request(&[]),
         ];
         for row in rows {
-            assert_eq!(Definition::new(&row).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
+            assert_eq!(Definition::new(&row, None).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
         }
     }
 
     #[test]
     fn a_change_leaves_what_it_does_not_name() {
         let mut definition =
-            Definition::new(&NewSession { memory: Some("1G".into()), ..request(&["sleep", "1"]) }).unwrap();
+            Definition::new(&NewSession { memory: Some("1G".into()), ..request(&["sleep", "1"]) }, None)
+                .unwrap();
         definition.change(&NewSession { idle: Some("10s".into()), ..NewSession::default() }).unwrap();
         assert_eq!((definition.memory, definition.command.len()), (Some(1 << 30), 2));
         assert_eq!(definition.spec(&Settings::default()).policy.idle_after, Duration::from_secs(10));

@@ -6,7 +6,7 @@ use crate::locks::Reserved;
 use crate::shims::ShimLink;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::session::Runs;
-use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
+use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
 use pinfold_shim::Size;
 use pinfold_store::{RunId, SessionId};
@@ -45,6 +45,8 @@ pub(crate) struct Entry {
     pub(crate) swap: Option<u64>,
     /// The size of the terminal that its next run is given: that of whoever attached last.
     pub(crate) terminal: Size,
+    /// Who has the terminal of the present run: they go when it ends.
+    pub(crate) viewers: Vec<ConsumerId>,
     /// How the last takeover ended.
     pub(crate) takeover_end: Option<TakeoverEnd>,
     pub(crate) seen: watch::Sender<Snapshot>,
@@ -125,6 +127,7 @@ impl Entry {
             watched: None,
             swap: None,
             terminal: Size::default(),
+            viewers: Vec::new(),
             takeover_end: None,
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),

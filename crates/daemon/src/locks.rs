@@ -38,6 +38,7 @@ pub(crate) enum Refused {
 pub(crate) struct Wanted {
     session: SessionName,
     directory: Option<std::path::PathBuf>,
+    vendor: Option<Resource>,
     run: String,
     command: String,
     reason: &'static str,
@@ -52,6 +53,7 @@ impl Wanted {
         Some(Wanted {
             session: SessionName::new(name).ok()?,
             directory: definition.dir_lock.then(|| definition.dir.clone()),
+            vendor: definition.vendor_lock(),
             run,
             command: definition.command.join(" "),
             reason: BY_DAEMON,
@@ -66,6 +68,7 @@ impl Wanted {
     fn resources(&self) -> Vec<Resource> {
         let mut resources = vec![Resource::Session(self.session.clone())];
         resources.extend(self.directory.clone().map(Resource::Directory));
+        resources.extend(self.vendor.clone());
         resources
     }
 
@@ -114,6 +117,11 @@ impl Folders {
             }
         }
         Ok(guards)
+    }
+
+    /// Who has a resource now, if anybody. Takes no lock; blocks.
+    pub(crate) fn holder_of(&self, resource: &Resource) -> Option<HolderSeen> {
+        self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
     /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run.
@@ -197,17 +205,29 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn holder(busy: &Busy) -> HolderSeen {
-    let lock = busy.lock.as_ref();
-    let command = |lock: &LockSeen| match (lock.reason.as_deref(), &lock.session) {
+    busy.lock.as_ref().map_or_else(
+        || HolderSeen {
+            resource: busy.resource.clone(),
+            pid: None,
+            command: None,
+            session: None,
+            since: None,
+        },
+        seen,
+    )
+}
+
+fn seen(lock: &LockSeen) -> HolderSeen {
+    let command = match (lock.reason.as_deref(), &lock.session) {
         (Some(ALONE), Some(session)) => format!("pinfold run {session} -- {}", lock.holder.command),
         (_, _) => lock.holder.command.clone(),
     };
     HolderSeen {
-        resource: lock.map_or_else(|| busy.resource.clone(), |lock| lock.resource.clone()),
-        pid: lock.and_then(|lock| lock.holder.identity.map(|identity| identity.pid)),
-        command: lock.map(command).filter(|command| !command.is_empty()),
-        session: lock.and_then(|lock| lock.session.clone()),
-        since: lock.and_then(|lock| lock.since_ms).and_then(|ms| i64::try_from(ms).ok()).map(Wall),
+        resource: lock.resource.clone(),
+        pid: lock.holder.identity.map(|identity| identity.pid),
+        command: Some(command).filter(|command| !command.is_empty()),
+        session: lock.session.clone(),
+        since: lock.since_ms.and_then(|ms| i64::try_from(ms).ok()).map(Wall),
     }
 }
 

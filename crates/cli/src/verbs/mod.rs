@@ -1,5 +1,6 @@
 //! One file a verb.
 
+mod agents;
 mod daemon;
 mod inbox;
 mod lock;
@@ -65,6 +66,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Inbox(inbox) => inbox::inbox(inbox, global),
         Verb::Interrupt { session } => inbox::interrupt(session, global),
         Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
+        Verb::Agents => agents::agents(global),
         Verb::Locks => locks::run(global),
         Verb::Metrics => metrics::run(global),
         Verb::Who { directory } => who::run(directory, global),

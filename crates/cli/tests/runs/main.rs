@@ -25,5 +25,6 @@ mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod takeovers;
 mod tty;
 mod world;

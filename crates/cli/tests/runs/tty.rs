@@ -94,6 +94,21 @@ impl Tty {
         self.until(&format!("`{text}`"), |screen| screen.contents().contains(text));
     }
 
+    /// Whether a text comes before the program ends.
+    pub(crate) fn comes_to(&mut self, text: &str) -> bool {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if self.everything().contains(text) {
+                return true;
+            }
+            if self.child.try_wait().unwrap().is_some() {
+                return self.everything().contains(text);
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        panic!("neither `{text}` nor an end:\n{}", self.contents());
+    }
+
     /// What is on the screen now.
     pub(crate) fn contents(&self) -> String {
         self.screen.0.lock().unwrap().parser.screen().contents()

@@ -46,7 +46,9 @@ impl Draft<'_> {
     fn ending_of(&self, run: RunNumber) -> Option<Ending> {
         self.session.live_run().filter(|live| *live == run)?;
         // Whoever dies of our interrupt was asked to.
-        let own = if self.session.interrupted { Asked::ToEnd } else { Asked::Nothing };
+        let interrupted =
+            self.session.interrupted || self.session.live.takeover.is_some_and(|takeover| takeover.urgent);
+        let own = if interrupted { Asked::ToEnd } else { Asked::Nothing };
         let (asked, goal) = match self.session.life {
             Life::Stopping { asked, goal, .. } => (asked, Some(goal)),
             Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => (own, None),

@@ -199,6 +199,18 @@ fn two_takeovers_at_once_are_one() {
 }
 
 #[test]
+fn a_run_that_dies_of_the_interrupt_of_an_urgent_takeover_did_not_crash() {
+    let mut driver = chat();
+    let message = driver.message();
+    driver.takes();
+    driver.ask(URGENT);
+    driver.ends(End::Signal(2), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Held, 0));
+    let next = driver.session.inbox().deliverable().expect("requeued");
+    assert_eq!((next.message, next.tries), (message, 0));
+}
+
+#[test]
 fn a_crash_while_a_terminal_waits_gives_it_its_place_at_once() {
     let mut driver = chat();
     driver.message();

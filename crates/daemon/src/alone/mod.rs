@@ -127,7 +127,7 @@ fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
     let usage = |message: String| ErrorBody::new(ErrorKind::Usage, message);
     let name = request.name.parse().map_err(|error: NotAName| usage(error.to_string()))?;
     let mode = request.mode.clone().unwrap_or_else(|| "once".into());
-    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() })?;
+    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() }, None)?;
     if definition.mode == pinfold_core::Mode::OnDemand {
         let hint = "`pinfold new` makes a session that waits for messages; here: once or always";
         return Err(usage("`run` has no inbox, so mode `on-demand` would never run".into()).hint(hint));
@@ -136,7 +136,7 @@ fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
         let hint = "`pinfold new --pty` and `pinfold attach` do";
         return Err(usage("`run` gives no terminal of its own yet".into()).hint(hint));
     }
-    if let Err(cause) = definition.settle() {
+    if let Err(cause) = definition.settle(None) {
         return Err(ErrorBody::new(ErrorKind::BadConfig, cause.to_string()));
     }
     Ok((name, definition))

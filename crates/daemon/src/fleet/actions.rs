@@ -8,7 +8,7 @@ use crate::input::Input;
 use crate::locks::{Refused, Reserved, Wanted};
 use crate::log::log;
 use pinfold_core::event::StartFailure;
-use pinfold_core::life::{CannotStart, Purpose};
+use pinfold_core::life::{CannotStart, Life, Purpose};
 use pinfold_core::{Action, Event, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin, Tie};
@@ -245,7 +245,10 @@ impl Fleet {
 
     pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
         let definition = self.entries.get(&id).map(|entry| &entry.definition);
-        let program = definition.and_then(|d| d.command.first().cloned()).unwrap_or_default();
+        let life = self.entries.get(&id).map(|entry| entry.session.life());
+        let terminal = matches!(life, Some(Life::Starting { purpose: Purpose::Interactive(_), .. }));
+        let words = definition.map(|d| if terminal { &d.interactive } else { &d.command });
+        let program = words.and_then(|words| words.first().cloned()).unwrap_or_default();
         let directory = definition.map(|d| d.dir.display().to_string()).unwrap_or_default();
         match failure {
             pinfold_shim::StartFailure::ProgramMissing => {

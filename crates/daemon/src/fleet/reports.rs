@@ -92,6 +92,7 @@ impl Fleet {
     /// A run ended: its record is on disk already, and its last lines are in the log.
     pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
         let run = exited.run;
+        self.let_viewers_go(id);
         self.settle_turn(id);
         if let Some(failure) = exited.failure {
             let failure = self.cannot_start(id, failure);
@@ -100,6 +101,14 @@ impl Fleet {
         let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
         let event = RunEvent::Exited { ended: exited.ended.clone(), shim, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    /// Whoever had the terminal of a run that ended is no reason for another run: their attach is over.
+    fn let_viewers_go(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        for consumer in std::mem::take(&mut entry.viewers) {
+            self.happened(id, &Event::ConsumerLeft { consumer }, &Facts::default(), None);
+        }
     }
 
     pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
@@ -166,6 +175,7 @@ impl Fleet {
         if let Some(exited) = self.record_of(id, run) {
             return self.exited(id, &exited, Shim::Absent);
         }
+        self.let_viewers_go(id);
         self.settle_turn(id);
         let lived = match self.entries.get(&id).map(|entry| entry.session.life()) {
             Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),

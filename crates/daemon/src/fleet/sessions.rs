@@ -5,6 +5,7 @@ use crate::crash;
 use crate::definition::Definition;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::input::Create;
+use crate::preset::Preset;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
@@ -141,6 +142,11 @@ impl Fleet {
                 _ = reply.send(());
             }
         });
+    }
+
+    /// What an agent's name stands for.
+    pub(crate) fn preset(&self, agent: &str) -> Option<Preset> {
+        self.config.preset(agent)
     }
 
     /// Whether no damaged session has this name.

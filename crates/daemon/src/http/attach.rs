@@ -19,7 +19,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::{Ask, ConsumerKind};
 use pinfold_core::life::{HolderSeen, Life, Purpose};
-use pinfold_core::{Event, Mode, Now, Refusal};
+use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal};
 use pinfold_shim::Size;
 use pinfold_store::{Facts, SessionId};
 use std::time::Duration;
@@ -122,6 +122,13 @@ impl Attaching {
     /// Counts whoever has its terminal already, until it goes.
     async fn count_again(self, sender: mpsc::Sender<Bytes>) {
         let counted = self.consumer.count(ConsumerKind::Attach).await.is_ok();
+        let (id, consumer) = (self.id, self.consumer.id);
+        let viewer = move |fleet: &mut Fleet| {
+            fleet.entries.get_mut(&id).into_iter().for_each(|entry| entry.viewers.push(consumer));
+        };
+        if self.way != Way::Follow {
+            _ = self.context.handle.look(viewer).await;
+        }
         if counted && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
             self.stay(&sender).await;
         }
@@ -172,7 +179,13 @@ impl Attaching {
         let mut said: Option<(String, tokio::time::Instant)> = None;
         loop {
             seen.borrow_and_update();
-            let standing = self.context.handle.look(move |fleet| standing(fleet, id, way)).await??;
+            let consumer = self.consumer.id;
+            let standing = self.context.handle.look(move |fleet| {
+                let standing = standing(fleet, id, way);
+                note_viewer(fleet, id, consumer, &standing);
+                standing
+            });
+            let standing = standing.await??;
             let AttachLine::Waiting { message, .. } = &standing else { return Ok(standing) };
             let due = said.as_ref().is_none_or(|(last, at)| last != message || at.elapsed() >= TELL);
             if due {
@@ -186,6 +199,18 @@ impl Attaching {
                 () = tokio::time::sleep(LOOK) => {}
             }
         }
+    }
+}
+
+/// Whoever is told of a terminal leaves with it.
+fn note_viewer(
+    fleet: &mut Fleet,
+    id: SessionId,
+    consumer: ConsumerId,
+    standing: &Result<AttachLine, ErrorBody>,
+) {
+    if let (Ok(AttachLine::Ready { .. }), Some(entry)) = (standing, fleet.entries.get_mut(&id)) {
+        entry.viewers.push(consumer);
     }
 }
 

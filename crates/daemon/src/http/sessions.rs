@@ -2,9 +2,10 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
-use crate::definition::Definition;
+use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::input::{Create, Input};
+use crate::preset::Preset;
 use crate::view::{self, Filter, STATES};
 use axum::Json;
 use axum::extract::State;
@@ -39,12 +40,15 @@ pub(crate) async fn create(
 ) -> Answered<Session> {
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
-    let definition = Definition::new(&request).map_err(Failure::bad_value)?;
-    let (definition, broken) = settle(definition).await?;
+    let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
+    let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
+    let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
+    let (definition, broken) = settle(definition, preset).await?;
     if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
         return Err(body.hint("`--force` creates it all the same, as failed").into());
     }
+    vendor_is_free(&context, &definition).await?;
     let (sender, receiver) = oneshot::channel();
     let create = Create { name, definition, broken, reply: sender };
     context.handle.tell(Input::Create(Box::new(create)));
@@ -65,7 +69,9 @@ pub(crate) async fn set(
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
-    let (definition, broken) = settle(definition).await?;
+    let agent = definition.agent.clone();
+    let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
+    let (definition, broken) = settle(definition, preset).await?;
     if let Some(cause) = broken.filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
         return Err(body.hint("`--force` sets it all the same").into());
@@ -219,12 +225,32 @@ pub(crate) fn gone() -> ErrorBody {
 }
 
 /// Looks for the directory and the program, which a slow file system must not make the loop wait for.
-async fn settle(mut definition: Definition) -> Result<(Definition, Option<CannotStart>), ErrorBody> {
+async fn settle(
+    mut definition: Definition,
+    preset: Option<Preset>,
+) -> Result<(Definition, Option<CannotStart>), ErrorBody> {
     let settled = tokio::task::spawn_blocking(move || {
-        let broken = definition.settle().err();
+        let broken = definition.settle(preset.as_ref()).err();
         (definition, broken)
     });
     settled.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
+}
+
+/// A vendor's session that somebody has is not taken, and nothing is created for it.
+async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<(), Failure> {
+    let Some(resource) = definition.vendor_lock() else { return Ok(()) };
+    let folders = context.folders.clone();
+    let looked = tokio::task::spawn_blocking(move || folders.holder_of(&resource)).await;
+    let Some(holder) = looked.ok().flatten() else { return Ok(()) };
+    let who = holder.pid.map_or_else(|| "somebody else".to_owned(), |pid| format!("pid {pid}"));
+    let of = holder.session.as_ref().map(|name| format!(" of session `{name}`")).unwrap_or_default();
+    let id = definition.vendor_session.as_deref().unwrap_or_default();
+    let mut body = ErrorBody::new(ErrorKind::Busy, format!("vendor session `{id}` is held by {who}{of}"));
+    if let Some(name) = &holder.session {
+        body = body.hint(format!("`pinfold attach {name}` joins it"));
+    }
+    body.holder = Some(view::holder_value(&holder));
+    Err(body.into())
 }
 
 pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {

@@ -48,8 +48,13 @@ pub struct Meter {
     group: Option<PathBuf>,
     /// The status files of its processes, by pid.
     open: Vec<(u32, OwnedFd)>,
-    pids: Vec<u32>,
+}
+
+/// What every reading needs for a moment: one for all runs.
+#[derive(Debug, Default)]
+pub struct Scratch {
     buffer: Vec<u8>,
+    pids: Vec<u32>,
     path: String,
 }
 
@@ -66,16 +71,13 @@ impl Meter {
             counters: memory.and_then(|group| open(&group.join("memory.stat"))),
             group: second,
             open: Vec::new(),
-            pids: Vec::new(),
-            buffer: Vec::with_capacity(8192),
-            path: String::new(),
         }
     }
 
     /// Reads it, as cheaply as can be.
-    pub fn read(&mut self) -> Read {
+    pub fn read(&mut self, scratch: &mut Scratch) -> Read {
         if let Some(counters) = &self.counters
-            && let Ok(bytes) = read(counters, &mut self.buffer)
+            && let Ok(bytes) = read(counters, &mut scratch.buffer)
             && let Reading::Bytes(sum) = parse_stat(&text(bytes))
         {
             return Read {
@@ -84,27 +86,35 @@ impl Meter {
                 swap: swapped(&text(bytes)),
             };
         }
-        self.list();
-        self.sum()
+        self.list(scratch);
+        self.sum(scratch)
     }
 
     /// Reads it exactly: the shares that its processes have of their memory. Takes milliseconds.
-    pub fn confirm(&mut self) -> Read {
-        self.list();
-        let (mut sum, mut unreadable) = (0_u64, self.without.smaps_rollup);
-        for index in 0..self.pids.len() {
-            match self.share(self.pids[index]) {
+    ///
+    /// Where some process may not be read, the others still tell whether they alone are over a limit.
+    pub fn confirm(&mut self, limit: u64, scratch: &mut Scratch) -> Read {
+        self.list(scratch);
+        let pids = std::mem::take(&mut scratch.pids);
+        let (mut sum, mut unreadable) = (0_u64, false);
+        for pid in &pids {
+            match self.share(*pid, scratch) {
                 Reading::Bytes(bytes) => sum = sum.saturating_add(bytes),
                 Reading::Unknown => unreadable = true,
             }
         }
-        let reading = if unreadable { Reading::Unknown } else { Reading::Bytes(sum) };
+        scratch.pids = pids;
+        let reading = if unreadable && sum < limit { Reading::Unknown } else { Reading::Bytes(sum) };
         Read { reading, source: Source::Shares, swap: 0 }
     }
 
-    fn share(&mut self, pid: u32) -> Reading {
-        set_path(&mut self.path, pid, "smaps_rollup");
-        match open_file(Path::new(&self.path)).and_then(|file| read(&file, &mut self.buffer).map(parse_share))
+    fn share(&self, pid: u32, scratch: &mut Scratch) -> Reading {
+        if self.without.smaps_rollup {
+            return Reading::Unknown;
+        }
+        set_path(&mut scratch.path, pid, "smaps_rollup");
+        match open_file(Path::new(&scratch.path))
+            .and_then(|file| read(&file, &mut scratch.buffer).map(parse_share))
         {
             Ok(reading) => reading,
             Err(errno) => gone_or_unknown(errno),
@@ -112,57 +122,51 @@ impl Meter {
     }
 
     /// Lists the processes of the run.
-    fn list(&mut self) {
-        self.pids.clear();
-        match &self.group {
-            Some(group) => list_group(group, &mut self.buffer, &mut self.pids, DEEPEST),
-            None => self.list_tree(),
-        }
-        self.pids.sort_unstable();
-        self.pids.dedup();
-    }
-
-    fn list_tree(&mut self) {
-        match self.subject.shim {
-            Some(shim) => self.pids.extend(pinfold_shim::descendants(shim)),
-            None => {
-                self.pids.push(self.subject.agent);
-                self.pids.extend(pinfold_shim::descendants(self.subject.agent));
+    fn list(&self, scratch: &mut Scratch) {
+        scratch.pids.clear();
+        match (&self.group, self.subject.shim) {
+            (Some(group), _) => list_group(group, &mut scratch.buffer, &mut scratch.pids, DEEPEST),
+            (None, Some(shim)) => scratch.pids.extend(pinfold_shim::descendants(shim)),
+            (None, None) => {
+                scratch.pids.push(self.subject.agent);
+                scratch.pids.extend(pinfold_shim::descendants(self.subject.agent));
             }
         }
+        scratch.pids.sort_unstable();
+        scratch.pids.dedup();
     }
 
-    fn sum(&mut self) -> Read {
-        let pids = std::mem::take(&mut self.pids);
+    fn sum(&mut self, scratch: &mut Scratch) -> Read {
+        let pids = std::mem::take(&mut scratch.pids);
         self.open.retain(|(pid, _)| pids.binary_search(pid).is_ok());
         let (mut sum, mut swap) = (Reading::Bytes(0), 0_u64);
         for pid in &pids {
-            let (one, swapped) = self.one(*pid);
+            let (one, swapped) = self.one(*pid, scratch);
             swap = swap.saturating_add(swapped);
             sum = match (sum, one) {
                 (Reading::Bytes(sum), Reading::Bytes(bytes)) => Reading::Bytes(sum.saturating_add(bytes)),
                 (Reading::Unknown, _) | (_, Reading::Unknown) => Reading::Unknown,
             };
         }
-        self.pids = pids;
+        scratch.pids = pids;
         Read { reading: sum, source: Source::Sum, swap }
     }
 
     /// The memory and the swap of one process. One that has ended has none.
-    fn one(&mut self, pid: u32) -> (Reading, u64) {
+    fn one(&mut self, pid: u32, scratch: &mut Scratch) -> (Reading, u64) {
         if let Ok(index) = self.open.binary_search_by_key(&pid, |(pid, _)| *pid) {
-            if let Ok(bytes) = read(&self.open[index].1, &mut self.buffer) {
+            if let Ok(bytes) = read(&self.open[index].1, &mut scratch.buffer) {
                 return both(bytes);
             }
             // It has ended, and its pid may be another's by now.
             self.open.remove(index);
         }
-        set_path(&mut self.path, pid, "status");
-        let file = match open_file(Path::new(&self.path)) {
+        set_path(&mut scratch.path, pid, "status");
+        let file = match open_file(Path::new(&scratch.path)) {
             Ok(file) => file,
             Err(errno) => return (gone_or_unknown(errno), 0),
         };
-        let seen = match read(&file, &mut self.buffer) {
+        let seen = match read(&file, &mut scratch.buffer) {
             Ok(bytes) => both(bytes),
             Err(errno) => return (gone_or_unknown(errno), 0),
         };
@@ -265,11 +269,11 @@ mod tests {
     fn a_process_and_its_children_are_read_and_the_dead_have_nothing() {
         let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
         let subject = Subject { agent: std::process::id(), shim: None };
-        let mut meter = Meter::new(subject, Without::default());
-        let read = meter.read();
+        let (mut meter, mut scratch) = (Meter::new(subject, Without::default()), Scratch::default());
+        let read = meter.read(&mut scratch);
         assert!(matches!(read.reading, Reading::Bytes(bytes) if bytes > 100_000), "{read:?}");
-        assert!(meter.pids.contains(&child.id()), "{:?}", meter.pids);
-        let exact = meter.confirm();
+        assert!(scratch.pids.contains(&child.id()), "{:?}", scratch.pids);
+        let exact = meter.confirm(u64::MAX, &mut scratch);
         assert!(matches!(exact.reading, Reading::Bytes(bytes) if bytes > 100_000), "{exact:?}");
         child.kill().unwrap();
         // A zombie has no memory, and is no error.
@@ -279,27 +283,28 @@ mod tests {
             rustix::process::WaitIdOptions::EXITED | rustix::process::WaitIdOptions::NOWAIT,
         )
         .unwrap();
-        assert_eq!(zombie.read().reading, Reading::Bytes(0));
-        assert_eq!(zombie.confirm().reading, Reading::Bytes(0));
+        assert_eq!(zombie.read(&mut scratch).reading, Reading::Bytes(0));
+        assert_eq!(zombie.confirm(u64::MAX, &mut scratch).reading, Reading::Bytes(0));
         child.wait().unwrap();
-        assert_eq!(zombie.read().reading, Reading::Bytes(0));
-        assert_eq!(zombie.confirm().reading, Reading::Bytes(0));
+        assert_eq!(zombie.read(&mut scratch).reading, Reading::Bytes(0));
+        assert_eq!(zombie.confirm(u64::MAX, &mut scratch).reading, Reading::Bytes(0));
     }
 
     #[test]
     fn without_shares_nothing_is_confirmed() {
         let subject = Subject { agent: std::process::id(), shim: None };
         let mut meter = Meter::new(subject, Without { smaps_rollup: true, ..Without::default() });
-        assert_eq!(meter.confirm().reading, Reading::Unknown);
+        let mut scratch = Scratch::default();
+        assert_eq!(meter.confirm(u64::MAX, &mut scratch).reading, Reading::Unknown);
     }
 
     #[test]
     fn a_second_reading_uses_the_files_of_the_first() {
         let subject = Subject { agent: std::process::id(), shim: None };
-        let mut meter = Meter::new(subject, Without::default());
-        meter.read();
+        let (mut meter, mut scratch) = (Meter::new(subject, Without::default()), Scratch::default());
+        meter.read(&mut scratch);
         let open: Vec<u32> = meter.open.iter().map(|(pid, _)| *pid).collect();
         assert!(open.contains(&std::process::id()));
-        assert!(matches!(meter.read().reading, Reading::Bytes(_)));
+        assert!(matches!(meter.read(&mut scratch).reading, Reading::Bytes(_)));
     }
 }

@@ -26,7 +26,7 @@ mod watcher;
 mod without;
 
 pub use ceiling::ceiling;
-pub use meter::{Meter, Read, Subject};
+pub use meter::{Meter, Read, Scratch, Subject};
 pub use probe::capabilities;
 pub use watcher::{Watch, Watcher};
 pub use without::Without;

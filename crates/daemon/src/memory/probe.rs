@@ -2,6 +2,7 @@
 
 use super::{Without, ceiling};
 use pinfold_core::rules::memory::{Reading, parse_rollup};
+use pinfold_core::words;
 use pinfold_shim::groups::{self, Hierarchy, Kept};
 use rustix::fs::Access;
 use rustix::process::PidfdFlags;
@@ -53,7 +54,7 @@ fn told(found: Found) -> Value {
 fn told_ceiling() -> Value {
     match ceiling() {
         Some(bytes) => {
-            json!({ "available": true, "bytes": bytes, "detail": format!("the kernel ends what is beyond {bytes} bytes") })
+            json!({ "available": true, "bytes": bytes, "detail": format!("the kernel allows {} to the daemon and all agents together", words::size(bytes)) })
         }
         None => {
             json!({ "available": false, "bytes": null, "detail": "no control group around the daemon has a limit" })

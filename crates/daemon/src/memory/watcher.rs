@@ -1,8 +1,9 @@
 //! The thread that reads: each run when it is due, many at one waking, and tells only what is new.
 
 use super::Without;
-use super::meter::{Meter, Read, Subject};
+use super::meter::{Meter, Read, Scratch, Subject};
 use super::pace::{Load, Stretch};
+use crate::log::log;
 use pinfold_core::rules::memory::Reading;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -36,9 +37,12 @@ impl<K: Copy + Ord + Send + 'static> Watcher<K> {
     /// Makes one that tells its readings through a function.
     pub fn new(without: Without, tell: impl FnMut(K, Read) + Send + 'static) -> Watcher<K> {
         let (orders, taken) = channel();
-        let watching = Watching { without, tell, runs: BTreeMap::new(), begun: Instant::now(), count: 0 };
-        // Without a thread nothing is watched; a machine that has none to give has other troubles.
-        _ = std::thread::Builder::new().name("memory".into()).spawn(move || watching.run(&taken));
+        let (runs, scratch, begun) = (BTreeMap::new(), Scratch::default(), Instant::now());
+        let watching = Watching { without, tell, runs, scratch, begun, count: 0 };
+        let thread = std::thread::Builder::new().name("memory".into());
+        if let Err(error) = thread.spawn(move || watching.run(&taken)) {
+            log(format_args!("no thread to watch memory: {error}; runs are not drained"));
+        }
         Watcher { orders }
     }
 
@@ -66,6 +70,7 @@ struct Watching<K, F> {
     without: Without,
     tell: F,
     runs: BTreeMap<K, Watched>,
+    scratch: Scratch,
     begun: Instant,
     count: u32,
 }
@@ -129,7 +134,7 @@ impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
         let begun = self.begun;
         for (key, run) in self.runs.iter_mut().filter(|(_, run)| run.due <= now) {
             let before = processor_time();
-            let read = run.meter.read();
+            let read = run.meter.read(&mut self.scratch);
             run.note_cost(processor_time().saturating_sub(before));
             run.latest = read.reading;
             let interval = stretch.interval(run.load());
@@ -145,7 +150,7 @@ impl<K: Copy + Ord, F: FnMut(K, Read)> Watching<K, F> {
     fn confirm(&mut self, key: K) {
         let Some(run) = self.runs.get_mut(&key) else { return };
         let before = processor_time();
-        let read = run.meter.confirm();
+        let read = run.meter.confirm(run.watch.limit, &mut self.scratch);
         // It is part of what watching this run costs: one that has to be confirmed each time is read rarely.
         run.cost += processor_time().saturating_sub(before) / MEAN_OF;
         run.told = Some(read.reading);
@@ -198,7 +203,7 @@ mod tests {
         let still = Subject { agent: child.id(), shim: None };
         watcher.watch(2, Watch { subject: still, limit: u64::MAX, sample: SAMPLE });
         let mut seen = [0, 0];
-        while seen[0] < 30 {
+        while seen[0] < 10 {
             let (key, _) = readings.recv().unwrap();
             seen[usize::from(key) - 1] += 1;
         }
