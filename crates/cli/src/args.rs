@@ -46,6 +46,11 @@ pub(crate) enum Verb {
         #[arg(long)]
         keep: bool,
     },
+    /// Show what pinfold does, in a home of its own that is thrown away
+    ///
+    /// Sessions that run, crash and chat, a daemon that is killed, a double that is refused. Ends by itself within
+    /// half a minute and leaves nothing behind.
+    Demo,
     /// Tell about the daemon
     Status,
     /// Create a session, and print its id

@@ -90,7 +90,8 @@ impl Paper {
         line.trim_end().to_owned()
     }
 
-    fn paint(self, text: &str, shade: Shade) -> String {
+    /// A text as it looks here.
+    pub(crate) fn paint(self, text: &str, shade: Shade) -> String {
         match shade.code().filter(|_| self.colour && !text.is_empty()) {
             Some(code) => format!("\x1b[{code}m{text}\x1b[0m"),
             None => text.to_owned(),

@@ -6,7 +6,7 @@
 mod counted;
 mod follow;
 mod keys;
-mod signals;
+pub(crate) mod signals;
 mod terminal;
 mod tty;
 

@@ -1,4 +1,4 @@
-//! The signals that concern somebody who is attached, as something that can be waited for.
+//! The signals that concern somebody at a terminal, as something that can be waited for.
 #![expect(unsafe_code, reason = "signal masks and signalfd have no safe form")]
 
 use std::cell::Cell;
@@ -10,14 +10,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 const WANTED: [i32; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGWINCH];
 
 /// Readable when one of them came.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     descriptor: OwnedFd,
     resized: Cell<bool>,
     ends: Cell<bool>,
 }
 
 /// Takes them away from their usual meaning. Call it before any thread is started.
-pub(super) fn take() -> io::Result<Signals> {
+pub(crate) fn take() -> io::Result<Signals> {
     // SAFETY: the set is initialised by `sigemptyset` and lives through the calls; the descriptor is new.
     let descriptor = unsafe {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
@@ -36,13 +36,13 @@ pub(super) fn take() -> io::Result<Signals> {
 
 impl Signals {
     /// Whether the terminal has taken another size since this was asked last.
-    pub(super) fn resized(&self) -> bool {
+    pub(crate) fn resized(&self) -> bool {
         self.read();
         self.resized.take()
     }
 
     /// Whether we are asked to end.
-    pub(super) fn end_asked(&self) -> bool {
+    pub(crate) fn end_asked(&self) -> bool {
         self.read();
         self.ends.get()
     }

@@ -44,6 +44,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Lock(_) | Verb::Run(_) => Ok(()),
         Verb::Up(up) => daemon::up(*up, global),
         Verb::Down { keep } => daemon::down(*keep, global),
+        Verb::Demo => crate::demo::demo(global),
         Verb::Status => daemon::status(global),
         Verb::New(defining) => new::new(defining, global),
         Verb::Set(defining) => new::set(defining, global),

@@ -9,6 +9,7 @@ mod contract;
 mod crashes;
 mod crowds;
 mod daemons;
+mod demo;
 mod eater;
 mod examples;
 mod files;

@@ -1,0 +1,66 @@
+//! Which processes belong to a demo: what `/proc` shows of their environments and open files.
+
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// Whether a process is there and has not ended.
+pub(super) fn lives(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}
+
+/// The runs of a session of which something lives.
+pub(super) fn runs(root: &Path, session: &str) -> BTreeSet<String> {
+    let socket = format!("PINFOLD_SOCKET={}/", root.display());
+    let named = format!("PINFOLD_SESSION={session}");
+    let mut found = BTreeSet::new();
+    for pid in everybody().filter(|pid| lives(*pid)) {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let entries: Vec<String> = environment
+            .split(|byte| *byte == 0)
+            .map(|entry| String::from_utf8_lossy(entry).into_owned())
+            .collect();
+        if entries.contains(&named) && entries.iter().any(|entry| entry.starts_with(&socket)) {
+            found.extend(
+                entries.iter().find_map(|entry| entry.strip_prefix("PINFOLD_RUN=")).map(str::to_owned),
+            );
+        }
+    }
+    found
+}
+
+/// Everybody else who has a file below a folder open, works in it, or was started with its name.
+pub(super) fn around(root: &Path) -> BTreeSet<u32> {
+    let own = std::process::id();
+    everybody().filter(|pid| *pid != own && lives(*pid) && names(*pid, root)).collect()
+}
+
+/// Ends everybody around a folder, however often they have children.
+pub(super) fn end_around(root: &Path) {
+    for pid in around(root) {
+        let Some(number) = i32::try_from(pid).ok().and_then(Pid::from_raw) else { continue };
+        // Looked at again behind the pidfd: the number may be somebody else's by now.
+        if let Ok(held) = rustix::process::pidfd_open(number, PidfdFlags::empty())
+            && names(pid, root)
+        {
+            _ = rustix::process::pidfd_send_signal(&held, Signal::KILL);
+        }
+    }
+}
+
+fn names(pid: u32, root: &Path) -> bool {
+    let text = root.as_os_str().as_encoded_bytes();
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    if environment.windows(text.len()).any(|window| window == text) {
+        return true;
+    }
+    let below = |link: &Path| std::fs::read_link(link).is_ok_and(|target| target.starts_with(root));
+    let files = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    below(Path::new(&format!("/proc/{pid}/cwd"))) || files.into_iter().any(|file| below(&file.path()))
+}
+
+fn everybody() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}

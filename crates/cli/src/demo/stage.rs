@@ -1,0 +1,270 @@
+//! Where the demo is played: a folder of its own, the verbs in it, and what is told.
+
+use super::left;
+use crate::attach::signals::{self, Signals};
+use crate::paint::{Paper, Shade};
+use crate::verbs::say;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use serde_json::{Value, json};
+use std::io::{self, Read};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// No step takes so long, unless something is wrong.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How often something that has no event for us is looked at.
+const GLANCE: Duration = Duration::from_millis(10);
+/// What an agent of the demo has to end.
+const GRACE: &str = "2s";
+
+/// Why the demo does not go on.
+#[derive(Debug)]
+pub(super) enum Stopped {
+    /// By a signal.
+    Asked,
+    /// Something is not as promised.
+    Failed(String),
+}
+
+/// What a verb said.
+pub(super) struct Said {
+    pub(super) code: i32,
+    pub(super) stdout: String,
+    stderr: String,
+}
+
+impl Said {
+    /// All of it in a line.
+    pub(super) fn shown(&self) -> String {
+        let (stdout, stderr) = (self.stdout.trim(), self.stderr.trim().replace('\n', "; "));
+        format!("`{stdout}` and `{stderr}`, and ended with {}", self.code)
+    }
+}
+
+pub(super) struct Stage {
+    program: PathBuf,
+    root: PathBuf,
+    signals: Signals,
+    paper: Option<Paper>,
+    begun: Instant,
+    steps: Vec<(String, Vec<String>)>,
+}
+
+impl Stage {
+    /// Makes the folder; with `silent`, what is told is only kept.
+    pub(super) fn open(silent: bool) -> io::Result<Stage> {
+        let signals = signals::take()?;
+        let program = std::env::current_exe()?;
+        let root = make_root()?;
+        let paper = (!silent).then(Paper::stdout);
+        Ok(Stage { program, root, signals, paper, begun: Instant::now(), steps: Vec::new() })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(super) fn took(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// The step that was begun last.
+    pub(super) fn at(&self) -> &str {
+        self.steps.last().map_or("the beginning", |(title, _)| title)
+    }
+
+    pub(super) fn steps(&self) -> Value {
+        let step = |(title, facts): &(String, Vec<String>)| json!({ "title": title, "facts": facts });
+        self.steps.iter().map(step).collect()
+    }
+
+    pub(super) fn line(&self, text: &str) {
+        if self.paper.is_some() {
+            say(&text);
+        }
+    }
+
+    pub(super) fn step(&mut self, title: &str) {
+        self.steps.push((title.to_owned(), Vec::new()));
+        let number = self.steps.len();
+        self.line("");
+        self.painted(&format!("{number}. {title}"), Shade::Good);
+    }
+
+    pub(super) fn shell(&self, words: &str) {
+        self.painted(&format!("   $ {words}"), Shade::Faint);
+    }
+
+    pub(super) fn fact(&mut self, text: &str) {
+        self.line(&format!("   {text}"));
+        if let Some((_, facts)) = self.steps.last_mut() {
+            facts.push(text.to_owned());
+        }
+    }
+
+    fn painted(&self, text: &str, shade: Shade) {
+        if let Some(paper) = self.paper {
+            say(&paper.paint(text, shade));
+        }
+    }
+
+    pub(super) fn must(&self, holds: bool, why: impl FnOnce() -> String) -> Result<(), Stopped> {
+        if holds { Ok(()) } else { Err(Stopped::Failed(why())) }
+    }
+
+    /// Makes a folder in which agents work.
+    pub(super) fn make(&self, folder: &str) -> Result<(), Stopped> {
+        std::fs::create_dir(self.root.join(folder)).map_err(|error| Stopped::Failed(error.to_string()))
+    }
+
+    /// Shows and does `pinfold new NAME OPTIONS -- sh -c SCRIPT`.
+    pub(super) fn new_session(&self, name: &str, options: &[&str], script: &str) -> Result<Value, Stopped> {
+        let shown: String = options.iter().map(|option| format!(" {option}")).collect();
+        self.shell(&format!("pinfold new {name}{shown} -- sh -c '{script}'"));
+        let words = [&["new", name], options, &["--stop-grace", GRACE, "--", "sh", "-c", script]].concat();
+        self.json(&words)
+    }
+
+    pub(super) fn show(&self, name: &str) -> Result<Value, Stopped> {
+        self.json(&["show", name])
+    }
+
+    /// Does a verb that must succeed, and reads its object.
+    pub(super) fn json(&self, words: &[&str]) -> Result<Value, Stopped> {
+        let said = self.verb(&[&["--json"], words].concat())?;
+        let failed = || Stopped::Failed(format!("`pinfold {}` said {}", words.join(" "), said.shown()));
+        if said.code != 0 {
+            return Err(failed());
+        }
+        serde_json::from_str(&said.stdout).map_err(|_| failed())
+    }
+
+    /// Does a verb in the demo's home.
+    pub(super) fn verb(&self, words: &[&str]) -> Result<Said, Stopped> {
+        let mut child = self.start(words).map_err(|error| Stopped::Failed(error.to_string()))?;
+        let ended = self.wait_for(&mut child);
+        if ended.is_err() {
+            _ = child.kill();
+            _ = child.wait();
+        }
+        ended.map_err(|stopped| match stopped {
+            Stopped::Failed(why) => Stopped::Failed(format!("`pinfold {}` {why}", words.join(" "))),
+            Stopped::Asked => Stopped::Asked,
+        })
+    }
+
+    fn start(&self, words: &[&str]) -> io::Result<Child> {
+        let mut command = Command::new(&self.program);
+        command.args(words).current_dir(&self.root);
+        // Nothing of the caller's own pinfold counts here, nor that this may be a run of it.
+        for (name, _) in std::env::vars_os() {
+            if name.as_encoded_bytes().starts_with(b"PINFOLD_") || name == "NOTIFY_SOCKET" {
+                command.env_remove(name);
+            }
+        }
+        command.env("PINFOLD_HOME", self.root.join("home")).env("PINFOLD_LOCKS", self.root.join("locks"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    }
+
+    /// What a verb of the demo says is far shorter than a pipe is long.
+    fn wait_for(&self, child: &mut Child) -> Result<Said, Stopped> {
+        let until = Instant::now() + PATIENCE;
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() > until => return Err(Stopped::Failed("does not end".into())),
+                Ok(None) => self.glance()?,
+                Err(error) => return Err(Stopped::Failed(error.to_string())),
+            }
+        };
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        _ = child.stdout.take().map(|mut pipe| pipe.read_to_string(&mut stdout));
+        _ = child.stderr.take().map(|mut pipe| pipe.read_to_string(&mut stderr));
+        Ok(Said { code: status.code().unwrap_or(-1), stdout, stderr })
+    }
+
+    fn glance(&self) -> Result<(), Stopped> {
+        if self.signals.end_asked() {
+            return Err(Stopped::Asked);
+        }
+        std::thread::sleep(GLANCE);
+        Ok(())
+    }
+
+    pub(super) fn pause(&self, time: Duration) -> Result<(), Stopped> {
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            self.glance()?;
+        }
+        Ok(())
+    }
+
+    /// Looks until something is there.
+    pub(super) fn until<T>(
+        &self,
+        what: &str,
+        look: impl Fn(&Stage) -> Result<Option<T>, Stopped>,
+    ) -> Result<T, Stopped> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(found) = look(self)? {
+                return Ok(found);
+            }
+            self.must(Instant::now() < until, || format!("waited too long for {what}"))?;
+            self.glance()?;
+        }
+    }
+
+    /// Shows and does `kill -9 PID`, and waits until the process has ended.
+    pub(super) fn kill(&self, pid: u32, whose: &str) -> Result<(), Stopped> {
+        self.shell(&format!("kill -9 {pid}    # {whose}"));
+        let number = i32::try_from(pid).ok().and_then(Pid::from_raw);
+        let held = number.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
+        let killed = held.is_some_and(|held| rustix::process::pidfd_send_signal(&held, Signal::KILL).is_ok());
+        self.must(killed, || format!("{pid}, {whose}, is not there"))?;
+        self.until(&format!("the end of {pid}"), |_| Ok((!left::lives(pid)).then_some(())))
+    }
+
+    /// Ends whatever runs and removes the folder; says what could not be.
+    pub(super) fn clear(&self) -> Result<(), String> {
+        if self.root.join("home/daemon.lock").exists() {
+            // A daemon that was killed has left its agents: the next one takes them over, and stops them.
+            for verb in ["up", "down"] {
+                self.patiently(verb);
+            }
+        }
+        let until = Instant::now() + PATIENCE;
+        while !left::around(&self.root).is_empty() && Instant::now() < until {
+            left::end_around(&self.root);
+            std::thread::sleep(GLANCE);
+        }
+        std::fs::remove_dir_all(&self.root).map_err(|error| error.to_string())?;
+        let left = left::around(&self.root);
+        if left.is_empty() { Ok(()) } else { Err(format!("processes {left:?} do not end")) }
+    }
+
+    /// Does a verb, whatever signals come; one that does not end is given up.
+    fn patiently(&self, verb: &str) {
+        let Ok(mut child) = self.start(&["--quiet", verb]) else { return };
+        let until = Instant::now() + PATIENCE;
+        while matches!(child.try_wait(), Ok(None)) && Instant::now() < until {
+            std::thread::sleep(GLANCE);
+        }
+        _ = child.kill();
+        _ = child.wait();
+    }
+}
+
+fn make_root() -> io::Result<PathBuf> {
+    let temp = std::env::temp_dir();
+    for number in 0.. {
+        let root = temp.join(format!("pinfold-demo-{}-{number}", std::process::id()));
+        match std::fs::DirBuilder::new().mode(0o700).create(&root) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => return made.and_then(|()| root.canonicalize()),
+        }
+    }
+    Err(io::ErrorKind::AlreadyExists.into())
+}

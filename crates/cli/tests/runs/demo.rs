@@ -1,0 +1,155 @@
+//! `pinfold demo`: it shows what is promised, and leaves nothing behind, however it ends.
+
+use crate::processes;
+use crate::world::{World, finish, held};
+use rustix::process::Signal;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+const STEPS: usize = 6;
+
+/// A demo whose throw-away folder is made where the test can see it.
+fn demo(world: &World, words: &[&str]) -> Command {
+    let temp = world.path("temp");
+    std::fs::create_dir_all(&temp).unwrap();
+    let mut command = world.command(&[&["demo"], words].concat());
+    command.env("TMPDIR", &temp);
+    command
+}
+
+#[track_caller]
+fn assert_nothing_left(world: &World) {
+    let temp = world.path("temp");
+    let files: Vec<_> = std::fs::read_dir(&temp).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(files.is_empty(), "{files:?} are left");
+    assert_eq!(processes::around(&temp), [].into(), "processes are left");
+    assert!(!world.home.exists() && !world.path("locks").exists(), "it used a home that is not its own");
+}
+
+/// Starts a demo and waits until it tells of a step.
+fn until_step(world: &World, step: usize) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = demo(world, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with(&format!("{step}. ")) {
+        line.clear();
+        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "no step {step}");
+    }
+    (child, lines)
+}
+
+#[test]
+fn it_shows_every_promise_and_leaves_nothing() {
+    let world = World::new();
+    let answer = finish(&mut demo(&world, &[]));
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_eq!(answer.stderr, "");
+    for fact in [
+        "verdict `crash`, 1 in its streak",
+        "the same pids, none doubled",
+        "twin is blocked: `",
+        "is held by session `api` (pid ",
+        "exit code 75",
+        "answer: you said: are you there?",
+        "no process, no lock and",
+    ] {
+        assert!(answer.stdout.contains(fact), "{fact} in {}", answer.stdout);
+    }
+    assert!(!answer.stdout.contains('\x1b'), "colours where there is no terminal");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn it_tells_the_same_as_an_object() {
+    let world = World::new();
+    // As if it were started by an agent of somebody's: nothing of that counts.
+    let mut command = demo(&world, &["--json"]);
+    let outer = ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_SOCKET", "NOTIFY_SOCKET"];
+    let answer = finish(command.envs(outer.map(|name| (name, "outer"))));
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let told = answer.json();
+    let steps = told["steps"].as_array().unwrap();
+    assert_eq!((&told["ok"], steps.len()), (&true.into(), STEPS), "{told}");
+    assert!(
+        steps.iter().all(|step| step["facts"].as_array().is_some_and(|facts| !facts.is_empty())),
+        "{told}"
+    );
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_signal_at_any_step_ends_it_and_leaves_nothing() {
+    let world = World::new();
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP];
+    for step in 1..=STEPS {
+        let (mut child, lines) = until_step(&world, step);
+        let own = held(child.id());
+        own.signal(signals[step % signals.len()]);
+        // Again, while it clears up: that is not cut short.
+        own.signal(signals[step % signals.len()]);
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let code = child.wait().unwrap().code();
+        drop(lines);
+        // The last step may be over before the signal is heard.
+        let interrupted = code == Some(1) && said.contains("the demo was interrupted; nothing of it is left");
+        assert!(interrupted || step == STEPS && code == Some(0), "step {step}: {code:?} {said}");
+        assert_nothing_left(&world);
+    }
+}
+
+#[test]
+fn a_step_that_fails_is_named_and_nothing_is_left() {
+    let world = World::new();
+    let answer = finish(demo(&world, &[]).env("PATH", "/nowhere"));
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.stderr.starts_with("error: the demo failed at `Sessions run`: "), "{answer:?}");
+    assert!(answer.stderr.contains("program `sh` was not found"), "{answer:?}");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn whoever_interferes_cannot_make_it_leave_anything() {
+    let world = World::new();
+    let (mut child, lines) = until_step(&world, 3);
+    // The agents that are to be adopted are gone, at a moment that nobody chose.
+    let mut agents = Vec::new();
+    while agents.is_empty() {
+        agents = processes::around(&world.path("temp")).into_iter().filter(|pid| is_agent(*pid)).collect();
+    }
+    child.stdout = Some(lines.into_inner());
+    agents.into_iter().for_each(processes::kill);
+    let output = child.wait_with_output().unwrap();
+    // A run that was replaced in time is as good as one that was not killed: what counts is what is left.
+    assert!([Some(0), Some(1)].contains(&output.status.code()), "{output:?}");
+    assert_nothing_left(&world);
+}
+
+fn is_agent(pid: u32) -> bool {
+    processes::variable(pid, "PINFOLD_RUN").is_some()
+}
+
+#[test]
+fn it_goes_on_when_nobody_reads_and_two_at_once_do_not_meet() {
+    let world = World::new();
+    let (mut one, lines) = until_step(&world, 1);
+    drop(lines);
+    let other = finish(&mut demo(&world, &["--json"]));
+    assert_eq!(other.code, 0, "{other:?}");
+    assert_eq!(one.wait().unwrap().code(), Some(0));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn it_needs_no_small_shim_beside_it() {
+    let mut world = World::new();
+    let alone = world.path("bin");
+    std::fs::create_dir(&alone).unwrap();
+    std::fs::copy(&world.binary, alone.join("pinfold")).unwrap();
+    assert!(!Path::new(&alone.join("pinfold-shim")).exists());
+    world.binary = alone.join("pinfold");
+    let answer = finish(&mut demo(&world, &[]));
+    assert_eq!(answer.code, 0, "{answer:?}");
+    assert_nothing_left(&world);
+}
