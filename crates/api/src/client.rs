@@ -78,6 +78,14 @@ impl Client {
         self.whole("POST", path, Some(&body))
     }
 
+    /// Deletes something.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.whole("DELETE", path, None)
+    }
+
     /// Follows something line by line, for as long as it lasts.
     ///
     /// # Errors

@@ -40,6 +40,7 @@ pub struct Session {
     pub created_at: String,
     pub archived_at: Option<String>,
     pub parent: Option<String>,
+    pub parent_id: Option<String>,
     pub tags: Vec<String>,
     pub foreign: bool,
     pub command: Vec<String>,
@@ -145,6 +146,35 @@ pub struct Message {
     pub failure: Option<String>,
     /// Where the output of its last turn stands.
     pub turn: Option<Turn>,
+}
+
+/// What purge did, or would do.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Purged {
+    /// The names of those that are archived now.
+    pub archived: Vec<String>,
+    /// Those that were left alone.
+    pub skipped: Vec<Skipped>,
+}
+
+/// A session that purge left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Skipped {
+    pub name: String,
+    pub why: String,
+}
+
+/// What was deleted for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Removed {
+    pub id: String,
+    pub name: String,
+    pub messages: u64,
+    pub runs: u64,
+    /// Of its output.
+    pub bytes: u64,
 }
 
 /// A message that was sent.

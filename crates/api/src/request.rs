@@ -43,6 +43,34 @@ pub struct Stop {
     pub timeout: Option<String>,
 }
 
+/// A purge.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Purge {
+    /// Those that are in use too.
+    pub include_active: bool,
+    /// `on-demand` unless it says so; `all` for all.
+    pub mode: Option<String>,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Who asks: its own session is left alone.
+    pub caller: Caller,
+}
+
+/// Who asks, as far as it can be part of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Caller {
+    /// `PINFOLD_SESSION`.
+    pub session: Option<String>,
+    /// `PINFOLD_RUN`.
+    pub run: Option<String>,
+    /// `PINFOLD_SOCKET`.
+    pub socket: Option<String>,
+    /// The processes above it.
+    pub ancestors: Vec<u32>,
+}
+
 /// A message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

@@ -2,7 +2,7 @@
 
 use crate::attach::Attach;
 use crate::error::{Failure, Kind};
-use crate::verbs::{Defining, Events, Inbox, Listing, Logs, Permission, Send, Up};
+use crate::verbs::{Defining, Events, Inbox, Listing, Logs, Permission, Purge, Restore, Send, Up};
 use clap::{Args, Parser, Subcommand, ValueHint};
 use pinfold_api::units;
 use std::ffi::OsString;
@@ -130,6 +130,25 @@ pub(crate) enum Verb {
         /// Which
         #[arg(required = true)]
         sessions: Vec<String>,
+    },
+    /// Archive sessions: stop them, and keep record, inbox and history
+    Archive {
+        /// Which
+        #[arg(required = true)]
+        sessions: Vec<String>,
+    },
+    /// Bring archived sessions back, parked
+    Restore(Restore),
+    /// Archive every session that nobody uses
+    Purge(Purge),
+    /// Delete archived sessions for good
+    Rm {
+        /// Which
+        #[arg(required = true)]
+        sessions: Vec<String>,
+        /// Really
+        #[arg(long)]
+        yes: bool,
     },
     /// Wait until a session is in a state
     Wait {

@@ -8,6 +8,7 @@ use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::{Mode, Policy, Spec};
 use pinfold_lock::Resource;
+use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,9 @@ pub(crate) struct Definition {
     pub(crate) interactive: Vec<String>,
     #[serde(default)]
     pub(crate) parent: Option<String>,
+    /// A name may be another session's one day; this is not.
+    #[serde(default, with = "as_text")]
+    pub(crate) parent_id: Option<SessionId>,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
     /// The whole environment of its runs: the same at start 1 and at restart 100.
@@ -49,6 +53,22 @@ pub(crate) struct Definition {
     /// Whoever made it had this one; the daemon's own otherwise.
     #[serde(default)]
     pub(crate) umask: Option<u32>,
+}
+
+/// An id as its text.
+mod as_text {
+    use pinfold_store::SessionId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[expect(clippy::ref_option, reason = "serde wants it so")]
+    pub(super) fn serialize<S: Serializer>(id: &Option<SessionId>, to: S) -> Result<S::Ok, S::Error> {
+        id.map(|id| id.to_string()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<SessionId>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+    }
 }
 
 /// A duration as whole milliseconds.
@@ -95,6 +115,7 @@ impl Definition {
             pty: false,
             interactive: Vec::new(),
             parent: None,
+            parent_id: None,
             tags: Vec::new(),
             env: request.caller_env.clone().unwrap_or_default(),
             vendor_session: None,

@@ -73,6 +73,7 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
         created_at: time(entry.created_at),
         archived_at: archived(core.life()).map(time),
         parent: definition.parent.clone(),
+        parent_id: definition.parent_id.map(|id| id.to_string()),
         tags: definition.tags.clone(),
         foreign: false,
         command: definition.command.clone(),
@@ -81,6 +82,11 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
         dir_lock: definition.dir_lock,
         policy: serde_json::to_value(&core.spec().policy).unwrap_or(Value::Null),
     }
+}
+
+/// The pid of a session's agent.
+pub(crate) fn pid(entry: &Entry) -> Option<u32> {
+    alive(entry.session.life()).0.map(|process| process.pid)
 }
 
 fn alive(life: &Life) -> (Option<Process>, Option<Wall>) {

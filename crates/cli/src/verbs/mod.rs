@@ -7,6 +7,7 @@ mod lock;
 mod locks;
 mod metrics;
 mod new;
+mod retire;
 mod run;
 mod send;
 mod sessions;
@@ -17,6 +18,7 @@ mod who;
 pub(crate) use daemon::Up;
 pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
+pub(crate) use retire::{Purge, Restore};
 pub(crate) use send::{Send, merged};
 pub(crate) use sessions::{Listing, path as session_path};
 pub(crate) use watch::{Events, Logs};
@@ -63,6 +65,10 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Wait { session, states, timeout } => {
             sessions::wait(session, states, timeout.as_deref(), global)
         }
+        Verb::Archive { sessions } => sessions::each(sessions, "archive", &json!({}), global),
+        Verb::Restore(restore) => retire::restore(restore, global),
+        Verb::Purge(purge) => retire::purge(purge, global),
+        Verb::Rm { sessions, yes } => retire::rm(sessions, *yes, global),
         Verb::Send(send) => send::send(send, global),
         Verb::Inbox(inbox) => inbox::inbox(inbox, global),
         Verb::Interrupt { session } => inbox::interrupt(session, global),

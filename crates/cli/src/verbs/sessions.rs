@@ -149,16 +149,11 @@ pub(crate) fn tree(all: bool, global: &Global) -> Result<(), Failure> {
 }
 
 fn is_root(session: &Session, all: &[Session]) -> bool {
-    session.parent.as_ref().is_none_or(|parent| !all.iter().any(|other| is_named(other, parent)))
-}
-
-fn is_named(session: &Session, wanted: &str) -> bool {
-    session.name == wanted || session.id == wanted
+    session.parent_id.as_ref().is_none_or(|parent| !all.iter().any(|other| other.id == *parent))
 }
 
 fn children<'a>(of: &'a Session, all: &'a [Session]) -> impl Iterator<Item = &'a Session> {
-    all.iter()
-        .filter(|other| other.id != of.id && other.parent.as_ref().is_some_and(|parent| is_named(of, parent)))
+    all.iter().filter(|other| other.parent_id.as_ref() == Some(&of.id))
 }
 
 fn branch(session: &Session, all: &[Session]) -> Value {

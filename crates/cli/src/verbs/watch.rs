@@ -25,6 +25,9 @@ pub(crate) struct Logs {
     /// Only this run: its id, a unique beginning of it, or its number
     #[arg(long, value_name = "R")]
     run: Option<String>,
+    /// Only the output of the turn of this message
+    #[arg(long, value_name = "ID", conflicts_with_all = ["follow", "lines", "run"])]
+    message: Option<String>,
 }
 
 pub(crate) fn logs(logs: &Logs, global: &Global) -> Result<(), Failure> {
@@ -35,6 +38,9 @@ pub(crate) fn logs(logs: &Logs, global: &Global) -> Result<(), Failure> {
     }
     if let Some(run) = &logs.run {
         address.push_str(&format!("&run={}", encode(run)));
+    }
+    if let Some(message) = &logs.message {
+        address.push_str(&format!("&message={}", encode(message)));
     }
     let mut all = Vec::new();
     for line in client.lines(&address)? {

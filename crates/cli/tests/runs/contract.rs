@@ -64,6 +64,7 @@ fn every_failure_has_its_code_and_its_object() {
 #[test]
 fn a_session_has_the_fields_of_the_contract() {
     let world = World::new();
+    world.ok(&["new", "b", "--mode", "on-demand", "--", "true"]);
     let made = world.json(&[
         "new",
         "a",
@@ -102,7 +103,7 @@ fn a_session_has_the_fields_of_the_contract() {
     for field in ["pid", "version", "uptime_ms", "home", "socket", "sessions", "capabilities"] {
         assert!(!status[field].is_null(), "{field}");
     }
-    assert_eq!(status["sessions"], json!({ "running": 1 }));
+    assert_eq!(status["sessions"], json!({ "idle": 1, "running": 1 }));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod agents;
 mod attach;
+mod chats;
 mod config;
 mod contract;
 #[cfg(feature = "crash-points")]
@@ -16,6 +17,7 @@ mod files;
 mod foreground;
 mod holds;
 mod http;
+mod inbox;
 mod kills;
 mod limits;
 mod memory;
@@ -28,4 +30,5 @@ mod sequences;
 mod streams;
 mod takeovers;
 mod tty;
+mod turns;
 mod world;

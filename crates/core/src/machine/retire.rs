@@ -4,6 +4,7 @@ use super::draft::Draft;
 use crate::decision::{Answer, Change, Record, Refusal, TakeoverEnd};
 use crate::life::{FailCause, Goal, IdleSince, Life, Stage};
 use crate::policy::Mode;
+use crate::session::Session;
 use crate::why::{PersonAsked, Why};
 
 impl Draft<'_> {
@@ -61,7 +62,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn purge_asked(&mut self, include_active: bool, own: bool) -> Why {
-        if let Some(refusal) = self.spared(include_active, own) {
+        if let Some(refusal) = self.session.spared_by_purge(include_active, own) {
             self.answer(Answer::Refused(refusal));
             return Why::Person(PersonAsked::PurgedOthers);
         }
@@ -74,23 +75,6 @@ impl Draft<'_> {
             self.archive();
         }
         Why::Person(PersonAsked::Purged)
-    }
-
-    /// Why purge leaves this session alone.
-    fn spared(&self, include_active: bool, own: bool) -> Option<Refusal> {
-        if self.session.life.is_retired() || include_active {
-            return None;
-        }
-        if own {
-            return Some(Refusal::Own);
-        }
-        if !self.session.live.consumers.is_empty() {
-            return Some(Refusal::Connected);
-        }
-        if self.session.inbox.in_flight().is_some() {
-            return Some(Refusal::TurnUnderWay);
-        }
-        (self.session.inbox.queued() > 0).then_some(Refusal::MessageQueued)
     }
 
     /// Nothing starts any more; runs end; what waits goes back to rest.
@@ -125,5 +109,25 @@ impl Draft<'_> {
             self.change(Change::KeepUntil(None));
         }
         self.rest(Life::Idle { since: IdleSince::DaemonDown });
+    }
+}
+
+impl Session {
+    /// Why purge would leave this session alone, if it would.
+    #[must_use]
+    pub fn spared_by_purge(&self, include_active: bool, own: bool) -> Option<Refusal> {
+        if self.life.is_retired() || include_active {
+            return None;
+        }
+        if own {
+            return Some(Refusal::Own);
+        }
+        if !self.live.consumers.is_empty() {
+            return Some(Refusal::Connected);
+        }
+        if self.inbox.in_flight().is_some() {
+            return Some(Refusal::TurnUnderWay);
+        }
+        (self.inbox.queued() > 0).then_some(Refusal::MessageQueued)
     }
 }

@@ -25,7 +25,24 @@ impl Fleet {
                 Loaded::Damaged(damaged) => self.leave_alone(damaged.name, damaged.problem.to_string()),
             }
         }
+        self.find_parents();
         Ok(())
+    }
+
+    /// Records from before ids were noted have their parent's name only.
+    fn find_parents(&mut self) {
+        let named: Vec<(SessionId, String)> = self
+            .entries
+            .values()
+            .filter(|entry| entry.definition.parent_id.is_none())
+            .filter_map(|entry| Some((entry.id, entry.definition.parent.clone()?)))
+            .collect();
+        for (id, parent) in named {
+            let found = self.find(&parent).ok().filter(|parent| *parent != id);
+            if let Some(entry) = self.entries.get_mut(&id) {
+                entry.definition.parent_id = found;
+            }
+        }
     }
 
     /// One bad record parks one session, loudly: whoever names it hears of it.
@@ -99,6 +116,7 @@ impl Fleet {
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
         self.follow_config(id);
+        self.archive_orphan(id);
         crash::point("observed.after");
         // What was found counts as a daemon's start; a daemon that is going down goes on doing so.
         if let Closing::Waiting(_) = self.closing {

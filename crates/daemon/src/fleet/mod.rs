@@ -7,7 +7,10 @@ mod memory;
 mod messages;
 mod notes;
 mod reports;
+mod retire;
 mod sessions;
+
+pub(crate) use retire::{Candidate, Modes};
 
 use crate::alone::Alone;
 use crate::clock::Clock;

@@ -57,8 +57,9 @@ impl Fleet {
         let decision = session.handle(&Event::Created, now);
         let mut batch = Batch::new();
         let stored = serde_json::to_value(&definition).unwrap_or_default();
-        let new =
-            NewSession { id, name: name.clone(), definition: stored, parent: None, created_at: now.wall };
+        // Its parent may have been removed since it was looked for.
+        let parent = definition.parent_id.filter(|parent| self.entries.contains_key(parent));
+        let new = NewSession { id, name: name.clone(), definition: stored, parent, created_at: now.wall };
         batch.create(new, &session);
         let mut entry = Entry::new(id, name.clone(), definition, session, now.wall);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
@@ -157,6 +158,27 @@ impl Fleet {
         Err(ErrorBody::new(ErrorKind::Damaged, message).hint(hint))
     }
 
+    /// Finds the parent of a session, which must not be below it.
+    pub(crate) fn find_parent(
+        &self,
+        wanted: &str,
+        own: Option<SessionId>,
+    ) -> Result<(SessionId, String), ErrorBody> {
+        let parent = self.find(wanted).map_err(|error| ErrorBody {
+            message: format!("its parent was not found: {}", error.message),
+            ..error
+        })?;
+        let above = |id: &SessionId| self.entries.get(id).and_then(|entry| entry.definition.parent_id);
+        // No chain is longer than there are sessions, whatever an old record says.
+        let mut line = std::iter::successors(Some(parent), above).take(self.entries.len());
+        if line.any(|id| Some(id) == own) {
+            let text = format!("`{wanted}` is the session itself, or below it");
+            return Err(ErrorBody::new(ErrorKind::BadConfig, text));
+        }
+        let name = self.entries.get(&parent).map(|entry| entry.name.clone()).unwrap_or_default();
+        Ok((parent, name))
+    }
+
     /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
     pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
         if let Some(id) = self.names.get(wanted) {
@@ -183,6 +205,10 @@ impl Fleet {
             }
         }
     }
+}
+
+pub(super) fn gone() -> ErrorBody {
+    ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
 }
 
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {

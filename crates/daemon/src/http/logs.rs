@@ -8,7 +8,7 @@ use crate::lines::Lines;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use pinfold_api::object::LogLine;
+use pinfold_api::object::{LogLine, Turn};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
@@ -37,6 +37,8 @@ pub(crate) struct Which {
     n: Option<usize>,
     run: Option<String>,
     follow: bool,
+    /// Only what was printed in the last turn of this message.
+    message: Option<String>,
 }
 
 pub(crate) async fn logs(
@@ -47,6 +49,11 @@ pub(crate) async fn logs(
     let id = super::sessions::find(&context, session).await?;
     let mut source = Source::of(&context, id, which.run.as_deref()).await?;
     let (sender, receiver) = mpsc::channel(4);
+    if let Some(message) = &which.message {
+        let text = of_turn(&context, id, source, message).await?;
+        tokio::spawn(async move { sender.send(text).await });
+        return Ok(streamed(receiver));
+    }
     let wanted = which.n.unwrap_or(LINES);
     if which.follow {
         tokio::spawn(follow(context, id, source, wanted, sender));
@@ -59,8 +66,25 @@ pub(crate) async fn logs(
         let text = json_lines(&lines.await?);
         tokio::spawn(async move { sender.send(text).await });
     }
+    Ok(streamed(receiver))
+}
+
+fn streamed(receiver: mpsc::Receiver<Bytes>) -> Response {
     let body = Body::from_stream(Stream(receiver));
-    Ok(([("content-type", "application/x-ndjson")], body).into_response())
+    ([("content-type", "application/x-ndjson")], body).into_response()
+}
+
+/// What was printed in the last turn of a message.
+async fn of_turn(
+    context: &Context,
+    id: SessionId,
+    mut source: Source,
+    message: &str,
+) -> Result<Bytes, Failure> {
+    let message = super::messages::row(context, id, super::messages::parse(message)?).await?;
+    let Some(turn) = message.turn else { return Ok(Bytes::new()) };
+    let lines = blocking(move || source.turn(turn));
+    Ok(json_lines(&lines.await?))
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, ErrorBody> {
@@ -110,6 +134,20 @@ impl Source {
         });
         let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| self.lines.push(entry)).collect();
         (all.split_off(all.len().saturating_sub(wanted)), end)
+    }
+
+    /// What one turn printed: up to its end, or to the end of its run.
+    fn turn(&mut self, turn: Turn) -> Vec<LogLine> {
+        let mut reader = Reader::from(&self.log, Position(turn.from));
+        let mut lines = Vec::new();
+        while turn.to.is_none_or(|to| reader.position().0 < to)
+            && let Ok(Some(entry)) = reader.entry()
+            && entry.run.0 == turn.run
+        {
+            lines.extend(self.lines.push(&entry));
+        }
+        lines.extend(self.lines.finish());
+        lines
     }
 
     /// What was written since a position, or the first part of it.

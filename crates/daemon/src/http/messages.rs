@@ -231,7 +231,7 @@ pub(crate) async fn answer(
         .into())
 }
 
-fn parse(text: &str) -> Result<MessageId, Failure> {
+pub(crate) fn parse(text: &str) -> Result<MessageId, Failure> {
     let id: Result<Ulid, _> = text.to_ascii_uppercase().parse();
     id.map(MessageId::from).map_err(|_| no_such_message(text).into())
 }

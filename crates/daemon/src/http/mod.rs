@@ -11,9 +11,11 @@ mod logs;
 mod messages;
 mod metrics;
 mod openapi;
+mod retire;
 mod routes;
 mod server;
 mod sessions;
+mod stream;
 mod wire;
 
 use crate::input::Handle;

@@ -2,16 +2,18 @@
 
 use super::answer::Largest;
 use super::openapi::{self, Operation};
-use super::{Context, answer, attach, daemon, events, holds, locks, logs, messages, metrics, sessions};
+use super::{
+    Context, answer, attach, daemon, events, holds, locks, logs, messages, metrics, retire, sessions, stream,
+};
 use crate::view::Filter;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::object::{
-    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Sent, Session, Status,
+    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Purged, Removed, Sent, Session, Status,
 };
-use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Stop};
+use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Purge, Stop};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -28,7 +30,11 @@ impl Api {
         H: Handler<T, Context>,
         T: 'static,
     {
-        let method = if operation.method == "get" { MethodFilter::GET } else { MethodFilter::POST };
+        let method = match operation.method {
+            "get" => MethodFilter::GET,
+            "delete" => MethodFilter::DELETE,
+            _ => MethodFilter::POST,
+        };
         let largest = operation.largest_body;
         let route: MethodRouter<Context> = on(method, handler);
         let route: MethodRouter<Context> = route.layer(DefaultBodyLimit::max(largest));
@@ -48,7 +54,7 @@ fn post(path: &'static str, summary: &'static str) -> Operation {
 }
 
 pub(crate) fn router(context: Context) -> Router {
-    let api = of_locks(of_messages(of_sessions(of_daemon(Api::default()))));
+    let api = of_locks(of_archive(of_messages(of_sessions(of_daemon(Api::default())))));
     let described = get("/v1/openapi.json", "This description of the API").answers::<Value>();
     let mut operations = api.operations;
     operations.push(described);
@@ -95,6 +101,11 @@ fn of_sessions(api: Api) -> Api {
         )
         .add(get("/v1/sessions/{session}", "One session").answers::<Session>(), sessions::show)
         .add(
+            Operation::new("delete", "/v1/sessions/{session}", "Delete an archived session for good")
+                .answers::<Removed>(),
+            retire::remove,
+        )
+        .add(
             act("/v1/sessions/{session}/set", "Change a session, from its next run on").takes::<NewSession>(),
             sessions::set,
         )
@@ -106,9 +117,9 @@ fn of_sessions(api: Api) -> Api {
         .add(act("/v1/sessions/{session}/restart", "End its run and start another"), sessions::restart)
         .add(
             act("/v1/sessions/{session}/archive", "Stop it and put it away, with its history"),
-            sessions::archive,
+            retire::archive,
         )
-        .add(act("/v1/sessions/{session}/restore", "Bring it back from the archive"), sessions::restore)
+        .add(act("/v1/sessions/{session}/restore", "Bring it back from the archive"), retire::restore)
         .add(
             get("/v1/sessions/{session}/wait", "Wait until it is in one of several states")
                 .asks::<sessions::Wait>()
@@ -122,6 +133,12 @@ fn of_sessions(api: Api) -> Api {
             logs::logs,
         )
         .add(
+            get("/v1/sessions/{session}/stream", "Its state, messages and output as they come; a consumer")
+                .asks::<stream::Which>()
+                .streams_events::<Value>(),
+            stream::stream,
+        )
+        .add(
             post(
                 "/v1/sessions/{session}/attach",
                 "Attach: counted while it is read; says where its terminal is",
@@ -130,6 +147,19 @@ fn of_sessions(api: Api) -> Api {
             .streams_lines::<AttachLine>(),
             attach::attach,
         )
+}
+
+fn of_archive(api: Api) -> Api {
+    api.add(
+        post("/v1/purge", "Archive every session that nobody uses; returns when they are")
+            .takes::<Purge>()
+            .answers::<Purged>(),
+        retire::purge,
+    )
+    .add(
+        post("/v1/restore", "Bring every archived session back whose name is free").answers::<Vec<Session>>(),
+        retire::restore_all,
+    )
 }
 
 fn of_messages(api: Api) -> Api {

@@ -43,6 +43,7 @@ pub(crate) async fn create(
     let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
     let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
     let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
+    let definition = with_parent(&context, definition, None).await?;
     let (definition, broken) = settle(definition, preset).await?;
     if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
@@ -69,6 +70,9 @@ pub(crate) async fn set(
         move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
+    if request.parent.is_some() {
+        definition = with_parent(&context, definition, Some(id)).await?;
+    }
     let agent = definition.agent.clone();
     let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
     let (definition, broken) = settle(definition, preset).await?;
@@ -149,26 +153,8 @@ pub(crate) async fn stop(
     .await
 }
 
-pub(crate) async fn archive(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
-    until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
-}
-
-pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
-    let id = find(&context, session).await?;
-    let taken = context.handle.look(move |fleet| {
-        let name = fleet.entries.get(&id).map(|entry| entry.name.clone()).unwrap_or_default();
-        fleet.names.get(&name).filter(|other| **other != id).map(|_| name)
-    });
-    if let Some(name) = taken.await? {
-        let body = ErrorBody::new(ErrorKind::Exists, format!("another session has the name `{name}` now"));
-        return Err(body.hint(format!("`pinfold archive {name}` frees it")).into());
-    }
-    ask_of(&context, id, Ask::Restore).await?;
-    object(&context, id).await
-}
-
 /// Asks, and returns when the state is reached.
-async fn until(
+pub(crate) async fn until(
     context: &Context,
     session: String,
     ask: Ask,
@@ -222,6 +208,18 @@ fn bad_value(message: String) -> Failure {
 
 pub(crate) fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
+}
+
+/// Finds the parent by what it was called: its id is what stays true.
+async fn with_parent(
+    context: &Context,
+    mut definition: Definition,
+    own: Option<SessionId>,
+) -> Result<Definition, Failure> {
+    let Some(parent) = definition.parent.take() else { return Ok(definition) };
+    let (id, name) = context.handle.look(move |fleet| fleet.find_parent(&parent, own)).await??;
+    (definition.parent, definition.parent_id) = (Some(name), Some(id));
+    Ok(definition)
 }
 
 /// Looks for the directory and the program, which a slow file system must not make the loop wait for.

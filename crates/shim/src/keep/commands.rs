@@ -74,6 +74,8 @@ impl Shim {
     }
 
     pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {
+        // What was printed before a message is taken is none of its turn's, also when it was not read yet.
+        self.catch_up();
         let Phase::Running(run) = &mut self.phase else { return };
         for report in what(&mut run.input) {
             let Report::InputTaken { run: number, message, attempt, .. } = report else {

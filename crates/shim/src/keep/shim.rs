@@ -27,6 +27,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// When nothing hurries any more after a start or a burst: a new record file is put on disk, memory given back.
 const SETTLE: Duration = Duration::from_millis(700);
+/// So many reads at most: an agent that never stops printing must not keep a message from being written.
+const CATCH_UP: u32 = 16;
 /// Output that leaves no more than a page of memory behind.
 const SHORT: usize = 4096;
 
@@ -295,6 +297,18 @@ impl Shim {
         }
         if self.buffer.len() > SHORT {
             self.settle = Some(Instant::now() + SETTLE);
+        }
+    }
+
+    /// Reads what has been printed so far, as far as that comes to an end.
+    pub(super) fn catch_up(&mut self) {
+        for number in 0..2 {
+            let mut left = CATCH_UP;
+            while left > 0 && matches!(&self.phase, Phase::Running(_)) {
+                self.buffer.clear();
+                self.read_output(number);
+                left = if self.buffer.is_empty() { 0 } else { left - 1 };
+            }
         }
     }
 

@@ -1,0 +1,137 @@
+//! `restore`, `purge`, `rm`: what goes to the archive and what becomes of it there.
+
+use super::say;
+use super::sessions::path;
+use crate::args::Global;
+use crate::connect;
+use crate::error::{Failure, Kind};
+use clap::Args;
+use pinfold_api::object::{Purged, Removed, Session};
+use pinfold_api::request::{Caller, Purge as Request};
+use pinfold_core::words;
+use serde_json::json;
+
+/// What comes back.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Restore {
+    /// Which
+    #[arg(required_unless_present = "all")]
+    sessions: Vec<String>,
+    /// Every archived session whose name is free
+    #[arg(long, conflicts_with = "sessions")]
+    all: bool,
+}
+
+pub(crate) fn restore(restore: &Restore, global: &Global) -> Result<(), Failure> {
+    if !restore.all {
+        return super::sessions::each(&restore.sessions, "restore", &json!({}), global);
+    }
+    let restored: Vec<Session> = connect::client(global)?.post("/v1/restore", &json!({}))?;
+    if global.json {
+        say(&json!(restored));
+    } else if !global.quiet {
+        restored.iter().for_each(|session| eprintln!("{} is {}", session.name, session.why));
+        if restored.is_empty() {
+            eprintln!("nothing to do: no session is archived under a free name");
+        }
+    }
+    Ok(())
+}
+
+/// What is cleared out.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Purge {
+    /// Those in use too: with a consumer, a turn under way or a queued message, and your own
+    #[arg(long)]
+    include_active: bool,
+    /// Sessions of this mode: on-demand (unless it says so), always, once or all
+    #[arg(long, value_name = "M")]
+    mode: Option<String>,
+    /// Only say what would be archived
+    #[arg(long)]
+    dry_run: bool,
+}
+
+pub(crate) fn purge(purge: &Purge, global: &Global) -> Result<(), Failure> {
+    let request = Request {
+        include_active: purge.include_active,
+        mode: purge.mode.clone(),
+        dry_run: purge.dry_run,
+        caller: caller(),
+    };
+    let purged: Purged = connect::client(global)?.post("/v1/purge", &request)?;
+    if global.json {
+        say(&json!(purged));
+        return Ok(());
+    }
+    if global.quiet {
+        return Ok(());
+    }
+    let word = if purge.dry_run { "would be archived" } else { "is archived" };
+    purged.archived.iter().for_each(|name| eprintln!("{name} {word}"));
+    purged.skipped.iter().for_each(|skipped| eprintln!("{} is left alone: {}", skipped.name, skipped.why));
+    if purged.archived.is_empty() {
+        eprintln!("nothing to do");
+    }
+    Ok(())
+}
+
+/// Who asks: whatever this process was given, and whoever is above it.
+fn caller() -> Caller {
+    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    Caller {
+        session: variable("PINFOLD_SESSION"),
+        run: variable("PINFOLD_RUN"),
+        socket: variable("PINFOLD_SOCKET"),
+        ancestors: ancestors(),
+    }
+}
+
+/// The processes above this one; the environment may have been cleared on the way.
+fn ancestors() -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut pid = std::process::id();
+    while let Some(parent) = parent_of(pid).filter(|parent| *parent > 1 && !all.contains(parent)) {
+        all.push(parent);
+        pid = parent;
+    }
+    all
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program may have anything in it, a parenthesis too.
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+}
+
+pub(crate) fn rm(sessions: &[String], yes: bool, global: &Global) -> Result<(), Failure> {
+    if !yes {
+        let text =
+            format!("rm deletes the record, the inbox and the output of {} for good", sessions.join(", "));
+        return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
+    }
+    let client = connect::client(global)?;
+    let mut all = Vec::new();
+    for session in sessions {
+        let removed: Removed = client.delete(&path(session, ""))?;
+        if !global.json && !global.quiet {
+            let Removed { name, messages, runs, bytes, .. } = &removed;
+            let size = words::size(*bytes);
+            eprintln!("{name} is deleted: its record, {messages} messages, {runs} runs, {size} of files");
+        }
+        all.push(removed);
+    }
+    if global.json {
+        say(&json!(all));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_processes_above_are_found() {
+        let parent = std::os::unix::process::parent_id();
+        assert_eq!(super::ancestors().first().copied(), Some(parent).filter(|parent| *parent > 1));
+    }
+}

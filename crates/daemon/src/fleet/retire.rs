@@ -1,0 +1,222 @@
+//! The archive: what purge takes, what comes back, and what is deleted for good.
+
+use super::Fleet;
+use crate::entry::Entry;
+use crate::log::log;
+use pinfold_api::object::Removed;
+use pinfold_api::request::{Caller, Purge};
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::Ask;
+use pinfold_core::{Event, Mode, Refusal, State};
+use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
+use serde_json::json;
+use std::path::Path;
+use tokio::sync::oneshot;
+
+/// What purge makes of one session.
+pub(crate) struct Candidate {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) own: bool,
+    /// Why it is left alone.
+    pub(crate) spared: Option<Refusal>,
+}
+
+/// Which modes purge takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Modes {
+    Only(Mode),
+    All,
+}
+
+impl Fleet {
+    /// The sessions that purge is about, in their order; archived ones are not.
+    pub(crate) fn to_purge(&self, modes: Modes, purge: &Purge) -> Vec<Candidate> {
+        let of_mode = |entry: &&Entry| match modes {
+            Modes::All => true,
+            Modes::Only(mode) => entry.session.spec().mode == mode,
+        };
+        let live = self.entries.values().filter(|entry| entry.session.state() != State::Archived);
+        live.filter(of_mode)
+            .map(|entry| {
+                let own = self.is_callers(entry, &purge.caller);
+                let spared = entry.session.spared_by_purge(purge.include_active, own);
+                Candidate { id: entry.id, name: entry.name.clone(), own, spared }
+            })
+            .collect()
+    }
+
+    /// Whether the caller is part of this session: by what it was given, or by who started it.
+    fn is_callers(&self, entry: &Entry, caller: &Caller) -> bool {
+        let here = caller.socket.as_ref().is_none_or(|socket| self.is_our_socket(Path::new(socket)));
+        let named = |text: &String| *text == entry.name || *text == entry.id.to_string();
+        let by_name = here && caller.session.as_ref().is_some_and(named);
+        let by_run = caller.run.is_some() && caller.run == entry.run.map(|(_, run)| run.to_string());
+        let pid = crate::view::pid(entry);
+        let shim = entry.shim.as_ref().map(|shim| shim.pid);
+        let by_blood = caller.ancestors.iter().any(|pid_above| [pid, shim].contains(&Some(*pid_above)));
+        by_name || by_run || by_blood
+    }
+
+    fn is_our_socket(&self, socket: &Path) -> bool {
+        let real = std::fs::read_link(socket).unwrap_or_else(|_| socket.to_owned());
+        socket == self.socket || real == self.home.socket()
+    }
+
+    /// The archived session that a name or the beginning of an id stands for; the latest of a name.
+    pub(crate) fn find_archived(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
+        let archived = |entry: &&Entry| entry.session.life().is_retired() && entry.name == wanted;
+        match self.entries.values().filter(archived).max_by_key(|entry| (entry.created_at, entry.id)) {
+            Some(entry) => Ok(entry.id),
+            None => self.find(wanted),
+        }
+    }
+
+    /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
+    pub(crate) fn restore(&mut self, id: SessionId, reply: oneshot::Sender<Answer>) -> Result<(), ErrorBody> {
+        let Some(entry) = self.entries.get_mut(&id) else { return Err(super::sessions::gone()) };
+        let name = entry.name.clone();
+        if self.names.get(&name).is_some_and(|other| *other != id) {
+            let text = format!("another session has the name `{name}` now");
+            return Err(ErrorBody::new(ErrorKind::Exists, text)
+                .hint(format!("`pinfold archive {name}` frees it, `pinfold ls --all` shows the ids")));
+        }
+        if self.has_lost_parent(id) {
+            self.forget_parent(id);
+        }
+        self.happened(id, &Event::Asked(Ask::Restore), &Facts::default(), Some(reply));
+        Ok(())
+    }
+
+    /// Whether its record names a parent that does not exist.
+    pub(super) fn has_lost_parent(&self, id: SessionId) -> bool {
+        let Some(entry) = self.entries.get(&id) else { return false };
+        let definition = &entry.definition;
+        let damaged = definition.parent.as_ref().is_some_and(|parent| self.damaged.contains_key(parent));
+        match definition.parent_id {
+            Some(parent) => !self.entries.contains_key(&parent) && !damaged,
+            None => false,
+        }
+    }
+
+    /// A person brings it back without the parent that it had.
+    fn forget_parent(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        (entry.definition.parent, entry.definition.parent_id) = (None, None);
+        let definition = serde_json::to_value(&entry.definition).unwrap_or_default();
+        let mut batch = Batch::new();
+        batch.define(id, &definition);
+        self.commit(None, batch);
+    }
+
+    /// A session whose parent is gone is archived once, with the reason.
+    pub(super) fn archive_orphan(&mut self, id: SessionId) {
+        let archived = self.entries.get(&id).is_none_or(|entry| entry.session.life().is_retired());
+        if archived || !self.has_lost_parent(id) {
+            return;
+        }
+        let parent = self.entries.get(&id).and_then(|entry| entry.definition.parent.clone());
+        let why = format!("its parent `{}` is gone", parent.unwrap_or_default());
+        let facts = Facts { why: Some(why), ..Facts::default() };
+        self.happened(id, &Event::Asked(Ask::Archive), &facts, None);
+    }
+
+    /// Deletes an archived session for good, and says what that was. The record goes last: whatever is killed in
+    /// between is begun again.
+    pub(crate) fn remove(&mut self, id: SessionId, done: oneshot::Sender<Result<Removed, ErrorBody>>) {
+        match self.removable(id) {
+            Ok(removed) => {
+                let folder = self.home.session(id);
+                let handle = self.handle.clone();
+                tokio::spawn(async move {
+                    let gone = tokio::task::spawn_blocking(move || remove_folder(&folder)).await;
+                    let gone = gone.map_err(|error| error.to_string()).and_then(|gone| gone);
+                    let end = move |fleet: &mut Fleet| match gone {
+                        Ok(bytes) => fleet.forget(id, Removed { bytes, ..removed }, done),
+                        Err(problem) => {
+                            let text = format!("its output could not be deleted: {problem}");
+                            _ = done.send(Err(ErrorBody::new(ErrorKind::Failed, text)));
+                        }
+                    };
+                    _ = handle.look(end).await;
+                });
+            }
+            Err(error) => _ = done.send(Err(error)),
+        }
+    }
+
+    fn removable(&self, id: SessionId) -> Result<Removed, ErrorBody> {
+        let Some(entry) = self.entries.get(&id) else { return Err(super::sessions::gone()) };
+        let name = &entry.name;
+        if entry.session.state() != State::Archived || !entry.at_rest() {
+            let text = format!("session `{name}` is {}, not archived", entry.session.state().word());
+            return Err(ErrorBody::new(ErrorKind::Failed, text)
+                .hint(format!("`pinfold archive {name}` keeps everything; `rm` deletes what is archived")));
+        }
+        let running = |other: &&Entry| other.session.live_run().is_some();
+        let running: Vec<&str> = self.children(id).filter(running).map(|child| child.name.as_str()).collect();
+        if !running.is_empty() {
+            let text = format!("session `{name}` has children that run: {}", running.join(", "));
+            return Err(ErrorBody::new(ErrorKind::Failed, text).hint("archive them first"));
+        }
+        let inbox = entry.session.inbox();
+        let (settled, failed) = inbox.settled();
+        let open = inbox.queued() as u64 + u64::from(inbox.in_flight().is_some());
+        let messages = settled + failed + open;
+        let runs = entry.session.runs().count;
+        Ok(Removed { id: id.to_string(), name: name.clone(), messages, runs, bytes: 0 })
+    }
+
+    /// The sessions that belong to this one.
+    fn children(&self, id: SessionId) -> impl Iterator<Item = &Entry> {
+        self.entries.values().filter(move |entry| entry.definition.parent_id == Some(id))
+    }
+
+    fn forget(&mut self, id: SessionId, removed: Removed, done: oneshot::Sender<Result<Removed, ErrorBody>>) {
+        // Restored, or removed by somebody else, while its files were deleted.
+        if let Err(error) = self.removable(id) {
+            _ = done.send(Err(error));
+            return;
+        }
+        let mut batch = Batch::new();
+        let data = json!({ "messages": removed.messages, "runs": removed.runs, "bytes": removed.bytes });
+        let data = data.as_object().cloned().unwrap_or_default();
+        let (kind, why) = ("removed".to_owned(), "a person removed it".to_owned());
+        let at = crate::clock::wall();
+        batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });
+        batch.remove(id);
+        self.timer.set(id, None);
+        self.entries.remove(&id);
+        let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));
+        let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
+        orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
+        let last_event = self.last_event.clone();
+        tokio::task::spawn_blocking(move || {
+            let answer = match ticket.wait() {
+                Ok(committed) => {
+                    last_event.send_replace(committed.seqs.end.saturating_sub(1));
+                    Ok(removed)
+                }
+                Err(error) => {
+                    log(format_args!("a session could not be removed: {error}"));
+                    Err(handle.going_down())
+                }
+            };
+            _ = done.send(answer);
+        });
+    }
+}
+
+/// Deletes a folder with everything in it; how many bytes that was.
+fn remove_folder(folder: &Path) -> Result<u64, String> {
+    let sizes = std::fs::read_dir(folder).map(|entries| {
+        let sizes = entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|facts| facts.len());
+        sizes.sum()
+    });
+    match std::fs::remove_dir_all(folder) {
+        Ok(()) => Ok(sizes.unwrap_or(0)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error.to_string()),
+    }
+}

@@ -1,0 +1,129 @@
+//! Archive, restore, purge and rm. A request returns when it is so.
+
+use super::Context;
+use super::answer::{Answered, Failure, Named, Said, refusal};
+use super::sessions::{object, until, watcher};
+use crate::fleet::{Candidate, Fleet, Modes};
+use axum::Json;
+use axum::extract::State;
+use pinfold_api::object::{Purged, Removed, Session, Skipped};
+use pinfold_api::request::Purge;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::Ask;
+use pinfold_core::{Mode, Refusal, State as CoreState};
+use pinfold_store::SessionId;
+use tokio::sync::oneshot;
+
+pub(crate) async fn archive(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+    until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
+}
+
+pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+    let id = context.handle.look(move |fleet| fleet.find_archived(&session)).await??;
+    let (reply, receiver) = oneshot::channel();
+    context.handle.look(move |fleet| fleet.restore(id, reply)).await??;
+    let Json(object) = match context.handle.answer(receiver).await? {
+        Answer::Refused(refused) => {
+            let Json(object) = object(&context, id).await?;
+            return Err(refusal(&object.name, refused));
+        }
+        Answer::Done | Answer::UnderWay | Answer::Already | Answer::Joined | Answer::Queued { .. } => {
+            object(&context, id).await?
+        }
+    };
+    Ok(Json(object))
+}
+
+pub(crate) async fn remove(State(context): State<Context>, Named(session): Named) -> Answered<Removed> {
+    let id = context.handle.look(move |fleet| fleet.find_archived(&session)).await??;
+    let (done, receiver) = oneshot::channel();
+    context.handle.look(move |fleet: &mut Fleet| fleet.remove(id, done)).await?;
+    Ok(Json(context.handle.answer(receiver).await??))
+}
+
+fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
+    match word {
+        None | Some("on-demand") => Ok(Modes::Only(Mode::OnDemand)),
+        Some("always") => Ok(Modes::Only(Mode::Always)),
+        Some("once") => Ok(Modes::Only(Mode::Once)),
+        Some("all") => Ok(Modes::All),
+        Some(other) => Err(ErrorBody::new(ErrorKind::Usage, format!("there is no mode `{other}`"))
+            .hint("on-demand, always, once, or all")),
+    }
+}
+
+pub(crate) async fn purge(State(context): State<Context>, Said(purge): Said<Purge>) -> Answered<Purged> {
+    let modes = modes(purge.mode.as_deref()).map_err(Failure::bad_value)?;
+    let (include_active, dry_run) = (purge.include_active, purge.dry_run);
+    let candidates = context.handle.look(move |fleet| fleet.to_purge(modes, &purge)).await?;
+    let mut purged = Purged::default();
+    let mut under_way = Vec::new();
+    // All are asked before any is waited for: their graces run at the same time.
+    for Candidate { id, name, own, spared } in candidates {
+        let spared = match (spared, dry_run) {
+            (None, false) => refused(&context, id, Ask::Purge { include_active, own }).await?,
+            (spared, _) => spared,
+        };
+        match spared {
+            Some(why) => purged.skipped.push(Skipped { name, why: reason(why).into() }),
+            None => {
+                purged.archived.push(name);
+                under_way.push(id);
+            }
+        }
+    }
+    for id in under_way.into_iter().filter(|_| !dry_run) {
+        let mut seen = watcher(&context, id).await?;
+        _ = seen.wait_for(|seen| seen.state == CoreState::Archived).await;
+    }
+    Ok(Json(purged))
+}
+
+async fn refused(context: &Context, id: SessionId, ask: Ask) -> Result<Option<Refusal>, Failure> {
+    let event = pinfold_core::Event::Asked(ask);
+    let answer = context.handle.ask(id, event, pinfold_store::Facts::default()).await?;
+    Ok(if let Answer::Refused(why) = answer { Some(why) } else { None })
+}
+
+/// Why purge leaves a session alone, in a few words.
+fn reason(why: Refusal) -> &'static str {
+    match why {
+        Refusal::Own => "it is the session that asks",
+        Refusal::Connected => "somebody is connected",
+        Refusal::TurnUnderWay => "a turn is under way",
+        Refusal::MessageQueued => "a message is queued",
+        Refusal::ShimMute => "its shim does not answer",
+        Refusal::GoingDown => "the daemon is going down",
+        Refusal::Archived
+        | Refusal::BeingArchived
+        | Refusal::BeingStopped
+        | Refusal::NotArchived
+        | Refusal::Busy
+        | Refusal::NoTerminal
+        | Refusal::RunsOnce
+        | Refusal::NoTurn
+        | Refusal::NoSuchMessage
+        | Refusal::InboxFull => "it cannot be archived now",
+    }
+}
+
+/// Brings every archived session back whose name is free.
+pub(crate) async fn restore_all(State(context): State<Context>) -> Answered<Vec<Session>> {
+    let archived = context.handle.look(|fleet: &mut Fleet| {
+        let archived = fleet.entries.values().filter(|entry| entry.session.state() == CoreState::Archived);
+        // The latest of a name comes first: it is the one that gets it.
+        archived.map(|entry| entry.id).rev().collect::<Vec<_>>()
+    });
+    let mut restored = Vec::new();
+    for id in archived.await? {
+        let (reply, receiver) = oneshot::channel();
+        if context.handle.look(move |fleet| fleet.restore(id, reply)).await?.is_ok() {
+            context.handle.answer(receiver).await?;
+            let Json(object) = object(&context, id).await?;
+            restored.push(object);
+        }
+    }
+    restored.reverse();
+    Ok(Json(restored))
+}
