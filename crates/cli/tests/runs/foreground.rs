@@ -1,6 +1,8 @@
 //! `pinfold run`: one session in the foreground, without a daemon.
 
+use crate::eater;
 use crate::processes::{self, Held, PATIENCE, lives};
+use crate::tty::Tty;
 use crate::world::{Answer, Following, World, finish, held, number};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -154,6 +156,7 @@ fn what_cannot_run_is_refused_before_anything_is_started() {
     fails(&["a"], 2, "usage", "command");
     fails(&["a", "--mode", "on-demand", "--", "true"], 2, "usage", "on-demand");
     fails(&["a", "--mode", "never", "--", "true"], 2, "usage", "never");
+    fails(&["a", "--pty", "--", "true"], 2, "usage", "no terminal of its own");
     fails(&["a", "--memory", "512", "--", "true"], 2, "usage", "512M, 2G");
     fails(&["a", "--stop-grace", "5", "--", "true"], 2, "usage", "10s");
     configure(&world, "[policy]\n\ncrash_hard_limt = 3\n");
@@ -499,5 +502,50 @@ fn it_starts_no_daemon_and_runs_inside_a_run() {
     let locks = format!("PINFOLD_LOCKS={}", world.path("locks").display());
     let answer = sh(&world, &["--env", &locks], &script);
     assert_eq!((answer.code, answer.stdout.as_str()), (8, "inner b\n"), "{answer:?}");
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn what_is_typed_at_a_terminal_is_read_and_control_c_stops_gently() {
+    let world = World::new();
+    let script =
+        "read -r line; echo \"got $line\"; test -t 1 && echo on a terminal; read -r line || echo end; exit 3";
+    let mut tty = Tty::start(world.command(&["run", "a", "--", "sh", "-c", script]), 24, 80);
+    tty.keys(b"something\r");
+    tty.shows("got something");
+    tty.shows("on a terminal");
+    tty.keys(b"\x04");
+    tty.shows("end");
+    assert_eq!(tty.ended().code(), Some(3));
+    let script = "trap 'echo bye; exit 9' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut tty = Tty::start(world.command(&["run", "a", "--", "sh", "-c", script]), 24, 80);
+    tty.shows("ready");
+    tty.keys(b"\x03");
+    tty.shows("once more ends it at once");
+    tty.shows("bye");
+    assert_eq!(tty.ended().code(), Some(9));
+    assert_nothing_left(&world);
+}
+
+#[test]
+fn a_memory_limit_drains_it_as_under_a_daemon() {
+    let world = World::new();
+    configure(&world, "[policy]\nmemory_sample = \"100ms\"\ndrain_limit = 1\ndrain_backoff = \"10m\"\n");
+    let (words, role) = (eater::words(), eater::role("anonymous 400"));
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let run = ["--memory", "100M", "--env", &role, "--"];
+    let once = world.run(&[&["run", "a"], &run[..], &words].concat());
+    assert_eq!(once.code, 143, "{once:?}");
+    assert!(once.stderr.contains("of its limit of 100 MiB"), "{once:?}");
+    let mut command = world.command(&[&["run", "a", "--mode", "always"], &run[..], &words].concat());
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+    let mut all = String::new();
+    while !all.contains("it met its memory limit too often; next run in 10 min") {
+        assert_ne!(std::io::BufRead::read_line(&mut said, &mut all).unwrap(), 0, "{all}");
+    }
+    assert!(all.contains("(drained); the next run starts at once"), "{all}");
+    held(child.id()).signal(Signal::TERM);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_nothing_left(&world);
 }
