@@ -1,11 +1,12 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `terminals`, or `all`.
+//! `locks`, `messages`, `terminals`, or `all`.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
 mod decisions;
 mod locks;
+mod messages;
 mod peers;
 mod table;
 mod terminals;
@@ -16,15 +17,17 @@ fn main() {
         ["decisions"] => decisions::run(),
         ["locks"] => locks::run(),
         ["terminals"] => terminals::run(),
+        ["messages"] => messages::run(),
         ["peers", ref measures @ ..] => peers::run(measures),
         ["all"] => {
             peers::run(&[]);
             terminals::run();
             locks::run();
+            messages::run();
             decisions::run();
         }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
-        _ => eprintln!("error: name what to measure: peers, terminals, locks, decisions, all"),
+        _ => eprintln!("error: name what to measure: peers, terminals, locks, messages, decisions, all"),
     }
 }

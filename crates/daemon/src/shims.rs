@@ -4,6 +4,7 @@ use crate::crash;
 use crate::input::{Handle, Input};
 use crate::locks::{Reserved, lost_in};
 use crate::log::log;
+use pinfold_core::RunNumber;
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, spawn};
 use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
@@ -149,6 +150,7 @@ pub(crate) fn open(
     opening: &Opening,
     guards: Vec<Reserved>,
     generation: u64,
+    settled: RunNumber,
     start: Box<Start>,
 ) -> Result<Box<ShimUp>, String> {
     let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
@@ -170,7 +172,9 @@ pub(crate) fn open(
         lost_in(&guard.surrender());
     }
     crash::point("spawn.surrendered");
-    let told = link.send(&Command::Go).and_then(|()| {
+    // A new shim finds the exits of earlier runs, and does not know that they are stored.
+    let told = link.send(&Command::Ack { run: settled }).and_then(|()| link.send(&Command::Go));
+    let told = told.and_then(|()| {
         crash::point("spawn.went");
         link.send(&Command::Start(start))
     });

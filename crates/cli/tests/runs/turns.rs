@@ -126,12 +126,14 @@ fn no_kill_of_agents_or_daemons_loses_or_repeats_a_turn() {
             world.kill_daemon();
             world.ok(&["up"]);
         }
-        let total = chats * messages;
-        world.until("all are done", || {
-            let done: u64 =
-                world.sessions().values().map(|session| session["inbox"]["done"].as_u64().unwrap()).sum();
-            (done == total).then_some(())
-        });
+        let done = || -> u64 {
+            world.sessions().values().map(|session| session["inbox"]["done"].as_u64().unwrap()).sum()
+        };
+        // However many there are, some are done all the time.
+        let mut before = done();
+        while before < chats * messages {
+            before = world.until("more are done", || Some(done()).filter(|now| *now > before));
+        }
         over.store(true, Ordering::Relaxed);
     });
     let took = begun.elapsed();
@@ -164,7 +166,8 @@ fn kill_agents(world: &World, over: &AtomicBool, killed: &AtomicU64) {
 
 #[test]
 fn idle_message_running_again_and_again() {
-    let rounds = asked("PINFOLD_ROUNDS", 30);
+    // More than there are exit records: whoever does not give them free again is found out.
+    let rounds = asked("PINFOLD_ROUNDS", 80);
     let world = world_of_chats(1, "0s");
     let client = world.api();
     let begun = Instant::now();

@@ -155,11 +155,12 @@ impl Fleet {
                 };
             }
         };
+        let settled = entry.session.runs().settled;
         let Some(opening) = self.opening(id) else { return };
         let (handle, starts, generation) = (self.handle.clone(), self.starts.clone(), self.generation);
         tokio::spawn(async move {
             let _permit = starts.acquire_owned().await;
-            let open = move || crate::shims::open(&opening, guards, generation, start);
+            let open = move || crate::shims::open(&opening, guards, generation, settled, start);
             let result = tokio::task::spawn_blocking(open).await;
             let result = result.unwrap_or_else(|error| Err(error.to_string()));
             handle.tell(Input::ShimUp { id, run, result });

@@ -5,6 +5,7 @@
 
 use super::Context;
 use super::answer::{Failure, Said};
+use super::hold_limits::Place;
 use super::server::Peer;
 use crate::fleet::Fleet;
 use crate::input::Handle;
@@ -22,17 +23,11 @@ use pinfold_core::words;
 use pinfold_lock::{AcquireError, Cancel, Guard, Kind, Request, Resource, Run, process};
 use pinfold_store::AuditEvent;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
-
-/// So many a client may have or wait for. A client is a process, as the kernel names it (SO_PEERCRED).
-const MOST_OF_A_CLIENT: usize = 64;
-/// So many all clients together: each costs a thread while it waits.
-const MOST: usize = 512;
 
 pub(crate) async fn hold(
     State(context): State<Context>,
@@ -182,7 +177,9 @@ impl Client {
                 body.holder = busy.lock.as_ref().map(|lock| json!(objects::holder(&lock.holder)));
                 let facts = json!({ "resource": self.resource.to_string(), "holder": body.holder, "client": client(self.peer) });
                 context.metrics.of_holds.busy.add();
-                context.handle.note(note("lock_busy", &body.message, facts));
+                if context.holds.is_news(&self.resource) {
+                    context.handle.note(note("lock_busy", &body.message, facts));
+                }
                 body.hint("\"wait\":\"10s\" waits for it; `pinfold locks` lists all").into()
             }
             AcquireError::AlreadyYours { .. } => ErrorBody::new(ErrorKind::Busy, error.to_string()).into(),
@@ -319,46 +316,6 @@ fn note(kind: &str, why: &str, facts: Value) -> AuditEvent {
     }
 }
 
-/// How many holds each client has or waits for.
-#[derive(Clone, Default)]
-pub(crate) struct Holds(Arc<Mutex<BTreeMap<Peer, usize>>>);
-
-/// One of them.
-struct Place {
-    holds: Holds,
-    peer: Peer,
-}
-
-impl Holds {
-    fn enter(&self, peer: Peer) -> Result<Place, Failure> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let total: usize = all.values().sum();
-        let count = all.entry(peer).or_default();
-        let message = if *count >= MOST_OF_A_CLIENT {
-            format!("this client has {count} holds already, and may have no more")
-        } else if total >= MOST {
-            format!("there are {total} holds already, and may be no more")
-        } else {
-            *count += 1;
-            return Ok(Place { holds: self.clone(), peer });
-        };
-        let body = ErrorBody::new(ErrorKind::Busy, message);
-        Err(Failure::too_many(body.hint("close the connections of holds that are not needed any more")))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut all = self.holds.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = all.get_mut(&self.peer) {
-            *count -= 1;
-            if *count == 0 {
-                all.remove(&self.peer);
-            }
-        }
-    }
-}
-
 impl<S: Send + Sync> FromRequestParts<S> for Peer {
     type Rejection = Infallible;
 
@@ -401,19 +358,5 @@ mod tests {
             let limit = Limit::of(asked, policy).map(|limit| (limit.span, limit.whose));
             assert_eq!(limit, expected, "{asked:?} {policy:?}");
         }
-    }
-
-    #[test]
-    fn a_client_has_so_many_holds_and_others_have_theirs() {
-        let holds = Holds::default();
-        let peer = |pid| Peer { pid: Some(pid), user: 1000 };
-        let mut mine: Vec<Place> =
-            (0..MOST_OF_A_CLIENT).map(|_| holds.enter(peer(1)).ok().unwrap()).collect();
-        assert!(holds.enter(peer(1)).is_err());
-        assert!(holds.enter(peer(2)).is_ok());
-        mine.pop();
-        assert!(holds.enter(peer(1)).is_ok());
-        drop(mine);
-        assert!(holds.0.lock().unwrap().is_empty());
     }
 }

@@ -4,6 +4,7 @@ mod answer;
 mod attach;
 mod daemon;
 mod events;
+mod hold_limits;
 mod holds;
 mod locks;
 mod logs;
@@ -26,7 +27,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
-pub(crate) use holds::Holds;
+pub(crate) use hold_limits::Holds;
 pub(crate) use routes::router;
 pub(crate) use server::serve;
 

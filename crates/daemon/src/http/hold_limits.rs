@@ -1,0 +1,107 @@
+//! How many holds a client may have, and how often the events tell that one was refused.
+
+use super::answer::Failure;
+use super::server::Peer;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_lock::Resource;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// So many a client may have or wait for. A client is a process, as the kernel names it (SO_PEERCRED).
+const MOST_OF_A_CLIENT: usize = 64;
+/// So many all clients together: each costs a thread while it waits.
+const MOST: usize = 512;
+/// A client that asks again and again would fill the events: a key that is refused is told of once in this time.
+const NEWS: Duration = Duration::from_secs(10);
+
+/// The holds of all clients.
+#[derive(Clone, Default)]
+pub(crate) struct Holds(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    clients: BTreeMap<Peer, usize>,
+    /// When a refusal was told of last, by resource.
+    told: BTreeMap<String, Instant>,
+}
+
+/// One of them.
+pub(super) struct Place {
+    holds: Holds,
+    peer: Peer,
+}
+
+impl Holds {
+    pub(super) fn enter(&self, peer: Peer) -> Result<Place, Failure> {
+        let mut state = self.state();
+        let total: usize = state.clients.values().sum();
+        let count = state.clients.get(&peer).copied().unwrap_or(0);
+        let message = if count >= MOST_OF_A_CLIENT {
+            format!("this client has {count} holds already, and may have no more")
+        } else if total >= MOST {
+            format!("there are {total} holds already, and may be no more")
+        } else {
+            state.clients.insert(peer, count + 1);
+            return Ok(Place { holds: self.clone(), peer });
+        };
+        let body = ErrorBody::new(ErrorKind::Busy, message);
+        Err(Failure::too_many(body.hint("close the connections of holds that are not needed any more")))
+    }
+
+    /// Whether the events are to tell that a resource is busy.
+    pub(super) fn is_news(&self, resource: &Resource) -> bool {
+        let mut state = self.state();
+        state.told.retain(|_, at| at.elapsed() < NEWS);
+        let known = state.told.contains_key(&resource.to_string());
+        if !known {
+            state.told.insert(resource.to_string(), Instant::now());
+        }
+        !known
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.holds.state();
+        let left = state.clients.get(&self.peer).map_or(0, |count| count - 1);
+        match left {
+            0 => _ = state.clients.remove(&self.peer),
+            _ => _ = state.clients.insert(self.peer, left),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_has_so_many_holds_and_others_have_theirs() {
+        let holds = Holds::default();
+        let peer = |pid| Peer { pid: Some(pid), user: 1000 };
+        let mut mine: Vec<Place> =
+            (0..MOST_OF_A_CLIENT).map(|_| holds.enter(peer(1)).ok().unwrap()).collect();
+        assert!(holds.enter(peer(1)).is_err());
+        assert!(holds.enter(peer(2)).is_ok());
+        mine.pop();
+        assert!(holds.enter(peer(1)).is_ok());
+        let others: Vec<_> = (0..MOST).map_while(|pid| holds.enter(peer(100 + pid as u32)).ok()).collect();
+        assert_eq!(others.len(), MOST - mine.len(), "and all together have so many");
+        drop((mine, others));
+        assert!(holds.state().clients.is_empty());
+    }
+
+    #[test]
+    fn a_refusal_is_news_once() {
+        let holds = Holds::default();
+        let key = |name: &str| Resource::Key(name.into());
+        assert!(holds.is_news(&key("a")));
+        assert!(!holds.is_news(&key("a")));
+        assert!(holds.is_news(&key("b")));
+    }
+}
