@@ -1,7 +1,7 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `messages`, or `all`.
+//! `locks`, `messages`, `terminals`, or `all`.
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
 mod decisions;
@@ -9,22 +9,25 @@ mod locks;
 mod messages;
 mod peers;
 mod table;
+mod terminals;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["decisions"] => decisions::run(),
         ["locks"] => locks::run(),
+        ["terminals"] => terminals::run(),
         ["messages"] => messages::run(),
         ["peers", ref measures @ ..] => peers::run(measures),
         ["all"] => {
             peers::run(&[]);
+            terminals::run();
             locks::run();
             messages::run();
             decisions::run();
         }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
-        _ => eprintln!("error: name what to measure: peers, locks, messages, decisions, all"),
+        _ => eprintln!("error: name what to measure: peers, terminals, locks, messages, decisions, all"),
     }
 }

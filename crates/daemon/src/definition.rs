@@ -226,6 +226,14 @@ impl Definition {
     }
 }
 
+impl Definition {
+    /// Whether its terminal program is there; asked before a run is ended for it.
+    pub(crate) fn find_interactive(&self) -> Result<(), CannotStart> {
+        let program = self.interactive.first().map_or("", String::as_str);
+        find_program(program, self.env.get("PATH").map_or("", String::as_str), &self.dir)
+    }
+}
+
 /// Looks for a program as exec would, and says what is wrong where it is not there.
 fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
     let missing = CannotStart::ProgramMissing { program: program.to_owned() };

@@ -38,7 +38,7 @@ fn a_shell_is_typed_to_and_left_and_found_again() {
     let world = World::new();
     world.shell("sh");
     let mut first = world.attach("sh", &[]);
-    let before = first.settings();
+    let before = first.before.clone();
     first.shows("$");
     first.keys("echo one-$((40+2)) wörld 日本\r".as_bytes());
     first.shows("one-42 wörld 日本");
@@ -192,7 +192,7 @@ fn a_terminal_stays_open_over_the_daemons_death() {
     let world = World::new();
     world.shell("sh");
     let mut tty = world.attach("sh", &[]);
-    let before = tty.settings();
+    let before = tty.before.clone();
     tty.shows("$");
     let pid = world.pid("sh");
     world.kill_daemon();
@@ -217,7 +217,7 @@ fn a_terminal_is_given_back_when_the_shim_dies_or_the_client_is_asked_to_end() {
     let world = World::new();
     world.shell("sh");
     let mut tty = world.attach("sh", &[]);
-    let before = tty.settings();
+    let before = tty.before.clone();
     tty.shows("$");
     assert_ne!(tty.settings(), before);
     processes::kill(crate::world::number(&world.show("sh")["shim_pid"]));
@@ -264,6 +264,18 @@ fn a_stop_ends_a_shell_at_once_and_whoever_is_attached() {
     let refused = world.run(&["attach", "sh"]);
     assert_eq!(refused.code, 1);
     assert!(refused.stderr.contains("`pinfold start sh` starts it"), "{refused:?}");
+}
+
+#[test]
+fn a_terminal_is_not_shown_inside_itself() {
+    let world = World::new();
+    let home =
+        format!("PINFOLD_HOME={} PINFOLD_LOCKS={}", world.home.display(), world.path("locks").display());
+    let inside = format!("{home} {} attach sh; echo code $?; sleep 1000", world.binary.display());
+    world.pty("sh", &["sh", "-c", &inside]);
+    let tty = world.attach("sh", &[]);
+    tty.shows("you are inside session `sh` already");
+    tty.shows("code 2");
 }
 
 #[test]

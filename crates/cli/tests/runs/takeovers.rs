@@ -178,9 +178,21 @@ fn a_terminal_program_that_is_missing_brings_the_run_back_with_its_queue() {
     world.ok(&["new", "chat", "--agent", "chat", "--dir", "work", "--env", "ROOT"]);
     let first = world.send("one");
     world.answered(&first);
+    let pid = world.pid("chat");
     let mut tty = world.attach("chat", &[]);
     assert_eq!(tty.ended().code(), Some(78));
-    tty.shows("`/no/such/ui` of `chat` cannot be started");
+    tty.shows("program `/no/such/ui` was not found");
+    assert_eq!(world.pid("chat"), pid, "its run was ended for nothing");
+    // One that is there and cannot be executed is noticed too late: the run comes back.
+    let broken = world.path("work/broken");
+    std::fs::write(&broken, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&broken, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    world.preset(&["{dir}/broken"], "");
+    world.ok(&["down"]);
+    world.ok(&["set", "chat", "--tag", "new-words"]);
+    let mut tty = world.attach("chat", &[]);
+    assert_eq!(tty.ended().code(), Some(78));
+    tty.shows("cannot be started; its run comes back");
     let second = world.send("two");
     assert_eq!(world.answered(&second)["answer"], "two");
     assert_eq!(world.how_takeovers_ended(), ["cannot_start"]);
@@ -271,13 +283,12 @@ fn a_session_without_a_terminal_program_is_followed_and_typed_to() {
     world.ok(&["new", "cat", "--", "sh", "-c", "while read -r line; do echo \"got $line\"; done"]);
     let mut tty = world.attach("cat", &[]);
     tty.shows("following `cat`");
-    let before = tty.settings();
     tty.keys("wörld\n".as_bytes());
     tty.shows("got wörld");
     tty.keys(b"two\n");
     tty.shows("got two");
     tty.detach();
-    assert_ne!(tty.settings(), before);
+    assert_eq!(tty.settings(), tty.before);
     let messages = world.json(&["inbox", "cat"]);
     assert_eq!(messages.as_array().unwrap().len(), 2);
 }

@@ -17,6 +17,8 @@ pub(crate) struct Tty {
     master: OwnedFd,
     slave: OwnedFd,
     pub(crate) child: Child,
+    /// What the terminal was set to before anything ran in it.
+    pub(crate) before: String,
     screen: Arc<(Mutex<Seen>, Condvar)>,
 }
 
@@ -27,7 +29,7 @@ struct Seen {
 }
 
 /// What the terminal of a test is set to, in words that can be compared.
-pub(crate) fn settings(of: &OwnedFd) -> String {
+fn settings(of: &OwnedFd) -> String {
     let Termios { input_modes, output_modes, control_modes, local_modes, special_codes, .. } =
         rustix::termios::tcgetattr(of).unwrap();
     format!("{input_modes:?} {output_modes:?} {control_modes:?} {local_modes:?} {special_codes:?}")
@@ -58,12 +60,13 @@ impl Tty {
                 Ok(())
             });
         }
+        let before = settings(&slave);
         let child = command.spawn().unwrap();
         let parser = vt100::Parser::new(number(rows), number(columns), 0);
         let screen = Arc::new((Mutex::new(Seen { parser, all: Vec::new(), over: false }), Condvar::new()));
         let (reader, seen) = (master.try_clone().unwrap(), Arc::clone(&screen));
         std::thread::spawn(move || read(&reader, &seen));
-        Tty { master, slave, child, screen }
+        Tty { master, slave, child, before, screen }
     }
 
     /// Types keys.

@@ -22,6 +22,7 @@ use pinfold_core::life::{HolderSeen, Life, Purpose};
 use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal};
 use pinfold_shim::Size;
 use pinfold_store::{Facts, SessionId};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
@@ -49,6 +50,9 @@ struct Attaching {
     consumer: Consumer,
     way: Way,
     now: bool,
+    read_only: bool,
+    /// Whether the takeover under way is its own.
+    asked: AtomicBool,
 }
 
 pub(crate) async fn attach(
@@ -60,7 +64,15 @@ pub(crate) async fn attach(
     let consumer = Consumer::new(&context.handle, id);
     let asked = request.clone();
     let way = context.handle.look(move |fleet| prepare(fleet, id, &asked)).await??;
-    let attaching = Attaching { context, id, consumer, way, now: request.now };
+    let attaching = Attaching {
+        context,
+        id,
+        consumer,
+        way,
+        now: request.now,
+        read_only: request.read_only,
+        asked: AtomicBool::new(false),
+    };
     let (sender, receiver) = mpsc::channel(4);
     if request.again {
         tokio::spawn(attaching.count_again(sender));
@@ -93,11 +105,7 @@ impl Attaching {
     async fn ask(&self) -> Result<(), Failure> {
         let held = self.look(|entry| matches!(entry.session.life(), Life::Held { .. })).await?;
         if self.way == Way::Takeover && !held {
-            let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
-            let answer = self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await?;
-            if let Answer::Refused(refused) = answer {
-                return Err(self.look(move |entry| refused_body(entry, refused)).await?.into());
-            }
+            self.take_over().await?;
         }
         if let Some(over) = self.look(cannot_be).await? {
             return Err(over.into());
@@ -108,6 +116,45 @@ impl Attaching {
             self.context.handle.ask(self.id, Event::Asked(Ask::Start), Facts::default()).await?;
         }
         Ok(())
+    }
+
+    /// Asks for the terminal program, or joins somebody who did.
+    async fn take_over(&self) -> Result<(), ErrorBody> {
+        self.find_program().await?;
+        let id = self.id;
+        let forget = move |fleet: &mut Fleet| {
+            fleet.entries.get_mut(&id).into_iter().for_each(|entry| entry.takeover_end = None);
+        };
+        self.context.handle.look(forget).await?;
+        let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
+        match self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await? {
+            Answer::Refused(refused) => Err(self.look(move |entry| refused_body(entry, refused)).await?),
+            Answer::UnderWay => {
+                self.asked.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Answer::Joined | Answer::Done | Answer::Already | Answer::Queued { .. } => Ok(()),
+        }
+    }
+
+    /// Somebody else's terminal program ended before we had it: then it is our turn to ask.
+    async fn ask_in_turn(&self) -> Result<(), ErrorBody> {
+        let ended = self.look(|entry| matches!(entry.takeover_end, None | Some(TakeoverEnd::Held))).await?;
+        if ended && !self.read_only && !self.asked.load(Ordering::Relaxed) {
+            return self.take_over().await;
+        }
+        Err(self.look(not_taken_over).await?)
+    }
+
+    /// No run is ended for a terminal program that is not there.
+    async fn find_program(&self) -> Result<(), ErrorBody> {
+        let definition = self.look(|entry| entry.definition.clone()).await?;
+        let found = tokio::task::spawn_blocking(move || definition.find_interactive()).await;
+        let Ok(Err(cause)) = found else { return Ok(()) };
+        let name = self.look(|entry| entry.name.clone()).await?;
+        let message = format!("`{name}` is not taken over: its terminal {cause}");
+        Err(ErrorBody::new(ErrorKind::BadConfig, message)
+            .hint("`interactive` of its agent in config.toml names it"))
     }
 
     async fn look<T: Send + 'static>(
@@ -185,7 +232,10 @@ impl Attaching {
                 note_viewer(fleet, id, consumer, &standing);
                 standing
             });
-            let standing = standing.await??;
+            let Some(standing) = standing.await?? else {
+                self.ask_in_turn().await?;
+                continue;
+            };
             let AttachLine::Waiting { message, .. } = &standing else { return Ok(standing) };
             let due = said.as_ref().is_none_or(|(last, at)| last != message || at.elapsed() >= TELL);
             if due {
@@ -207,9 +257,9 @@ fn note_viewer(
     fleet: &mut Fleet,
     id: SessionId,
     consumer: ConsumerId,
-    standing: &Result<AttachLine, ErrorBody>,
+    standing: &Result<Option<AttachLine>, ErrorBody>,
 ) {
-    if let (Ok(AttachLine::Ready { .. }), Some(entry)) = (standing, fleet.entries.get_mut(&id)) {
+    if let (Ok(Some(AttachLine::Ready { .. })), Some(entry)) = (standing, fleet.entries.get_mut(&id)) {
         entry.viewers.push(consumer);
     }
 }
@@ -220,8 +270,8 @@ fn line(line: &AttachLine) -> Bytes {
     text.into()
 }
 
-/// How far an attach has come: ready, waiting for something, or an end to it.
-fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<AttachLine, ErrorBody> {
+/// How far an attach has come: ready, waiting for something, or an end to it; nothing when no takeover is under way.
+fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<Option<AttachLine>, ErrorBody> {
     let entry = fleet.entries.get(&id).ok_or_else(super::sessions::gone)?;
     let now = Clock::new().now();
     let run = match (entry.session.life(), way) {
@@ -230,15 +280,17 @@ fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<AttachLine, ErrorB
     };
     if let Some(run) = run.filter(|_| entry.shim.is_some()) {
         let socket = fleet.home.shim_socket(id).display().to_string();
-        return Ok(AttachLine::Ready { socket, run: run.0 });
+        return Ok(Some(AttachLine::Ready { socket, run: run.0 }));
     }
     if let Some(over) = cannot_be(entry) {
         return Err(over);
     }
-    match way {
-        Way::Takeover if !taking_over(entry) => Err(not_taken_over(entry)),
-        Way::Takeover | Way::Terminal | Way::Follow => Ok(waiting(entry, now)),
+    // A run that is ended for something else hands over to nobody; whoever waits sees where it goes.
+    let settled = !matches!(entry.session.life(), Life::Starting { .. } | Life::Stopping { .. });
+    if way == Way::Takeover && settled && !taking_over(entry) {
+        return Ok(None);
     }
+    Ok(Some(waiting(entry, now)))
 }
 
 fn taking_over(entry: &Entry) -> bool {

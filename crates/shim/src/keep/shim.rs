@@ -205,7 +205,7 @@ impl Shim {
             Phase::Waiting | Phase::Standing { .. } => true,
             Phase::Gone => false,
         };
-        if wanted {
+        if wanted && !self.viewers.is_full() {
             self.viewers.join(socket, decoder, join, pty_of(&mut self.phase));
             self.settle = Some(Instant::now() + SETTLE);
         } else {

@@ -16,6 +16,8 @@ const MOST_QUEUED: usize = 256 << 10;
 const KEPT: usize = 4 << 10;
 /// A screen is not painted again sooner: 30 times in a second is more than people see.
 const REPAINT: Duration = Duration::from_millis(33);
+/// More than people look at one terminal; memory stays bounded.
+const MOST: usize = 64;
 /// Somebody who does not read gets this long for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -46,6 +48,11 @@ pub(super) struct Viewers {
 impl Viewers {
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Whether nobody else can join.
+    pub(super) fn is_full(&self) -> bool {
+        self.all.len() >= MOST
     }
 
     /// Takes somebody who has joined.

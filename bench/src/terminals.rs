@@ -1,0 +1,297 @@
+//! Terminals: how soon an attach shows the screen, how long a key takes there and back, how fast a flood goes by.
+//! Beside tmux, dtach and abduco, whichever are here, in the same run.
+
+use crate::table::{Table, median, part};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::pty::OpenptFlags;
+use rustix::termios::Winsize;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const ATTACHES: usize = 20;
+const KEYS: usize = 500;
+/// A key is typed this long after the last one was seen.
+const PAUSE: Duration = Duration::from_millis(2);
+const FLOOD: usize = 100 << 20;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A program that keeps terminals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    Pinfold,
+    Tmux,
+    Dtach,
+    Abduco,
+}
+
+struct Bench {
+    root: PathBuf,
+    pinfold: PathBuf,
+}
+
+pub(crate) fn run() {
+    let temp = tempfile::tempdir().unwrap();
+    let own = std::env::current_exe().unwrap();
+    let bench = Bench { root: temp.path().to_owned(), pinfold: own.parent().unwrap().join("pinfold") };
+    assert!(bench.pinfold.is_file(), "build it first: cargo build --release --workspace");
+    let flood = bench.root.join("flood");
+    write_flood(&flood);
+    let heads =
+        ["", "attach to screen, p50", "key and back, p50", "p99", "100 MiB seen in", "MiB/s", "memory"];
+    let mut table = Table::new(heads);
+    for keeper in [Keeper::Pinfold, Keeper::Tmux, Keeper::Dtach, Keeper::Abduco] {
+        match bench.is_here(keeper) {
+            true => table.row(bench.measure(keeper, &flood)),
+            false => table.row([keeper.name().to_owned(), "not here".into()]),
+        }
+    }
+    table.print();
+    bench.end();
+    println!(
+        "must: attach < 50 ms, key p50 < 2 ms, memory bounded; memory: private, of whoever keeps the terminal"
+    );
+}
+
+/// Lines as programs print them, with colours and characters of two columns.
+fn write_flood(path: &Path) {
+    let mut file = std::io::BufWriter::new(std::fs::File::create(path).unwrap());
+    let mut written = 0;
+    let mut number = 0_u64;
+    while written < FLOOD {
+        let line = format!("\x1b[3{}m{number:>8}\x1b[m the quick brown fox jumps, wörld 日本\n", number % 8);
+        written += line.len();
+        number += 1;
+        file.write_all(line.as_bytes()).unwrap();
+    }
+}
+
+impl Keeper {
+    fn name(self) -> &'static str {
+        match self {
+            Keeper::Pinfold => "pinfold",
+            Keeper::Tmux => "tmux",
+            Keeper::Dtach => "dtach",
+            Keeper::Abduco => "abduco",
+        }
+    }
+
+    /// Whether it shows what was printed before somebody attached.
+    fn repaints(self) -> bool {
+        matches!(self, Keeper::Pinfold | Keeper::Tmux)
+    }
+}
+
+impl Bench {
+    fn is_here(&self, keeper: Keeper) -> bool {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        keeper == Keeper::Pinfold || std::env::split_paths(&path).any(|dir| dir.join(keeper.name()).is_file())
+    }
+
+    fn command(&self, keeper: Keeper, words: &[&str]) -> Command {
+        let program = if keeper == Keeper::Pinfold { self.pinfold.clone() } else { keeper.name().into() };
+        let mut command = Command::new(program);
+        if keeper == Keeper::Tmux {
+            command.args(["-f", "/dev/null", "-S"]).arg(self.root.join("tmux"));
+        }
+        command.args(words).current_dir(&self.root).env("TERM", "xterm-256color").env_remove("TMUX");
+        command.env("PINFOLD_HOME", self.root.join("home")).env("PINFOLD_LOCKS", self.root.join("locks"));
+        command.env("ABDUCO_SOCKET_DIR", &self.root);
+        command
+    }
+
+    /// Starts a shell script in a terminal that stays.
+    fn start(&self, keeper: Keeper, name: &str, script: &str) {
+        let words: &[&str] = match keeper {
+            Keeper::Pinfold => &["new", name, "--pty", "--mode", "once", "--", "sh", "-c", script],
+            Keeper::Tmux => &["new-session", "-d", "-s", name, "-x", "80", "-y", "24", script],
+            Keeper::Dtach => &["-n", name, "sh", "-c", script],
+            Keeper::Abduco => &["-n", name, "sh", "-c", script],
+        };
+        let mut command = self.command(keeper, words);
+        assert!(command.stdin(Stdio::null()).stdout(Stdio::null()).status().unwrap().success(), "{keeper:?}");
+    }
+
+    fn attach(&self, keeper: Keeper, name: &str) -> Tty {
+        let words: &[&str] = match keeper {
+            Keeper::Pinfold => &["attach", name],
+            Keeper::Tmux => &["attach-session", "-t", name],
+            Keeper::Dtach => &["-a", name, "-E", "-z"],
+            Keeper::Abduco => &["-a", name],
+        };
+        Tty::start(self.command(keeper, words))
+    }
+
+    fn measure(&self, keeper: Keeper, flood: &Path) -> Vec<String> {
+        let echo = "stty raw -echo; echo the-screen-is-here; exec cat";
+        self.start(keeper, "echo", echo);
+        std::thread::sleep(Duration::from_millis(300));
+        let attached = match keeper.repaints() {
+            true => format!("{:.1} ms", median((0..ATTACHES).map(|_| self.attach_once(keeper)).collect())),
+            false => "shows nothing".into(),
+        };
+        let tty = self.attach(keeper, "echo");
+        tty.quiet();
+        let keys: Vec<f64> = (0..KEYS).map(|number| tty.key(b'a' + (number % 26) as u8)).collect();
+        drop(tty);
+        let script = format!("stty -echo; read x; cat {}; echo the-flood-is-over; read x", flood.display());
+        self.start(keeper, "flood", &script);
+        std::thread::sleep(Duration::from_millis(300));
+        let tty = self.attach(keeper, "flood");
+        tty.quiet();
+        let begun = Instant::now();
+        tty.write(b"\r");
+        tty.until(b"the-flood-is-over");
+        let took = begun.elapsed().as_secs_f64();
+        vec![
+            keeper.name().into(),
+            attached,
+            format!("{:.2} ms", median(keys.clone())),
+            format!("{:.2} ms", part(keys, 0.99)),
+            format!("{took:.2} s"),
+            format!("{:.0}", FLOOD as f64 / took / f64::from(1 << 20)),
+            self.memory(keeper),
+        ]
+    }
+
+    fn attach_once(&self, keeper: Keeper) -> f64 {
+        let begun = Instant::now();
+        let tty = self.attach(keeper, "echo");
+        tty.until(b"the-screen-is-here");
+        begun.elapsed().as_secs_f64() * 1e3
+    }
+
+    fn memory(&self, keeper: Keeper) -> String {
+        let pid = match keeper {
+            Keeper::Pinfold => {
+                let output = self.command(keeper, &["--json", "show", "flood"]).output().unwrap();
+                let session: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+                session["shim_pid"].as_u64()
+            }
+            Keeper::Tmux => {
+                let output = self.command(keeper, &["display-message", "-p", "#{pid}"]).output().unwrap();
+                String::from_utf8_lossy(&output.stdout).trim().parse().ok()
+            }
+            Keeper::Dtach | Keeper::Abduco => None,
+        };
+        let Some(pid) = pid else { return "-".into() };
+        let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = text.lines().find(|line| line.starts_with("RssAnon:")).unwrap_or_default();
+        line.split_ascii_whitespace().skip(1).collect::<Vec<_>>().join(" ")
+    }
+
+    fn end(&self) {
+        _ = self.command(Keeper::Pinfold, &["--quiet", "down"]).status();
+        _ = self.command(Keeper::Tmux, &["kill-server"]).stderr(Stdio::null()).status();
+        // What dtach and abduco keep ends with its terminal's input.
+        for keeper in [Keeper::Dtach, Keeper::Abduco].into_iter().filter(|keeper| self.is_here(*keeper)) {
+            let tty = self.attach(keeper, "flood");
+            tty.quiet();
+            tty.write(b"\r");
+            end_by_name(&self.root);
+        }
+    }
+}
+
+/// Ends the `cat` that echoes: it works in our own folder, and nobody else does.
+fn end_by_name(root: &Path) {
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else {
+            continue;
+        };
+        let ours = std::fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd == root);
+        if let Some(pid) = rustix::process::Pid::from_raw(pid).filter(|_| ours) {
+            _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+        }
+    }
+}
+
+/// A terminal with a client in it.
+struct Tty {
+    master: OwnedFd,
+    child: Child,
+}
+
+impl Tty {
+    #[expect(unsafe_code, reason = "a child takes its terminal between fork and exec")]
+    fn start(mut command: Command) -> Tty {
+        let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+        let master = rustix::pty::openpt(flags).unwrap();
+        rustix::pty::grantpt(&master).unwrap();
+        rustix::pty::unlockpt(&master).unwrap();
+        let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
+        let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
+        let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
+        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        rustix::termios::tcsetwinsize(&master, size).unwrap();
+        let end = || Stdio::from(slave.try_clone().unwrap());
+        command.stdin(end()).stdout(end()).stderr(end());
+        // SAFETY: two system calls that are allowed between fork and exec, and nothing else.
+        unsafe {
+            command.pre_exec(|| {
+                rustix::process::setsid()?;
+                rustix::process::ioctl_tiocsctty(rustix::stdio::stdin())?;
+                Ok(())
+            });
+        }
+        Tty { child: command.spawn().unwrap(), master }
+    }
+
+    fn write(&self, bytes: &[u8]) {
+        rustix::io::write(&self.master, bytes).unwrap();
+    }
+
+    fn read(&self, within: Duration) -> Option<Vec<u8>> {
+        let timeout =
+            Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: within.subsec_nanos().into() };
+        let mut fds = [PollFd::new(&self.master, PollFlags::IN)];
+        if rustix::event::poll(&mut fds, Some(&timeout)).unwrap() == 0 {
+            return None;
+        }
+        let mut bytes = vec![0; 1 << 16];
+        let count = rustix::io::read(&self.master, &mut bytes).unwrap_or(0);
+        bytes.truncate(count);
+        Some(bytes)
+    }
+
+    /// Waits until nothing comes any more.
+    fn quiet(&self) {
+        while self.read(Duration::from_millis(300)).is_some_and(|bytes| !bytes.is_empty()) {}
+    }
+
+    fn until(&self, wanted: &[u8]) {
+        let mut seen = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            seen.extend(self.read(Duration::from_secs(1)).unwrap_or_default());
+            if seen.windows(wanted.len()).any(|part| part == wanted) {
+                return;
+            }
+            let kept = seen.len().saturating_sub(wanted.len());
+            seen.drain(..kept);
+        }
+        unreachable!("it never came: {}", String::from_utf8_lossy(wanted));
+    }
+
+    /// Milliseconds from a key to its echo.
+    fn key(&self, key: u8) -> f64 {
+        std::thread::sleep(PAUSE);
+        let begun = Instant::now();
+        self.write(&[key]);
+        let until = begun + PATIENCE;
+        while !self.read(Duration::from_secs(1)).is_some_and(|bytes| bytes.contains(&key)) {
+            assert!(Instant::now() < until, "no echo");
+        }
+        begun.elapsed().as_secs_f64() * 1e3
+    }
+}
+
+impl Drop for Tty {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
