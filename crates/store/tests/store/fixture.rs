@@ -6,11 +6,21 @@ use pinfold_store::{EventQuery, MessageState, Take};
 
 /// Written by `cargo run -p pinfold-store --example write_fixture`, and never again.
 const V1: &[u8] = include_bytes!("../fixtures/v1.db");
+const V2: &[u8] = include_bytes!("../fixtures/v2.db");
 
 #[test]
 fn a_store_of_version_1_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V1);
+}
+
+#[test]
+fn a_store_of_version_2_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V2);
+}
+
+fn loads_whole_and_can_be_written(file: &[u8]) {
     let home = Home::new();
-    std::fs::write(home.path(), V1).unwrap();
+    std::fs::write(home.path(), file).unwrap();
     let store = home.open();
     assert!(!store.opened().created);
     let reader = store.reader().unwrap();
