@@ -99,10 +99,11 @@ impl Showing {
                 Err(_) => return Over::Asked,
             }
             let [shown, keys, signalled] = fds.map(|fd| !fd.revents().is_empty());
+            // A new size comes before the keys that were typed behind it.
             let over = None
+                .or_else(|| if signalled { self.signals(signals) } else { None })
                 .or_else(|| if shown { self.screen() } else { None })
-                .or_else(|| if keys { self.keys(&mut typed) } else { None })
-                .or_else(|| if signalled { self.signals(signals) } else { None });
+                .or_else(|| if keys { self.keys(&mut typed) } else { None });
             if let Some(over) = over {
                 return over;
             }

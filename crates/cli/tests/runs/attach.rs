@@ -23,6 +23,15 @@ impl World {
         Tty::start(self.command(&[&["attach", name], options].concat()), rows, columns)
     }
 
+    /// Waits until a session has another agent than this one.
+    fn runs_anew(&self, name: &str, pid: u32) {
+        let until = Instant::now() + processes::PATIENCE;
+        while self.show(name)["pid"].as_u64().is_none_or(|now| now == u64::from(pid)) {
+            assert!(Instant::now() < until, "{}", self.show(name));
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
     /// Waits until so many are attached or follow.
     fn counts(&self, name: &str, consumers: u64) {
         let until = Instant::now() + processes::PATIENCE;
@@ -53,8 +62,7 @@ fn a_shell_is_typed_to_and_left_and_found_again() {
     assert!(second.ended().success());
     second.shows("the run of `sh` has ended");
     assert_eq!(second.settings(), before);
-    world.wait("sh", "running");
-    assert_ne!(world.pid("sh"), pid);
+    world.runs_anew("sh", pid);
 }
 
 #[test]
@@ -220,11 +228,12 @@ fn a_terminal_is_given_back_when_the_shim_dies_or_the_client_is_asked_to_end() {
     let before = tty.before.clone();
     tty.shows("$");
     assert_ne!(tty.settings(), before);
+    let pid = world.pid("sh");
     processes::kill(crate::world::number(&world.show("sh")["shim_pid"]));
     assert_eq!(tty.ended().code(), Some(1));
     tty.shows("its shim died");
     assert_eq!(tty.settings(), before);
-    world.wait("sh", "running");
+    world.runs_anew("sh", pid);
     for signal in [rustix::process::Signal::TERM, rustix::process::Signal::HUP] {
         let mut tty = world.attach("sh", &[]);
         tty.shows("$");
