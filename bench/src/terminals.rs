@@ -38,7 +38,7 @@ pub(crate) fn run() {
     let own = std::env::current_exe().unwrap();
     let bench = Bench { root: temp.path().to_owned(), pinfold: own.parent().unwrap().join("pinfold") };
     assert!(bench.pinfold.is_file(), "build it first: cargo build --release --workspace");
-    let flood = bench.root.join("flood");
+    let flood = bench.root.join("flood.txt");
     write_flood(&flood);
     let heads =
         ["", "attach to screen, p50", "key and back, p50", "p99", "100 MiB seen in", "MiB/s", "memory"];

@@ -1,4 +1,4 @@
-//! Who holds a session, and who yields to whom: the table in `docs/design/005-holders.md` is what the core does.
+//! Who holds a session, and who yields to whom: the table in `docs/design/006-holders.md` is what the core does.
 
 use crate::driver::Driver;
 use pinfold_core::decision::Answer;
@@ -6,7 +6,7 @@ use pinfold_core::event::{Ask, ConsumerKind, MessageEvent, RunEvent};
 use pinfold_core::life::HolderSeen;
 use pinfold_core::{Action, ConsumerId, Event, MessageId, Mode, Spec, State};
 
-const DOCUMENT: &str = include_str!("../../../../docs/design/005-holders.md");
+const DOCUMENT: &str = include_str!("../../../../docs/design/006-holders.md");
 
 const ME: ConsumerId = ConsumerId(1);
 
