@@ -24,6 +24,7 @@ pub mod memory;
 mod metrics;
 pub mod objects;
 mod observe;
+mod outlet;
 pub mod preset;
 mod readable;
 mod serve;

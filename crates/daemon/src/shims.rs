@@ -1,9 +1,10 @@
-//! Connections with shims: frames out through a task, reports in through another; the loop never waits.
+//! Connections with shims: commands go out at once, reports come in through a task; the loop never waits.
 
 use crate::crash;
 use crate::input::{Handle, Input};
 use crate::locks::{Reserved, lost_in};
 use crate::log::log;
+use crate::outlet::Outlet;
 use pinfold_core::RunNumber;
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, spawn};
@@ -12,14 +13,11 @@ use pinfold_store::SessionId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::io;
-use std::os::unix::net::UnixStream as StdStream;
 use std::path::Path;
 use std::process::Child;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 /// A shim that was started answers within this; a machine that needs longer is out of order.
@@ -44,7 +42,7 @@ pub(crate) struct ShimLink {
     pub(crate) pid: u32,
     /// It was told to give the locks back and to go.
     pub(crate) leaving: bool,
-    out: mpsc::UnboundedSender<Vec<u8>>,
+    out: Outlet,
 }
 
 impl ShimLink {
@@ -52,7 +50,7 @@ impl ShimLink {
     pub(crate) fn send(&self, command: &Command) {
         let mut bytes = Vec::new();
         command.encode(&mut bytes);
-        _ = self.out.send(bytes);
+        self.out.send(&bytes);
     }
 
     /// Tells it to give the locks back and to go.
@@ -69,11 +67,12 @@ impl ShimLink {
         handle: &Handle,
     ) -> io::Result<(ShimLink, Option<JoinHandle<()>>)> {
         let pid = up.welcome.shim;
-        let (stream, decoder, ready) = up.link.into_parts();
-        let (read, write) = split(stream)?;
-        let (out, commands) = mpsc::unbounded_channel();
-        tokio::spawn(write_commands(write, commands));
-        tokio::spawn(read_reports(read, decoder, ready, id, number, handle.clone()));
+        let (stream, mut decoder, ready) = up.link.into_parts();
+        decoder.shrink();
+        stream.set_nonblocking(true)?;
+        let stream = Arc::new(UnixStream::from_std(stream)?);
+        let out = Outlet::new(Arc::clone(&stream));
+        tokio::spawn(read_reports(stream, decoder, ready, id, number, handle.clone()));
         let reaper = up.child.map(|child| tokio::spawn(reap(child)));
         let link = ShimLink { number, pid, leaving: false, out };
         // Output is read from the log, by whoever wants it.
@@ -82,21 +81,8 @@ impl ShimLink {
     }
 }
 
-fn split(stream: StdStream) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
-    stream.set_nonblocking(true)?;
-    Ok(UnixStream::from_std(stream)?.into_split())
-}
-
-async fn write_commands(mut write: OwnedWriteHalf, mut commands: mpsc::UnboundedReceiver<Vec<u8>>) {
-    while let Some(bytes) = commands.recv().await {
-        if write.write_all(&bytes).await.is_err() {
-            return;
-        }
-    }
-}
-
 async fn read_reports(
-    mut read: OwnedReadHalf,
+    read: Arc<UnixStream>,
     mut decoder: Decoder,
     mut ready: VecDeque<Report>,
     id: SessionId,
@@ -107,7 +93,8 @@ async fn read_reports(
         while let Some(report) = ready.pop_front() {
             handle.tell(Input::Shim { id, link, report: Some(report) });
         }
-        match read.read_buf(decoder.room()).await {
+        match read.readable().await.and_then(|()| hear(&read, &mut decoder)) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
@@ -117,6 +104,14 @@ async fn read_reports(
         }
     }
     handle.tell(Input::Shim { id, link, report: None });
+}
+
+/// Reads once. The room for it is nobody's: a thousand connections would each keep theirs.
+fn hear(read: &UnixStream, decoder: &mut Decoder) -> io::Result<usize> {
+    let mut bytes = [0; 4096];
+    let count = read.try_read(&mut bytes)?;
+    decoder.feed(&bytes[..count]);
+    Ok(count)
 }
 
 fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(), pinfold_shim::FrameError> {

@@ -80,6 +80,13 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Keeps what it has, and no room for more: there may be thousands of decoders that hardly ever hear anything.
+    pub fn shrink(&mut self) {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        self.buffer.shrink_to_fit();
+    }
+
     /// The next whole frame, if there is one.
     ///
     /// # Errors
