@@ -29,6 +29,11 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
     })
 }
 
+/// A client of the daemon, if there is one.
+pub(crate) fn at_once(global: &Global) -> Result<Client, Failure> {
+    Ok(Client::new(home(global)?.socket()))
+}
+
 /// A client of the daemon; it is started if it does not run, unless that was forbidden.
 pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
     let home = home(global)?;

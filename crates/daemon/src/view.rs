@@ -33,6 +33,12 @@ pub(crate) fn time(at: Wall) -> String {
 
 /// One session.
 pub(crate) fn session(entry: &Entry, now: Now) -> Session {
+    let policy = serde_json::to_value(&entry.session.spec().policy).unwrap_or(Value::Null);
+    Session { policy, ..brief(entry, now) }
+}
+
+/// One session without its policy, which is half of it.
+fn brief(entry: &Entry, now: Now) -> Session {
     let core = &entry.session;
     let definition = &entry.definition;
     let (process, since) = alive(core.life());
@@ -80,7 +86,7 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
         vendor_session: definition.vendor_session.clone(),
         env: definition.env.keys().cloned().collect(),
         dir_lock: definition.dir_lock,
-        policy: serde_json::to_value(&core.spec().policy).unwrap_or(Value::Null),
+        policy: Value::Null,
     }
 }
 
@@ -188,6 +194,8 @@ pub(crate) struct Filter {
     pub(crate) all: bool,
     pub(crate) state: Option<String>,
     pub(crate) tag: Option<String>,
+    /// Without policies: for whoever prints a table.
+    pub(crate) brief: bool,
 }
 
 impl Filter {
@@ -203,7 +211,8 @@ impl Filter {
 /// The sessions that a filter shows, in the order in which they were made.
 pub(crate) fn sessions(fleet: &Fleet, filter: &Filter) -> Vec<Session> {
     let now = Clock::new().now();
-    fleet.entries.values().filter(|entry| filter.shows(entry)).map(|entry| session(entry, now)).collect()
+    let object = if filter.brief { brief } else { session };
+    fleet.entries.values().filter(|entry| filter.shows(entry)).map(|entry| object(entry, now)).collect()
 }
 
 /// One session by its id.

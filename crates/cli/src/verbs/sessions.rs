@@ -6,7 +6,7 @@ use crate::connect;
 use crate::error::Failure;
 use crate::paint::{Cell, Paper, Shade, plain, shade_of};
 use clap::Args;
-use pinfold_api::Client;
+use pinfold_api::ClientError;
 use pinfold_api::object::Session;
 use serde_json::{Value, json};
 
@@ -38,18 +38,27 @@ pub(crate) fn encode(text: &str) -> String {
         .collect()
 }
 
-fn fetch(client: &Client, listing: &Listing) -> Result<Vec<Session>, Failure> {
-    let mut query = format!("/v1/sessions?all={}", listing.all);
+/// Asks at once: whether a daemon answers is seen by its answer. One is started where none does.
+fn fetch(listing: &Listing, global: &Global) -> Result<Vec<Session>, Failure> {
+    let query = query(listing, !global.json);
+    match connect::at_once(global)?.get(&query) {
+        Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(connect::client(global)?.get(&query)?),
+        answer => Ok(answer?),
+    }
+}
+
+fn query(listing: &Listing, brief: bool) -> String {
+    let mut query = format!("/v1/sessions?all={}&brief={brief}", listing.all);
     for (key, value) in [("state", &listing.state), ("tag", &listing.tag)] {
         if let Some(value) = value {
             query.push_str(&format!("&{key}={}", encode(value)));
         }
     }
-    Ok(client.get(&query)?)
+    query
 }
 
 pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
-    let sessions = fetch(&connect::client(global)?, listing)?;
+    let sessions = fetch(listing, global)?;
     if global.json {
         say(&json!(sessions));
         return Ok(());
@@ -61,10 +70,9 @@ pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
         return Ok(());
     }
     let rows: Vec<Vec<Cell>> = sessions.iter().map(row).collect();
-    for line in Paper::stdout().table(&["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"], &rows)
-    {
-        say(&line);
-    }
+    let heads = ["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"];
+    // One write for all of it.
+    say(&Paper::stdout().table(&heads, &rows).join("\n"));
     Ok(())
 }
 
@@ -136,7 +144,7 @@ pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {
 
 pub(crate) fn tree(all: bool, global: &Global) -> Result<(), Failure> {
     let listing = Listing { all, state: None, tag: None };
-    let sessions = fetch(&connect::client(global)?, &listing)?;
+    let sessions = fetch(&listing, global)?;
     if global.json {
         let roots: Vec<&Session> = sessions.iter().filter(|session| is_root(session, &sessions)).collect();
         say(&Value::Array(roots.iter().map(|root| branch(root, &sessions)).collect()));
