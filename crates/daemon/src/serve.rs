@@ -90,6 +90,7 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     crate::log::rotate(options.log.clone());
     crash::point("daemon.alone");
     let open_files = raise_open_files();
+    pinfold_shim::memory::keep_little();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;

@@ -121,7 +121,9 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     let mut command = std::process::Command::new(&opening.program);
     command.args(&opening.arguments).arg(&opening.session);
     // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
-    command.env_clear().current_dir("/");
+    command.env_clear();
+    // It allocates little and seldom: freed pieces need not lie ready for the next one, and pages between them.
+    command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
     if let Some(point) = &opening.crash_at {
         command.env(crash::VARIABLE, point);
     }

@@ -13,6 +13,7 @@ mod frame;
 pub mod groups;
 pub mod keep;
 pub mod log;
+pub mod memory;
 pub mod record;
 mod report;
 mod socket;

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// A log that has grown larger is cut back when it is reset; below this it is reused as it is, which is faster.
 const LARGEST_LOG: i64 = 16 << 20;
 
+/// What a connection keeps of the file, in KiB: the kernel has the rest, and there are two connections.
+const KEPT: i64 = 512;
+
 /// How a store is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -268,6 +271,7 @@ fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection
     let conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(options.busy_timeout)?;
     conn.pragma_update(None, "mmap_size", 0)?;
+    conn.pragma_update(None, "cache_size", -KEPT)?;
     Ok(conn)
 }
 
@@ -278,6 +282,7 @@ fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection
     conn.busy_timeout(options.busy_timeout)?;
     conn.set_prepared_statement_cache_capacity(64);
     conn.pragma_update(None, "mmap_size", 0)?;
+    conn.pragma_update(None, "cache_size", -KEPT)?;
     conn.pragma_update_and_check(None, "journal_mode", "WAL", in_wal_mode)?;
     conn.pragma_update(None, "synchronous", "FULL")?;
     // Only macOS knows the difference: there an fsync is not enough.

@@ -68,7 +68,7 @@ impl Fleet {
         if stored.archived_at.is_none() {
             self.names.insert(stored.name, id);
         }
-        self.entries.insert(id, entry);
+        self.entries.insert(id, Box::new(entry));
         Ok(())
     }
 

@@ -38,6 +38,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 /// So many locks are taken and shims started at once: more would only make all of them slow.
 const STARTS_AT_ONCE: usize = 8;
+/// So long after the last shim was connected, what the burst left behind goes back to the kernel.
+const CALM: Duration = Duration::from_secs(3);
 /// Behind the grace, a shim that lives has answered within this.
 const NO_ANSWER: Duration = Duration::from_secs(2);
 
@@ -46,7 +48,7 @@ pub(crate) struct Fleet {
     pub(crate) home: Home,
     /// The API socket, by a name that everybody can connect to.
     pub(crate) socket: PathBuf,
-    pub(crate) entries: BTreeMap<SessionId, Entry>,
+    pub(crate) entries: BTreeMap<SessionId, Box<Entry>>,
     /// Sessions that are not archived, by name.
     pub(crate) names: BTreeMap<String, SessionId>,
     /// Sessions whose records cannot be read, by name, with what is wrong; they are left alone.
@@ -73,6 +75,8 @@ pub(crate) struct Fleet {
     handle: Handle,
     starts: Arc<Semaphore>,
     links: u64,
+    /// When the burst that is under way counts as over.
+    calm_at: Option<tokio::time::Instant>,
     closing: Closing,
     failed: Option<Arc<CommitError>>,
     pub(crate) metrics: Arc<Metrics>,
@@ -132,6 +136,7 @@ impl Fleet {
             handle: parts.handle,
             starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
             links: 0,
+            calm_at: None,
             closing: Closing::No,
             failed: None,
             metrics: Arc::default(),
@@ -150,6 +155,11 @@ impl Fleet {
                 fired = self.timer.fired() => {
                     fired?;
                     self.tick();
+                }
+                () = until(self.calm_at) => {
+                    self.calm_at = None;
+                    pinfold_shim::memory::trim();
+                    pinfold_shim::memory::forget_program();
                 }
             }
             self.end_if_at_rest();
@@ -412,7 +422,7 @@ impl Fleet {
 
     fn end_if_at_rest(&mut self) {
         if let Closing::Waiting(replies) = &mut self.closing
-            && self.entries.values().all(Entry::at_rest)
+            && self.entries.values().all(|entry| entry.at_rest())
         {
             self.closing = Closing::Over(std::mem::take(replies));
         }
@@ -444,6 +454,13 @@ impl Fleet {
 
     pub(crate) fn new_id(&mut self) -> Ulid {
         new_ulid(&mut self.clock)
+    }
+}
+
+async fn until(at: Option<tokio::time::Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 

@@ -35,6 +35,7 @@ impl Fleet {
 
     pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
         self.links += 1;
+        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
         let (link, reaper) =
             ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
         if let (Some(alone), Some(reaper)) = (&self.alone, reaper) {

@@ -37,7 +37,8 @@ impl Fleet {
             Modes::All => true,
             Modes::Only(mode) => entry.session.spec().mode == mode,
         };
-        let live = self.entries.values().filter(|entry| entry.session.state() != State::Archived);
+        let live =
+            self.entries.values().map(Box::as_ref).filter(|entry| entry.session.state() != State::Archived);
         live.filter(of_mode)
             .map(|entry| {
                 let own = self.is_callers(entry, &purge.caller);
@@ -67,7 +68,13 @@ impl Fleet {
     /// The archived session that a name or the beginning of an id stands for; the latest of a name.
     pub(crate) fn find_archived(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
         let archived = |entry: &&Entry| entry.session.life().is_retired() && entry.name == wanted;
-        match self.entries.values().filter(archived).max_by_key(|entry| (entry.created_at, entry.id)) {
+        match self
+            .entries
+            .values()
+            .map(Box::as_ref)
+            .filter(archived)
+            .max_by_key(|entry| (entry.created_at, entry.id))
+        {
             Some(entry) => Ok(entry.id),
             None => self.find(wanted),
         }
@@ -170,7 +177,7 @@ impl Fleet {
 
     /// The sessions that belong to this one.
     fn children(&self, id: SessionId) -> impl Iterator<Item = &Entry> {
-        self.entries.values().filter(move |entry| entry.definition.parent_id == Some(id))
+        self.entries.values().map(Box::as_ref).filter(move |entry| entry.definition.parent_id == Some(id))
     }
 
     fn forget(&mut self, id: SessionId, removed: Removed, done: oneshot::Sender<Result<Removed, ErrorBody>>) {

@@ -81,7 +81,7 @@ impl Fleet {
             settled: Vec::new(),
         };
         entry.pending.push_back(pending);
-        self.entries.insert(id, entry);
+        self.entries.insert(id, Box::new(entry));
         self.names.insert(name, id);
         self.commit(Some(id), batch);
         let handle = self.handle.clone();

@@ -162,7 +162,8 @@ impl Attaching {
         look: impl FnOnce(&Entry) -> T + Send + 'static,
     ) -> Result<T, ErrorBody> {
         let id = self.id;
-        let looked = self.context.handle.look(move |fleet| fleet.entries.get(&id).map(look)).await?;
+        let looked =
+            self.context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| look(entry))).await?;
         looked.ok_or_else(super::sessions::gone)
     }
 

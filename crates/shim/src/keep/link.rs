@@ -77,6 +77,11 @@ impl Link {
         self.queued() < REPORTS_QUEUED
     }
 
+    /// Keeps no memory for what may come.
+    pub(super) fn shrink(&mut self) {
+        self.decoder.shrink();
+    }
+
     /// Queues a report.
     pub(super) fn report(&mut self, report: &Report) {
         report.encode(&mut self.queue);

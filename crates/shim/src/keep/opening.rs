@@ -36,7 +36,7 @@ pub(super) enum OpenError {
 }
 
 pub(super) fn open() -> Result<Shim, OpenError> {
-    raw::return_memory();
+    crate::memory::return_long_buffers();
     raw::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let umask = settle_down()?;

@@ -136,22 +136,9 @@ pub(super) fn ignore_pipe_signal() {
     }
 }
 
-/// Has long buffers come from the kernel and go back to it, so that a burst leaves no memory behind.
-pub(super) fn return_memory() {
-    // SAFETY: sets a number inside the allocator; nobody else runs.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 10);
-    }
-}
-
 /// Gives back to the kernel what the allocator and the stack do not use now.
 pub(super) fn trim_memory() {
-    // SAFETY: touches only what the allocator has free; nobody else runs.
-    #[cfg(target_env = "gnu")]
-    unsafe {
-        libc::malloc_trim(0);
-    }
+    crate::memory::trim();
     trim_stack();
 }
 
@@ -160,7 +147,7 @@ pub(super) fn trim_memory() {
 fn trim_stack() {
     const PAGE: usize = 4096;
     /// The frames of this call and of the system call, with plenty to spare.
-    const MARGIN: usize = 2 * PAGE;
+    const MARGIN: usize = PAGE;
     const DEEPEST: usize = 32 * PAGE;
     let here = 0_u8;
     let end = ((&raw const here).addr() - MARGIN) & !(PAGE - 1);

@@ -330,6 +330,9 @@ impl Shim {
             // A failure shows again when a record is written.
             let _ = self.records.settle();
             self.buffer = Vec::new();
+            if let Some(daemon) = &mut self.links.daemon {
+                daemon.shrink();
+            }
             raw::trim_memory();
         }
         match &mut self.phase {
