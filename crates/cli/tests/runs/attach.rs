@@ -42,6 +42,16 @@ impl World {
     }
 }
 
+/// Types again until it is seen: the keyboard passes on a moment after whoever had it has gone.
+fn types(tty: &Tty, keys: &[u8], seen_by: &Tty, text: &str) {
+    let until = Instant::now() + processes::PATIENCE;
+    while !seen_by.contents().contains(text) {
+        assert!(Instant::now() < until, "no {text} on:\n{}", seen_by.contents());
+        tty.keys(keys);
+        std::thread::sleep(std::time::Duration::from_millis(200));
+    }
+}
+
 #[test]
 fn a_shell_is_typed_to_and_left_and_found_again() {
     let world = World::new();
@@ -151,8 +161,7 @@ fn one_types_the_others_look_on_until_it_goes() {
     assert!(!first.contents().contains("second"));
     first.detach();
     // The keyboard passes on to whoever has waited longest.
-    second.keys(b"echo sec''ond\r");
-    shares.shows("second");
+    types(&second, b"echo sec''ond\r", &shares, "second");
     let takes = world.attach("sh", &["--now"]);
     takes.shows("second");
     second.shows("second");
@@ -190,8 +199,7 @@ fn a_killed_client_leaves_the_session_and_its_keyboard_to_others() {
     let pid = world.pid("sh");
     processes::kill(first.child.id());
     world.counts("sh", 1);
-    second.keys(b"echo st''ill\r");
-    second.shows("still");
+    types(&second, b"echo st''ill\r", &second, "still");
     assert_eq!(world.pid("sh"), pid);
 }
 
