@@ -57,7 +57,13 @@ impl Fleet {
 
     /// The message that has a key: on its way to the disk, or there.
     fn known(&self, id: SessionId, key: &str) -> Result<Option<MessageId>, pinfold_store::ReadError> {
-        let pending = self.entries.get(&id).and_then(|entry| entry.keys.get(key)).copied();
+        let pending = self.entries.get(&id).and_then(|entry| {
+            let message = *entry.keys.get(key)?;
+            let inbox = entry.session.inbox();
+            let current = inbox.in_flight().is_some_and(|turn| turn.message == message);
+            // One that was refused is not on its way.
+            (current || inbox.waiting().any(|queued| queued.message == message)).then_some(message)
+        });
         match pending {
             Some(message) => Ok(Some(message)),
             None => {
