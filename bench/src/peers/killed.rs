@@ -12,7 +12,7 @@ const COUNT: usize = 50;
 /// So many children end while nobody looks.
 const ENDED: usize = 10;
 /// Everybody has started by then what it starts: most need a second, a scanner looks every five.
-const LATER: Duration = Duration::from_secs(12);
+const LATER: Duration = Duration::from_secs(8);
 
 /// Who is killed.
 #[derive(Clone, Copy, PartialEq, Eq)]

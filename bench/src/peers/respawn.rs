@@ -7,7 +7,7 @@ use crate::table::{Table, part};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-const ROUNDS: usize = 40;
+const ROUNDS: usize = 30;
 /// A child lives longer than the second after which most supervisors do not wait.
 const LIFE: Duration = Duration::from_millis(1200);
 
