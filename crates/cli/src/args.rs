@@ -211,35 +211,41 @@ pub(crate) struct Lock {
 /// Reads the command line; help and version are printed here.
 pub(crate) fn parse() -> Result<Command, (Failure, Global)> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let read = match plain_lock(&words) {
-        Some(words) => LockAlone::try_parse_from(words).map(Command::from),
-        None => Command::try_parse_from(&words),
-    };
+    if let Some(command) = frequent(&words) {
+        return Ok(command);
+    }
+    let read = Command::try_parse_from(&words);
     read.map_err(|error| if error.use_stderr() { (usage(&error), guess_global()) } else { error.exit() })
 }
 
-/// `pinfold lock` alone: scripts run it often, and making all the other verbs takes longer than the lock.
+/// One verb and no other: what scripts and people ask all the time is faster than the making of all verbs.
 #[derive(Debug, Parser)]
-#[command(name = "pinfold lock", disable_help_flag = true)]
-struct LockAlone {
+#[command(disable_help_flag = true)]
+struct Alone<V: Args> {
     #[command(flatten)]
     global: Global,
     #[command(flatten)]
-    lock: Lock,
+    verb: V,
 }
 
-impl From<LockAlone> for Command {
-    fn from(alone: LockAlone) -> Command {
-        Command { global: alone.global, verb: Verb::Lock(alone.lock) }
+/// A verb without options.
+#[derive(Debug, Args)]
+struct Nothing {}
+
+/// A command line that begins with a verb that is used often, and has no mistake: those are told by all of the parser.
+fn frequent(words: &[OsString]) -> Option<Command> {
+    let rest = words.get(1..)?;
+    match rest.first()?.to_str()? {
+        "lock" => alone(rest, Verb::Lock),
+        "ls" => alone(rest, Verb::Ls),
+        "status" => alone(rest, |Nothing {}| Verb::Status),
+        _ => None,
     }
 }
 
-/// The words behind `pinfold lock`, unless somebody asks for help.
-fn plain_lock(words: &[OsString]) -> Option<impl Iterator<Item = &OsString>> {
-    let own = words.iter().skip(1).take_while(|word| *word != "--");
-    let help = own.clone().any(|word| word == "-h" || word == "--help");
-    let lock = words.get(1).is_some_and(|word| word == "lock");
-    (lock && !help).then(|| words.iter().skip(1))
+fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<Command> {
+    let Alone { global, verb: read } = Alone::<V>::try_parse_from(words).ok()?;
+    Some(Command { global, verb: verb(read) })
 }
 
 fn usage(error: &clap::Error) -> Failure {
