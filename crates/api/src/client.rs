@@ -69,6 +69,14 @@ impl Client {
         self.whole("GET", path, None)
     }
 
+    /// Asks for something, and leaves its text to the caller, who may borrow from it.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn text(&self, path: &str) -> Result<Vec<u8>, ClientError> {
+        self.open("GET", path, None)?.whole().map_err(ClientError::Broken)
+    }
+
     /// Says something.
     ///
     /// # Errors
@@ -113,8 +121,7 @@ impl Client {
         path: &str,
         body: Option<&[u8]>,
     ) -> Result<T, ClientError> {
-        let mut text = Vec::new();
-        self.open(method, path, body)?.read_to_end(&mut text).map_err(ClientError::Broken)?;
+        let text = self.open(method, path, body)?.whole().map_err(ClientError::Broken)?;
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 

@@ -16,6 +16,9 @@ enum Body {
     UntilEnd,
 }
 
+/// More than any list has.
+const LARGEST_ROOM: u64 = 16 << 20;
+
 pub(crate) fn write_request(
     to: &mut impl Write,
     method: &str,
@@ -74,6 +77,15 @@ pub(crate) struct BodyReader<R> {
 impl<R: Read> BodyReader<R> {
     pub(crate) fn new(from: BufReader<R>, head: Head) -> Self {
         BodyReader { from, body: head.body, chunk: 0 }
+    }
+
+    /// All of it.
+    pub(crate) fn whole(mut self) -> io::Result<Vec<u8>> {
+        // Where its length is known, room is made once. An absurd one is not believed.
+        let room = if let Body::Length(length) = self.body { length.min(LARGEST_ROOM) } else { 0 };
+        let mut text = Vec::with_capacity(usize::try_from(room).unwrap_or(0));
+        self.read_to_end(&mut text)?;
+        Ok(text)
     }
 
     fn next_chunk(&mut self) -> io::Result<()> {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A session.
@@ -49,6 +50,25 @@ pub struct Session {
     pub env: Vec<String>,
     pub dir_lock: bool,
     pub policy: Value,
+}
+
+/// A session as one row of a table: what people look at, and no more. It borrows what it is read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are those of the session")]
+pub struct Row<'a> {
+    #[serde(borrow)]
+    pub name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub state: Cow<'a, str>,
+    #[serde(borrow)]
+    pub mode: Cow<'a, str>,
+    pub pid: Option<u32>,
+    pub restarts: u64,
+    /// The beginning of its command, as one line.
+    #[serde(borrow)]
+    pub command: Cow<'a, str>,
+    #[serde(borrow)]
+    pub why: Cow<'a, str>,
 }
 
 /// A lock that is held now.

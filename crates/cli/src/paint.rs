@@ -1,6 +1,10 @@
 //! Output for people: aligned, coloured on a terminal, cut to its width.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
+
+/// Few lines are longer.
+const LINE: usize = 100;
 
 /// What a cell means, and so how it looks on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +40,13 @@ pub(crate) fn shade_of(state: &str) -> Shade {
 }
 
 /// One cell of a table.
-pub(crate) struct Cell {
-    pub(crate) text: String,
+pub(crate) struct Cell<'a> {
+    pub(crate) text: Cow<'a, str>,
     pub(crate) shade: Shade,
 }
 
 /// A cell without colour.
-pub(crate) fn plain(text: impl Into<String>) -> Cell {
+pub(crate) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
     Cell { text: text.into(), shade: Shade::Plain }
 }
 
@@ -64,47 +68,63 @@ impl Paper {
         Paper { colour, width }
     }
 
-    /// The table, a line each; the last column takes what is left of the width.
-    pub(crate) fn table(self, heads: &[&str], rows: &[Vec<Cell>]) -> Vec<String> {
-        let heads: Vec<Cell> =
-            heads.iter().map(|head| Cell { text: (*head).to_owned(), shade: Shade::Faint }).collect();
-        let all: Vec<&Vec<Cell>> = std::iter::once(&heads).chain(rows).collect();
-        let widths: Vec<usize> = (0..heads.len())
-            .map(|column| all.iter().map(|row| row[column].text.chars().count()).max().unwrap_or(0))
-            .collect();
-        all.iter().map(|row| self.row(row, &widths)).collect()
+    /// The table as text; the last column takes what is left of the width.
+    pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
+        let heads = heads.map(|head| Cell { text: head.into(), shade: Shade::Faint });
+        let all = || std::iter::once(&heads).chain(rows);
+        let widest = |column: usize| all().map(|row| columns(&row[column].text)).max().unwrap_or(0);
+        let widths: [usize; N] = std::array::from_fn(widest);
+        let mut text = String::with_capacity(LINE * (rows.len() + 1));
+        for row in all() {
+            self.write_row(row, &widths, &mut text);
+        }
+        text
     }
 
-    fn row(self, row: &[Cell], widths: &[usize]) -> String {
-        let mut line = String::new();
+    fn write_row(self, row: &[Cell<'_>], widths: &[usize], text: &mut String) {
         let mut used = 0;
-        for (at, (cell, width)) in row.iter().zip(widths).enumerate() {
-            let last = at + 1 == row.len();
+        for (cell, width) in row.iter().zip(widths) {
             let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(used));
-            let text = cut(&cell.text, room);
-            let padding = if last { 0 } else { (width + 2).saturating_sub(text.chars().count()) };
-            used += text.chars().count() + padding;
-            line.push_str(&self.paint(&text, cell.shade));
-            line.push_str(&" ".repeat(padding.min(room)));
+            let cut = cut(&cell.text, room);
+            let taken = columns(&cut);
+            let padding = (width + 2 - taken).min(room - taken);
+            used += taken + padding;
+            text.push_str(&self.paint(&cut, cell.shade));
+            text.extend(std::iter::repeat_n(' ', padding));
         }
-        line.trim_end().to_owned()
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
     }
 
     /// A text as it looks here.
-    pub(crate) fn paint(self, text: &str, shade: Shade) -> String {
+    pub(crate) fn paint(self, text: &str, shade: Shade) -> Cow<'_, str> {
         match shade.code().filter(|_| self.colour && !text.is_empty()) {
-            Some(code) => format!("\x1b[{code}m{text}\x1b[0m"),
-            None => text.to_owned(),
+            Some(code) => format!("\x1b[{code}m{text}\x1b[0m").into(),
+            None => text.into(),
         }
     }
 }
 
-fn cut(text: &str, room: usize) -> String {
-    if text.chars().count() <= room {
-        return text.to_owned();
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn cut(text: &str, room: usize) -> Cow<'_, str> {
+    if columns(text) <= room {
+        return text.into();
     }
     let kept: String = text.chars().take(room.saturating_sub(1)).collect();
-    if room == 0 { kept } else { format!("{kept}…") }
+    if room == 0 { kept.into() } else { format!("{kept}…").into() }
+}
+
+/// The beginning of a text, on one line.
+pub(crate) fn preview(text: &str, most: usize) -> String {
+    let line: String = text.chars().take(most + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if line.chars().count() > most {
+        format!("{}…", line.chars().take(most).collect::<String>())
+    } else {
+        line
+    }
 }
 
 #[cfg(test)]
@@ -113,22 +133,25 @@ mod tests {
 
     #[test]
     fn columns_are_aligned_and_the_last_is_cut_to_the_width() {
-        let rows = vec![
-            vec![
-                plain("api"),
-                Cell { text: "running".into(), shade: Shade::Good },
-                plain("running for 3 min"),
-            ],
-            vec![plain("a-long-name"), plain("idle"), plain("")],
+        let rows = [
+            [plain("api"), Cell { text: "running".into(), shade: Shade::Good }, plain("running for 3 min")],
+            [plain("a-long-name"), plain("idle"), plain("")],
         ];
-        let paper = Paper { colour: false, width: None };
+        let table = |colour, width| Paper { colour, width }.table(["NAME", "STATE", "WHY"], &rows);
         assert_eq!(
-            paper.table(&["NAME", "STATE", "WHY"], &rows),
-            ["NAME         STATE    WHY", "api          running  running for 3 min", "a-long-name  idle"]
+            table(false, None),
+            "NAME         STATE    WHY\napi          running  running for 3 min\na-long-name  idle\n"
         );
-        let narrow = Paper { colour: false, width: Some(30) };
-        assert_eq!(narrow.table(&["NAME", "STATE", "WHY"], &rows)[1], "api          running  running…");
-        let colours = Paper { colour: true, width: None };
-        assert!(colours.table(&["NAME", "STATE", "WHY"], &rows)[1].contains("\x1b[32mrunning\x1b[0m"));
+        assert_eq!(table(false, Some(30)).lines().nth(1), Some("api          running  running…"));
+        assert!(table(true, None).contains("\x1b[32mrunning\x1b[0m"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_nothing_breaks_a_line() {
+        let rows = [[plain("a-name-of-25-letters-or-so"), plain("idle"), plain("why")]];
+        let table = Paper { colour: false, width: Some(21) }.table(["NAME", "STATE", "WHY"], &rows);
+        assert!(table.lines().all(|line| columns(line) <= 21), "{table}");
+        assert_eq!(preview("two\nlines", 24), "two lines");
+        assert_eq!(preview("éééé", 3), "ééé…");
     }
 }

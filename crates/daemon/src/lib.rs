@@ -30,6 +30,7 @@ mod readable;
 mod serve;
 mod shims;
 mod speech;
+mod table;
 mod timer;
 mod view;
 

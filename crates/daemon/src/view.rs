@@ -199,7 +199,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    fn shows(&self, entry: &Entry) -> bool {
+    pub(crate) fn shows(&self, entry: &Entry) -> bool {
         let state = entry.session.state();
         let asked_for = self.state.as_deref() == Some(state.word());
         let listed = self.all || asked_for || state != State::Archived;

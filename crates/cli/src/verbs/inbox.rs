@@ -1,11 +1,11 @@
 //! `inbox`, `interrupt`, `answer`: what becomes of messages, and what a person does about it.
 
-use super::say;
 use super::sessions::{encode, path};
+use super::{print, say};
 use crate::args::Global;
 use crate::connect;
 use crate::error::Failure;
-use crate::paint::{Cell, Paper, Shade, plain};
+use crate::paint::{Cell, Paper, Shade, plain, preview};
 use clap::{Args, ValueEnum};
 use pinfold_api::Client;
 use pinfold_api::object::{Message, Sent, Session};
@@ -58,14 +58,12 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
         }
         return Ok(());
     }
-    let rows: Vec<Vec<Cell>> = messages.iter().map(row).collect();
-    for line in Paper::stdout().table(&["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows) {
-        say(&line);
-    }
+    let rows: Vec<[Cell<'_>; 6]> = messages.iter().map(row).collect();
+    print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
     Ok(())
 }
 
-fn row(message: &Message) -> Vec<Cell> {
+fn row(message: &Message) -> [Cell<'_>; 6] {
     let shade = match message.state.as_str() {
         "done" => Shade::Good,
         "failed" => Shade::Bad,
@@ -77,24 +75,14 @@ fn row(message: &Message) -> Vec<Cell> {
         (None, Some(failure)) => failure.replace('_', " "),
         (None, None) => String::new(),
     };
-    vec![
-        plain(message.id.clone()),
-        Cell { text: message.state.clone(), shade },
+    [
+        plain(message.id.as_str()),
+        Cell { text: message.state.as_str().into(), shade },
         plain(message.tries.to_string()),
         plain(message.enqueued_at.get(..19).unwrap_or(&message.enqueued_at).replace('T', " ")),
         plain(preview(&message.text, 40)),
         plain(answer),
     ]
-}
-
-/// The beginning of a text, on one line.
-fn preview(text: &str, most: usize) -> String {
-    let line: String = text.chars().take(most + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.chars().count() > most {
-        format!("{}…", line.chars().take(most).collect::<String>())
-    } else {
-        line
-    }
 }
 
 fn retry(client: &Client, session: &str, id: &str, global: &Global) -> Result<(), Failure> {

@@ -87,6 +87,12 @@ pub(crate) fn say(line: &impl std::fmt::Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
+/// Prints lines of data, as one piece.
+pub(crate) fn print(lines: &str) {
+    use std::io::Write;
+    let _ = std::io::stdout().write_all(lines.as_bytes());
+}
+
 /// Prints rows with aligned columns; nothing when there are none.
 fn print_table(heads: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {

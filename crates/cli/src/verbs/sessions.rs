@@ -1,13 +1,13 @@
 //! `ls`, `show`, `tree`, `why`, and what people ask of sessions.
 
-use super::say;
+use super::{print, say};
 use crate::args::Global;
 use crate::connect;
 use crate::error::Failure;
-use crate::paint::{Cell, Paper, Shade, plain, shade_of};
+use crate::paint::{Cell, Paper, Shade, plain, preview, shade_of};
 use clap::Args;
-use pinfold_api::ClientError;
-use pinfold_api::object::Session;
+use pinfold_api::object::{Row, Session};
+use pinfold_api::{Client, ClientError};
 use serde_json::{Value, json};
 
 /// Which sessions `ls` shows.
@@ -39,16 +39,15 @@ pub(crate) fn encode(text: &str) -> String {
 }
 
 /// Asks at once: whether a daemon answers is seen by its answer. One is started where none does.
-fn fetch(listing: &Listing, global: &Global) -> Result<Vec<Session>, Failure> {
-    let query = query(listing, !global.json);
-    match connect::at_once(global)?.get(&query) {
-        Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(connect::client(global)?.get(&query)?),
+fn at_once<T>(global: &Global, ask: impl Fn(&Client) -> Result<T, ClientError>) -> Result<T, Failure> {
+    match ask(&connect::at_once(global)?) {
+        Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(ask(&connect::client(global)?)?),
         answer => Ok(answer?),
     }
 }
 
-fn query(listing: &Listing, brief: bool) -> String {
-    let mut query = format!("/v1/sessions?all={}&brief={brief}", listing.all);
+fn query(address: &str, listing: &Listing) -> String {
+    let mut query = format!("{address}?all={}", listing.all);
     for (key, value) in [("state", &listing.state), ("tag", &listing.tag)] {
         if let Some(value) = value {
             query.push_str(&format!("&{key}={}", encode(value)));
@@ -58,39 +57,35 @@ fn query(listing: &Listing, brief: bool) -> String {
 }
 
 pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
-    let sessions = fetch(listing, global)?;
     if global.json {
+        let sessions: Vec<Session> = at_once(global, |client| client.get(&query("/v1/sessions", listing)))?;
         say(&json!(sessions));
         return Ok(());
     }
-    if sessions.is_empty() {
+    let text = at_once(global, |client| client.text(&query("/v1/table", listing)))?;
+    let rows: Vec<Row<'_>> = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
+    if rows.is_empty() {
         if !global.quiet {
             eprintln!("no sessions; `pinfold new NAME -- COMMAND` makes one");
         }
         return Ok(());
     }
-    let rows: Vec<Vec<Cell>> = sessions.iter().map(row).collect();
+    let rows: Vec<[Cell<'_>; 7]> = rows.into_iter().map(cells).collect();
     let heads = ["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"];
-    // One write for all of it.
-    say(&Paper::stdout().table(&heads, &rows).join("\n"));
+    print(&Paper::stdout().table(heads, &rows));
     Ok(())
 }
 
-fn row(session: &Session) -> Vec<Cell> {
-    let state = Cell { text: session.state.clone(), shade: shade_of(&session.state) };
-    let pid = session.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
-    let mut command = session.command.join(" ");
-    if command.chars().count() > 24 {
-        command = format!("{}…", command.chars().take(23).collect::<String>());
-    }
-    vec![
-        plain(session.name.clone()),
-        state,
-        plain(session.mode.clone()),
-        plain(pid),
-        plain(session.restarts.to_string()),
-        Cell { text: command, shade: Shade::Faint },
-        plain(session.why.clone()),
+fn cells(row: Row<'_>) -> [Cell<'_>; 7] {
+    let shade = shade_of(&row.state);
+    [
+        plain(row.name),
+        Cell { text: row.state, shade },
+        plain(row.mode),
+        plain(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
+        plain(row.restarts.to_string()),
+        Cell { text: preview(&row.command, 24).into(), shade: Shade::Faint },
+        plain(row.why),
     ]
 }
 
@@ -143,8 +138,8 @@ pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {
 }
 
 pub(crate) fn tree(all: bool, global: &Global) -> Result<(), Failure> {
-    let listing = Listing { all, state: None, tag: None };
-    let sessions = fetch(&listing, global)?;
+    let address = format!("/v1/sessions?all={all}&brief={}", !global.json);
+    let sessions: Vec<Session> = at_once(global, |client| client.get(&address))?;
     if global.json {
         let roots: Vec<&Session> = sessions.iter().filter(|session| is_root(session, &sessions)).collect();
         say(&Value::Array(roots.iter().map(|root| branch(root, &sessions)).collect()));

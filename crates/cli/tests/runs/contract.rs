@@ -107,6 +107,36 @@ fn a_session_has_the_fields_of_the_contract() {
 }
 
 #[test]
+fn ls_shows_what_was_asked_for_a_line_each() {
+    let world = World::new();
+    let pid =
+        world.json(&["new", "a", "--tag", "x y", "--", "sh", "-c", "exec\nsleep 100000"])["pid"].clone();
+    world.json(&["new", "b", "--mode", "on-demand", "--", "printf", "a command of many letters"]);
+    world.json(&["new", "c", "--mode", "on-demand", "--", "true"]);
+    world.ok(&["archive", "c"]);
+    let rows = |words: &[&str]| {
+        let said = world.ok(&[&["ls"], words].concat()).stdout;
+        said.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let running = format!("a  running  always  {pid}  0  sh -c exec sleep 100000  running for ");
+    let found = rows(&["--tag", "x y"]);
+    assert_eq!(found.len(), 1);
+    assert!(squeezed(&found[0]).starts_with(&squeezed(&running)), "{found:?}");
+    let idle = "b idle on-demand - 0 printf a command of many… idle: nobody has needed it yet";
+    assert_eq!(rows(&["--state", "idle"]).iter().map(|row| squeezed(row)).collect::<Vec<_>>(), [idle]);
+    assert_eq!(rows(&["--all"]).len(), 3);
+    assert_eq!(rows(&["--state", "archived"]).len(), 1);
+    assert_eq!(rows(&[]).len(), 2);
+    let empty = world.ok(&["ls", "--state", "failed"]);
+    assert!(empty.stdout.is_empty() && empty.stderr.contains("no sessions"), "{empty:?}");
+}
+
+/// With one space where there are several.
+fn squeezed(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
 fn a_session_is_found_by_its_name_or_a_unique_beginning_of_its_id() {
     let world = World::new();
     let id = world.ok(&["new", "a", "--mode", "on-demand", "--", "true"]).stdout.trim().to_owned();

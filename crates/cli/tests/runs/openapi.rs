@@ -170,6 +170,7 @@ fn real_answers_are_what_the_description_says() {
         ("/v1/status", "/v1/status"),
         ("/v1/ping", "/v1/ping"),
         ("/v1/sessions", "/v1/sessions?all=true"),
+        ("/v1/table", "/v1/table?all=true"),
         ("/v1/sessions/{session}", "/v1/sessions/a"),
         ("/v1/sessions/{session}/messages", "/v1/sessions/chat/messages"),
         ("/v1/events", "/v1/events?follow=false"),

@@ -11,7 +11,7 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::object::{
-    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Purged, Removed, Sent, Session, Status,
+    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Purged, Removed, Row, Sent, Session, Status,
 };
 use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Purge, Stop};
 use serde_json::Value;
@@ -54,7 +54,7 @@ fn post(path: &'static str, summary: &'static str) -> Operation {
 }
 
 pub(crate) fn router(context: Context) -> Router {
-    let api = of_locks(of_archive(of_messages(of_sessions(of_daemon(Api::default())))));
+    let api = of_locks(of_archive(of_messages(of_sessions(of_lists(of_daemon(Api::default()))))));
     let described = get("/v1/openapi.json", "This description of the API").answers::<Value>();
     let mut operations = api.operations;
     operations.push(described);
@@ -90,63 +90,66 @@ fn of_daemon(api: Api) -> Api {
         )
 }
 
-fn of_sessions(api: Api) -> Api {
-    let act = |what, summary| post(what, summary).answers::<Session>();
+fn of_lists(api: Api) -> Api {
     api.add(get("/v1/sessions", "The sessions").asks::<Filter>().answers::<Vec<Session>>(), sessions::list)
         .add(
-            post("/v1/sessions", "Create a session; returns after the first attempt to start it")
-                .takes::<NewSession>()
-                .answers::<Session>(),
-            sessions::create,
+            get("/v1/table", "The sessions as `pinfold ls` shows them, a row each")
+                .asks::<Filter>()
+                .answers::<Vec<Row<'_>>>(),
+            sessions::table,
         )
-        .add(get("/v1/sessions/{session}", "One session").answers::<Session>(), sessions::show)
-        .add(
-            Operation::new("delete", "/v1/sessions/{session}", "Delete an archived session for good")
-                .answers::<Removed>(),
-            retire::remove,
-        )
-        .add(
-            act("/v1/sessions/{session}/set", "Change a session, from its next run on").takes::<NewSession>(),
-            sessions::set,
-        )
-        .add(act("/v1/sessions/{session}/start", "Start it; returns when it runs"), sessions::start)
-        .add(
-            act("/v1/sessions/{session}/stop", "Stop it; returns when nothing of it lives").takes::<Stop>(),
-            sessions::stop,
-        )
-        .add(act("/v1/sessions/{session}/restart", "End its run and start another"), sessions::restart)
-        .add(
-            act("/v1/sessions/{session}/archive", "Stop it and put it away, with its history"),
-            retire::archive,
-        )
-        .add(act("/v1/sessions/{session}/restore", "Bring it back from the archive"), retire::restore)
-        .add(
-            get("/v1/sessions/{session}/wait", "Wait until it is in one of several states")
-                .asks::<sessions::Wait>()
-                .answers::<Session>(),
-            sessions::wait,
-        )
-        .add(
-            get("/v1/sessions/{session}/logs", "What its agents printed, one object a line")
-                .asks::<logs::Which>()
-                .streams_lines::<LogLine>(),
-            logs::logs,
-        )
-        .add(
-            get("/v1/sessions/{session}/stream", "Its state, messages and output as they come; a consumer")
-                .asks::<stream::Which>()
-                .streams_events::<Value>(),
-            stream::stream,
-        )
-        .add(
-            post(
-                "/v1/sessions/{session}/attach",
-                "Attach: counted while it is read; says where its terminal is",
-            )
+}
+
+fn of_sessions(api: Api) -> Api {
+    let act = |what, summary| post(what, summary).answers::<Session>();
+    api.add(
+        post("/v1/sessions", "Create a session; returns after the first attempt to start it")
+            .takes::<NewSession>()
+            .answers::<Session>(),
+        sessions::create,
+    )
+    .add(get("/v1/sessions/{session}", "One session").answers::<Session>(), sessions::show)
+    .add(
+        Operation::new("delete", "/v1/sessions/{session}", "Delete an archived session for good")
+            .answers::<Removed>(),
+        retire::remove,
+    )
+    .add(
+        act("/v1/sessions/{session}/set", "Change a session, from its next run on").takes::<NewSession>(),
+        sessions::set,
+    )
+    .add(act("/v1/sessions/{session}/start", "Start it; returns when it runs"), sessions::start)
+    .add(
+        act("/v1/sessions/{session}/stop", "Stop it; returns when nothing of it lives").takes::<Stop>(),
+        sessions::stop,
+    )
+    .add(act("/v1/sessions/{session}/restart", "End its run and start another"), sessions::restart)
+    .add(act("/v1/sessions/{session}/archive", "Stop it and put it away, with its history"), retire::archive)
+    .add(act("/v1/sessions/{session}/restore", "Bring it back from the archive"), retire::restore)
+    .add(
+        get("/v1/sessions/{session}/wait", "Wait until it is in one of several states")
+            .asks::<sessions::Wait>()
+            .answers::<Session>(),
+        sessions::wait,
+    )
+    .add(
+        get("/v1/sessions/{session}/logs", "What its agents printed, one object a line")
+            .asks::<logs::Which>()
+            .streams_lines::<LogLine>(),
+        logs::logs,
+    )
+    .add(
+        get("/v1/sessions/{session}/stream", "Its state, messages and output as they come; a consumer")
+            .asks::<stream::Which>()
+            .streams_events::<Value>(),
+        stream::stream,
+    )
+    .add(
+        post("/v1/sessions/{session}/attach", "Attach: counted while it is read; says where its terminal is")
             .takes::<Attach>()
             .streams_lines::<AttachLine>(),
-            attach::attach,
-        )
+        attach::attach,
+    )
 }
 
 fn of_archive(api: Api) -> Api {

@@ -9,6 +9,8 @@ use crate::preset::Preset;
 use crate::view::{self, Filter, STATES};
 use axum::Json;
 use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Session;
 use pinfold_api::request::{NewSession, Stop};
 use pinfold_api::{ErrorBody, ErrorKind, Name, units};
@@ -27,6 +29,15 @@ pub(crate) async fn list(
     Asked(filter): Asked<Filter>,
 ) -> Answered<Vec<Session>> {
     Ok(Json(context.handle.look(move |fleet| view::sessions(fleet, &filter)).await?))
+}
+
+/// What a table shows of each.
+pub(crate) async fn table(
+    State(context): State<Context>,
+    Asked(filter): Asked<Filter>,
+) -> Result<Response, Failure> {
+    let text = context.handle.look(move |fleet| crate::table::text(fleet, &filter)).await?;
+    Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
 }
 
 pub(crate) async fn show(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
