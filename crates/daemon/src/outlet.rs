@@ -1,21 +1,25 @@
 //! What is said to a shim: written at once; what the socket does not take follows when it does. Nobody waits.
 
-use rustix::net::Shutdown;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, Shutdown};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::net::UnixStream;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// The way to one shim. When the last of it is gone, the shim reads the end of the stream.
 pub(crate) struct Outlet(Arc<Way>);
 
 struct Way {
-    stream: Arc<UnixStream>,
+    /// Watched for reading only: otherwise the loop would be woken by every command that the shim takes.
+    socket: Arc<AsyncFd<OwnedFd>>,
     /// What was not taken yet; a task is at it while there is any.
     unsent: Mutex<Vec<u8>>,
 }
 
 impl Outlet {
-    pub(crate) fn new(stream: Arc<UnixStream>) -> Outlet {
-        Outlet(Arc::new(Way { stream, unsent: Mutex::default() }))
+    pub(crate) fn new(socket: Arc<AsyncFd<OwnedFd>>) -> Outlet {
+        Outlet(Arc::new(Way { socket, unsent: Mutex::default() }))
     }
 
     /// Sends, behind everything that was sent before.
@@ -35,9 +39,11 @@ impl Way {
     fn write(&self, bytes: &[u8]) -> usize {
         let mut taken = 0;
         while taken < bytes.len() {
-            match self.stream.try_write(&bytes[taken..]) {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(self.socket.get_ref(), &bytes[taken..], flags) {
                 Ok(count) => taken += count,
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
                 Err(_) => return bytes.len(),
             }
         }
@@ -57,17 +63,24 @@ impl Way {
 }
 
 async fn flush(way: Arc<Way>) {
-    while way.stream.writable().await.is_ok() {
+    let copy = way.socket.get_ref().as_fd().try_clone_to_owned();
+    let Ok(room) = copy.and_then(|copy| crate::readable::watch_for(copy, Interest::WRITABLE)) else {
+        // Without a descriptor nothing more can be said: the shim reads the end, and is looked for anew.
+        _ = rustix::net::shutdown(way.socket.get_ref(), Shutdown::Both);
+        return;
+    };
+    while let Ok(mut ready) = room.writable().await {
         if way.go_on() {
             return;
         }
+        ready.clear_ready();
     }
 }
 
 impl Drop for Way {
     fn drop(&mut self) {
         // It fails only where nobody is left to hear of it.
-        _ = rustix::net::shutdown(&*self.stream, Shutdown::Write);
+        _ = rustix::net::shutdown(self.socket.get_ref(), Shutdown::Write);
     }
 }
 
@@ -75,13 +88,20 @@ impl Drop for Way {
 mod tests {
     use super::*;
     use tokio::io::AsyncReadExt;
+    use tokio::net::UnixStream;
+
+    fn pair() -> (Outlet, UnixStream) {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        theirs.set_nonblocking(true).unwrap();
+        let ours = crate::readable::watch(ours.into()).unwrap();
+        (Outlet::new(Arc::new(ours)), UnixStream::from_std(theirs).unwrap())
+    }
 
     #[test]
     fn everything_arrives_in_order_also_what_the_socket_did_not_take_and_then_the_end() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (ours, mut theirs) = UnixStream::pair().unwrap();
-            let outlet = Outlet::new(Arc::new(ours));
+            let (outlet, mut theirs) = pair();
             let pieces: Vec<Vec<u8>> = (0..200_u8).map(|number| vec![number; 10_000]).collect();
             pieces.iter().for_each(|piece| outlet.send(piece));
             drop(outlet);
@@ -95,10 +115,8 @@ mod tests {
     fn a_shim_that_has_gone_costs_nothing() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (ours, theirs) = UnixStream::pair().unwrap();
+            let (outlet, theirs) = pair();
             drop(theirs);
-            let outlet = Outlet::new(Arc::new(ours));
-            outlet.0.stream.writable().await.unwrap();
             outlet.send(&[0; 100]);
             assert!(outlet.0.unsent.lock().unwrap().is_empty());
         });

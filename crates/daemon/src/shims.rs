@@ -13,11 +13,12 @@ use pinfold_store::SessionId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::net::UnixStream;
+use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
 /// A shim that was started answers within this; a machine that needs longer is out of order.
@@ -70,10 +71,19 @@ impl ShimLink {
         let (stream, mut decoder, ready) = up.link.into_parts();
         decoder.shrink();
         stream.set_nonblocking(true)?;
-        let stream = Arc::new(UnixStream::from_std(stream)?);
+        let stream = Arc::new(crate::readable::watch(stream.into())?);
         let out = Outlet::new(Arc::clone(&stream));
-        tokio::spawn(read_reports(stream, decoder, ready, id, number, handle.clone()));
-        let reaper = up.child.map(|child| tokio::spawn(reap(child)));
+        let reports = read_reports(stream, decoder, ready, id, number, handle.clone());
+        let reaper = match up.child {
+            Some(child) => Some(tokio::spawn(async move {
+                reports.await;
+                reap(child).await;
+            })),
+            None => {
+                tokio::spawn(reports);
+                None
+            }
+        };
         let link = ShimLink { number, pid, leaving: false, out };
         // Output is read from the log, by whoever wants it.
         link.send(&Command::Follow { on: false });
@@ -82,7 +92,7 @@ impl ShimLink {
 }
 
 async fn read_reports(
-    read: Arc<UnixStream>,
+    read: Arc<AsyncFd<OwnedFd>>,
     mut decoder: Decoder,
     mut ready: VecDeque<Report>,
     id: SessionId,
@@ -93,8 +103,7 @@ async fn read_reports(
         while let Some(report) = ready.pop_front() {
             handle.tell(Input::Shim { id, link, report: Some(report) });
         }
-        match read.readable().await.and_then(|()| hear(&read, &mut decoder)) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+        match hear(&read, &mut decoder).await {
             Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
@@ -106,12 +115,25 @@ async fn read_reports(
     handle.tell(Input::Shim { id, link, report: None });
 }
 
-/// Reads once. The room for it is nobody's: a thousand connections would each keep theirs.
-fn hear(read: &UnixStream, decoder: &mut Decoder) -> io::Result<usize> {
-    let mut bytes = [0; 4096];
-    let count = read.try_read(&mut bytes)?;
-    decoder.feed(&bytes[..count]);
-    Ok(count)
+/// Waits, and reads once. The room for it is nobody's: a thousand connections would each keep theirs.
+async fn hear(read: &AsyncFd<OwnedFd>, decoder: &mut Decoder) -> io::Result<usize> {
+    loop {
+        let mut ready = read.readable().await?;
+        let mut bytes = [0; 4096];
+        match ready.try_io(|socket| Ok(rustix::io::read(socket, &mut bytes)?)) {
+            Ok(Ok(count)) => {
+                if count < bytes.len() {
+                    // That was all: what comes from now on is told anew.
+                    ready.clear_ready();
+                }
+                decoder.feed(&bytes[..count]);
+                return Ok(count);
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_would_block) => {}
+        }
+    }
 }
 
 fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(), pinfold_shim::FrameError> {
@@ -121,7 +143,7 @@ fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(),
     Ok(())
 }
 
-/// Reaps a shim that is our child, woken by its pidfd.
+/// Reaps a shim that is our child and has closed its connection, woken by its pidfd.
 async fn reap(mut child: Child) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());

@@ -158,6 +158,8 @@ pub struct Start {
     pub grace: Duration,
     /// Gives it a terminal of this size instead of pipes.
     pub terminal: Option<Size>,
+    /// Whether another run is likely to follow at once when this one ends by itself: the shim makes ready for it.
+    pub repeats: bool,
 }
 
 /// Where an agent starts.
@@ -221,6 +223,7 @@ impl Default for Start {
             umask: None,
             grace: Duration::from_secs(10),
             terminal: None,
+            repeats: false,
         }
     }
 }
@@ -254,7 +257,7 @@ impl Command {
             Self::Keep(keep) => write(out, kind::KEEP, |fields| keep.write(fields)),
             Self::Hello { generation } => write(out, kind::HELLO, |f| _ = f.number(1, *generation)),
             Self::Go => write(out, kind::GO, |_| ()),
-            Self::Start(start) => write(out, kind::START, |fields| start.write(fields)),
+            Self::Start(start) => start.encode(out),
             Self::Stop { run, grace } => {
                 write(out, kind::STOP, |f| _ = f.number(1, run.0).number(2, millis(*grace)));
             }
@@ -352,6 +355,11 @@ impl Keep {
 }
 
 impl Start {
+    /// Appends the command that orders this start.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        write(out, kind::START, |fields| self.write(fields));
+    }
+
     fn write(&self, fields: &mut Writer<'_>) {
         fields.number(1, self.run.0).bytes(2, self.run_id.as_bytes());
         for argument in &self.arguments {
@@ -379,6 +387,9 @@ impl Start {
         if let Some(size) = self.terminal {
             fields.number(20, size.rows().into()).number(21, size.columns().into());
         }
+        if self.repeats {
+            fields.flag(22, true);
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -404,6 +415,7 @@ impl Start {
             umask: umask.map(|umask| umask as u32 & 0o777),
             grace: fields.optional_number(15)?.map_or(plain.grace, Duration::from_millis),
             terminal: size(fields, 20, 21)?,
+            repeats: fields.flag(22)?,
         })
     }
 }

@@ -1,4 +1,5 @@
-//! Exit records: a small preallocated file per session. An exit is on disk before anybody is told.
+//! Exit records: a small preallocated file per session. An exit is written before anybody is told, and on disk before
+//! the session's locks are free or its next agent starts.
 //!
 //! The file is a ring of slots, each with a checksum, written one after the other. A torn slot reads as no
 //! slot. The file is never removed or cut while the session lives.
@@ -115,7 +116,7 @@ impl Records {
         self.pending.len() >= SLOTS
     }
 
-    /// Writes a record; it is on disk when this returns.
+    /// Writes a record: it outlives whoever is killed now, and [`Records::sync`] puts it on disk.
     ///
     /// # Errors
     /// What the kernel said; the record may then be there or not.
@@ -128,6 +129,14 @@ impl Records {
         self.next += 1;
         self.last = self.last.max(Some(exited.run));
         self.pending.push(exited.run);
+        Ok(())
+    }
+
+    /// Puts what was written on disk.
+    ///
+    /// # Errors
+    /// What the kernel said.
+    pub fn sync(&mut self) -> Result<(), Errno> {
         self.settle()?;
         rustix::fs::fdatasync(&self.file)?;
         crash::point("record.synced");

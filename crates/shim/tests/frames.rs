@@ -33,8 +33,8 @@ fn commands() -> Vec<Command> {
         give_locks: true,
         open_files: Some((1024, 1 << 20)),
         umask: Some(0o022),
-        terminal: None,
         grace: Duration::from_millis(2500),
+        ..Start::default()
     };
     let plain = Start { directory: Directory::Locked, contain: Contain::Reaper, ..Start::default() };
     vec![
@@ -187,7 +187,8 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let input = Command::Input { run, message, attempt: 2, bytes: b"x".to_vec(), says_done: true };
     let done = Done { to: Position(99), answer: vec![0; 300], whole: false };
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
-    let terminal = Start { terminal: Some(pinfold_shim::Size::new(50, 120)), ..Start::default() };
+    let terminal =
+        Start { terminal: Some(pinfold_shim::Size::new(50, 120)), repeats: true, ..Start::default() };
     (vec![input, Command::Start(Box::new(terminal))], vec![taken, turn(None), turn(Some(done))])
 }
 

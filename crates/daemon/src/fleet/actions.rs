@@ -9,7 +9,7 @@ use crate::locks::{Refused, Reserved, Wanted};
 use crate::log::log;
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Life, Purpose};
-use pinfold_core::{Action, Event, RunEvent, RunNumber};
+use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
@@ -206,6 +206,7 @@ impl Fleet {
             umask: definition.umask.or(self.umask),
             grace: entry.session.spec().policy.stop_grace,
             terminal: terminal.then_some(entry.terminal),
+            repeats: entry.session.spec().mode == Mode::Always,
         }))
     }
 

@@ -1,8 +1,9 @@
 //! What a forked child does before it is the agent, and how it says why it cannot become one.
 
 use super::raw;
-use crate::command::{Directory, Start};
+use crate::command::{Command, Directory, Start};
 use crate::exited::StartFailure;
+use crate::frame::Decoder;
 use pinfold_lock::Guard;
 use rustix::fs::Mode;
 use rustix::io::Errno;
@@ -15,15 +16,17 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 const USUAL_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 const SHELL: &CStr = c"/bin/sh";
 
-/// Everything a child needs; all of it is made before the fork.
+/// Everything a child needs before it is told what to become.
 pub(super) struct Child<'a> {
-    pub(super) start: &'a Start,
+    pub(super) session: &'a str,
+    pub(super) notify: &'a OsStr,
     pub(super) guards: &'a [Guard],
-    pub(super) environment: Vec<OsString>,
     pub(super) umask: Mode,
     pub(super) shim: Pid,
-    /// The directory to enter; the path of `start` otherwise.
+    /// The directory that is locked, if one is.
     pub(super) directory: Option<BorrowedFd<'a>>,
+    /// Whether its standard streams are a terminal.
+    pub(super) has_terminal: bool,
     pub(super) gate: Gate,
     pub(super) failure: OwnedFd,
     pub(super) stdin: OwnedFd,
@@ -51,6 +54,8 @@ enum Stage {
 
 /// What a child says when it waits at its gate and will end with the shim.
 pub(super) const HERE: u8 = 0;
+/// An order at the gate begins with the fence.
+const FENCE: usize = 8;
 /// The length of what a child says when it cannot become the agent.
 pub(super) const SAYING: usize = 5;
 
@@ -78,37 +83,46 @@ impl Child<'_> {
             return Err(prepare(Errno::SRCH));
         }
         rustix::io::write(&self.failure, &[HERE]).map_err(prepare)?;
-        let Some(fence) = self.wait_at_gate() else { return Ok(()) };
         self.take_standard_streams().map_err(prepare)?;
         raw::reset_signals();
-        self.restore_limits().map_err(prepare)?;
-        self.enter().map_err(|errno| (Stage::Enter, errno))?;
+        let Some((fence, start)) = self.wait_at_gate() else { return Ok(()) };
+        self.restore_limits(&start).map_err(prepare)?;
+        self.enter(&start).map_err(|errno| (Stage::Enter, errno))?;
         raw::close_at_exec_from(3);
-        if self.start.give_locks {
+        if start.give_locks {
             for guard in self.guards {
                 let given = guard.give_in_child();
                 given.map_err(|error| prepare(Errno::from_io_error(&error).unwrap_or(Errno::IO)))?;
             }
         }
-        self.environment.push(OsString::from(format!("PINFOLD_FENCE={fence}")));
-        Err(self.execute())
+        Err(execute(&start.arguments, &environment(&start, self.session, self.notify, fence)))
     }
 
-    /// Waits until the shim has written down who this is; nothing when the shim has died.
-    fn wait_at_gate(&mut self) -> Option<u64> {
+    /// Waits until the shim has written down who this is, and says what to become; nothing when the shim has died.
+    fn wait_at_gate(&mut self) -> Option<(u64, Box<Start>)> {
         self.gate.opener = None;
-        let mut bytes = [0; 8];
+        let mut fence = Vec::with_capacity(FENCE);
+        let mut decoder = Decoder::default();
+        let mut bytes = [0; 4096];
         loop {
-            match rustix::io::read(&self.gate.waits, &mut bytes) {
-                Ok(8) => return Some(u64::from_le_bytes(bytes)),
-                Err(Errno::INTR) => {}
-                Ok(_) | Err(_) => return None,
+            let came = match rustix::io::read(&self.gate.waits, &mut bytes) {
+                Ok(0) => return None,
+                Ok(count) => &bytes[..count],
+                Err(Errno::INTR) => continue,
+                Err(_) => return None,
+            };
+            let (first, rest) = came.split_at(came.len().min(FENCE - fence.len()));
+            fence.extend_from_slice(first);
+            decoder.feed(rest);
+            if let Some(frame) = decoder.frame().ok()? {
+                let Some(Command::Start(start)) = Command::decode(&frame).ok()? else { return None };
+                return fence.first_chunk().map(|fence| (u64::from_le_bytes(*fence), start));
             }
         }
     }
 
     fn take_standard_streams(&self) -> Result<(), Errno> {
-        if self.start.terminal.is_some() {
+        if self.has_terminal {
             rustix::process::ioctl_tiocsctty(&self.stdin)?;
         }
         rustix::stdio::dup2_stdin(&self.stdin)?;
@@ -116,44 +130,43 @@ impl Child<'_> {
         rustix::stdio::dup2_stderr(&self.stderr)
     }
 
-    fn restore_limits(&self) -> Result<(), Errno> {
-        let umask = self.start.umask.map_or(self.umask, Mode::from_raw_mode);
+    fn restore_limits(&self, start: &Start) -> Result<(), Errno> {
+        let umask = start.umask.map_or(self.umask, Mode::from_raw_mode);
         rustix::process::umask(umask);
-        if let Some((soft, hard)) = self.start.open_files {
+        if let Some((soft, hard)) = start.open_files {
             let limit = Rlimit { current: Some(soft), maximum: Some(hard) };
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
         Ok(())
     }
 
-    fn enter(&self) -> Result<(), Errno> {
-        match (&self.start.directory, self.directory) {
+    fn enter(&self, start: &Start) -> Result<(), Errno> {
+        match (&start.directory, self.directory) {
             (Directory::Locked, Some(directory)) => rustix::process::fchdir(directory),
             (Directory::Locked, None) => Err(Errno::NOENT),
             (Directory::Path(path), _) => rustix::process::chdir(path.as_path()),
         }
     }
+}
 
-    fn execute(&self) -> (Stage, Errno) {
-        let (Some(arguments), Some(environment)) = (texts(&self.start.arguments), texts(&self.environment))
-        else {
-            return (Stage::Execute, Errno::INVAL);
-        };
-        let Some(program) = arguments.first() else { return (Stage::Execute, Errno::NOENT) };
-        let mut worst = (Stage::Execute, Errno::NOENT);
-        for place in places(program.as_bytes(), &self.environment) {
-            let errno = raw::execute(&place, &arguments, &environment);
-            let found = rustix::fs::access(place.as_c_str(), rustix::fs::Access::EXISTS).is_ok();
-            match errno {
-                Errno::NOEXEC => return execute_by_shell(&place, &arguments, &environment),
-                // Another folder of the path may have it.
-                Errno::NOENT | Errno::NOTDIR if !found => {}
-                Errno::ACCESS | Errno::NOENT | Errno::NOTDIR => worst = (Stage::ExecuteFound, errno),
-                other => return (if found { Stage::ExecuteFound } else { Stage::Execute }, other),
-            }
+fn execute(arguments: &[OsString], environment: &[OsString]) -> (Stage, Errno) {
+    let (Some(words), Some(variables)) = (texts(arguments), texts(environment)) else {
+        return (Stage::Execute, Errno::INVAL);
+    };
+    let Some(program) = words.first() else { return (Stage::Execute, Errno::NOENT) };
+    let mut worst = (Stage::Execute, Errno::NOENT);
+    for place in places(program.as_bytes(), environment) {
+        let errno = raw::execute(&place, &words, &variables);
+        let found = rustix::fs::access(place.as_c_str(), rustix::fs::Access::EXISTS).is_ok();
+        match errno {
+            Errno::NOEXEC => return execute_by_shell(&place, &words, &variables),
+            // Another folder of the path may have it.
+            Errno::NOENT | Errno::NOTDIR if !found => {}
+            Errno::ACCESS | Errno::NOENT | Errno::NOTDIR => worst = (Stage::ExecuteFound, errno),
+            other => return (if found { Stage::ExecuteFound } else { Stage::Execute }, other),
         }
-        worst
     }
+    worst
 }
 
 /// A script without a first line that names its interpreter is the shell's, as everywhere.
@@ -205,7 +218,7 @@ pub(super) fn failure(saying: &[u8]) -> StartFailure {
 }
 
 /// The environment as given, with what pinfold says in place of what anybody else says under these names.
-pub(super) fn environment(start: &Start, session: &str, notify: &OsStr) -> Vec<OsString> {
+fn environment(start: &Start, session: &str, notify: &OsStr, fence: u64) -> Vec<OsString> {
     const OURS: [&[u8]; 5] =
         [b"PINFOLD_SESSION=", b"PINFOLD_RUN=", b"PINFOLD_FENCE=", b"PINFOLD_SOCKET=", b"NOTIFY_SOCKET="];
     let foreign = |entry: &&OsString| !OURS.iter().any(|name| entry.as_bytes().starts_with(name));
@@ -217,6 +230,7 @@ pub(super) fn environment(start: &Start, session: &str, notify: &OsStr) -> Vec<O
     };
     add("PINFOLD_SESSION=", session.as_ref());
     add("PINFOLD_RUN=", start.run_id.as_ref());
+    add("PINFOLD_FENCE=", fence.to_string().as_ref());
     if let Some(socket) = &start.socket {
         add("PINFOLD_SOCKET=", socket.as_os_str());
     }

@@ -2,6 +2,7 @@
 
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim, hear, mirror, wall};
+use super::waiting::Shape;
 use super::{group, start};
 use crate::crash;
 use crate::exited::Exited;
@@ -41,9 +42,11 @@ impl Shim {
         if let Some(why) = run.failure {
             return self.start_failed(number, why);
         }
+        let next = run.next.filter(|_| run.stopping.is_none());
         let exited = self.exited(&run);
+        self.tell_end(exited);
         drop(run);
-        self.settle_end(exited);
+        self.go_on(next);
     }
 
     fn exited(&self, run: &Run) -> Exited {
@@ -69,8 +72,8 @@ impl Shim {
         }
     }
 
-    /// Writes an end down, then tells it, then waits for what comes next, or leaves.
-    pub(super) fn settle_end(&mut self, exited: Exited) {
+    /// Writes an end down, then tells it. Whatever is killed now, it is known; when this returns, it is on disk.
+    pub(super) fn tell_end(&mut self, exited: Exited) {
         // A disk that fails must not keep the daemon, which has its own, from knowing.
         let _ = self.records.append(&exited);
         self.links.report(&start::told(exited));
@@ -78,17 +81,26 @@ impl Shim {
             daemon.flush(self.log.end());
         }
         crash::point("end.reported");
+        // The daemon stores it at the same time. No lock is free and no agent starts before both are done.
+        let _ = self.records.sync();
+    }
+
+    /// Waits for what comes next, or leaves.
+    pub(super) fn go_on(&mut self, next: Option<Shape>) {
         self.drop_closed();
         if self.last || !self.links.has_daemon() {
-            self.leave();
-        } else {
-            self.stand();
+            return self.leave();
+        }
+        self.stand();
+        if let Some(shape) = next {
+            self.prepare(shape);
         }
     }
 
     /// Gives everything back, in order, and says so. Nothing of the tree lives any more.
     pub(super) fn leave(&mut self) {
         self.phase = Phase::Gone;
+        self.drop_spare();
         self.viewers.end(None);
         crash::point("leave.unmarked");
         // Before the lock is free: behind it, the path belongs to the next shim.

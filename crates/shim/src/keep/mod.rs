@@ -21,6 +21,7 @@ mod start;
 mod tree;
 mod turns;
 mod viewer;
+mod waiting;
 
 pub(crate) use tree::{descendants, read};
 

@@ -67,6 +67,7 @@ pub(super) fn open() -> Result<Shim, OpenError> {
         notify: Notify::open()?,
         umask,
         phase: Phase::Waiting,
+        spare: None,
         signals,
         death: None,
         last: false,

@@ -4,8 +4,10 @@ use crate::log::Stream;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// What one read takes: the length of a pipe.
+/// What one read takes of an agent that prints much: the length of a pipe.
 const READ: usize = 64 << 10;
+/// What the first read takes: most agents print little, and memory that is asked for has to be made.
+const FIRST: usize = 4 << 10;
 /// When the tree is gone, what it wrote is in the pipes; more comes only from a stranger it gave them to.
 const AFTER_THE_END: usize = 1 << 20;
 
@@ -13,12 +15,14 @@ const AFTER_THE_END: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Outputs {
     pipes: [(Stream, Option<OwnedFd>); 2],
+    /// Whether the last read filled its room.
+    more: bool,
 }
 
 impl Outputs {
     /// A terminal has one output, and an agent with the streams of somebody else none.
     pub(super) fn new(out: Option<OwnedFd>, error: Option<OwnedFd>) -> Self {
-        Self { pipes: [(Stream::Out, out), (Stream::Error, error)] }
+        Self { pipes: [(Stream::Out, out), (Stream::Error, error)], more: false }
     }
 
     /// The pipes that are still open, with their numbers.
@@ -30,11 +34,14 @@ impl Outputs {
     /// Reads one pipe once into `buffer`; says from which stream something came.
     pub(super) fn read(&mut self, number: usize, buffer: &mut Vec<u8>) -> Option<Stream> {
         buffer.clear();
-        buffer.reserve(READ);
+        buffer.reserve(if self.more { READ } else { FIRST });
         let (stream, pipe) = &mut self.pipes[number];
         match rustix::io::read(pipe.as_ref()?, rustix::buffer::spare_capacity(buffer)) {
             Ok(0) => *pipe = None,
-            Ok(_) => return Some(*stream),
+            Ok(_) => {
+                self.more = buffer.len() == buffer.capacity();
+                return Some(*stream);
+            }
             Err(Errno::INTR | Errno::AGAIN) => {}
             Err(_) => *pipe = None,
         }
@@ -45,6 +52,7 @@ impl Outputs {
     pub(super) fn read_on(&mut self, number: usize, buffer: &mut Vec<u8>) {
         let (_, pipe) = &self.pipes[number];
         let Some(pipe) = pipe else { return };
+        buffer.reserve(READ);
         while buffer.len() < READ / 2 {
             match rustix::io::read(pipe, rustix::buffer::spare_capacity(buffer)) {
                 Ok(count) if count > 0 => {}

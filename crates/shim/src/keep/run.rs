@@ -5,6 +5,7 @@ use super::input::Input;
 use super::output::Outputs;
 use super::pty::Pty;
 use super::turns::Turns;
+use super::waiting::Shape;
 use super::{child, tree};
 use crate::exited::StartFailure;
 use pinfold_core::exit::Exit;
@@ -42,6 +43,8 @@ pub(super) struct Run {
     pub(super) again: Option<(Instant, Duration)>,
     /// Whether the daemon was told that it runs.
     pub(super) announced: bool,
+    /// The shape of the run that is to follow at once, if one is.
+    pub(super) next: Option<Shape>,
 }
 
 /// How far a run has come.

@@ -9,6 +9,7 @@ use super::raw;
 use super::run::{Run, Stage, Tree, reap_strays};
 use super::turns::Turns;
 use super::viewer::{self, Viewers};
+use super::waiting::Spare;
 use crate::command::{Keep, Tie};
 use crate::crash;
 use crate::frame::VERSION;
@@ -59,6 +60,8 @@ pub(super) struct Shim {
     pub(super) notify: Notify,
     pub(super) umask: Mode,
     pub(super) phase: Phase,
+    /// A child that waits for the order to start.
+    pub(super) spare: Option<Spare>,
     pub(super) signals: OwnedFd,
     pub(super) death: Option<Death>,
     /// Whether it leaves when its run has ended.
@@ -159,7 +162,8 @@ impl Shim {
             Phase::Running(run) => run.next_force(),
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
-        [phase, self.settle, self.links.deaf(), paint].into_iter().flatten().min()
+        let spare = self.spare.as_ref().map(|spare| spare.until);
+        [phase, spare, self.settle, self.links.deaf(), paint].into_iter().flatten().min()
     }
 
     fn heed(&mut self, waker: Waker) {
@@ -334,6 +338,9 @@ impl Shim {
                 daemon.shrink();
             }
             raw::trim_memory();
+        }
+        if self.spare.as_ref().is_some_and(|spare| now >= spare.until) {
+            self.drop_spare();
         }
         match &mut self.phase {
             Phase::Waiting if !self.links.has_parent() => self.leave(),

@@ -1,54 +1,22 @@
-//! Starts an agent: forks a child that waits, writes down who it is under a new fence, and lets it go.
+//! Starts an agent: takes a child that waits, writes down who it is under a new fence, and lets it go.
 
-use super::child::{self, Child, Gate};
-use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
-use super::pty::Pty;
-use super::raw::{self, Forked};
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim};
 use super::turns::Turns;
-use crate::command::{Directory, Start, Stdin};
+use super::waiting::{Shape, Waiting};
+use crate::command::{Directory, Start};
 use crate::crash;
 use crate::exited::{Exited, StartFailure};
 use crate::report::Report;
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
-use pinfold_lock::{Request, Run as RunName, Survivors, process};
-use pinfold_terminal::Size;
-use rustix::fs::{Mode, OFlags};
+use pinfold_lock::{Request, Run as RunName, Survivors};
 use rustix::io::Errno;
-use rustix::pipe::PipeFlags;
-use rustix::process::{Signal, WaitOptions};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
-
-/// The ends of the pipes that the shim keeps.
-struct Ends {
-    failure: OwnedFd,
-    stdin: Option<OwnedFd>,
-    /// Somebody else has it where streams were given.
-    stdout: Option<OwnedFd>,
-    /// A terminal has none of its own.
-    stderr: Option<OwnedFd>,
-    pty: Option<Box<Pty>>,
-}
-
-/// The agent's sides.
-struct Streams {
-    stdin: OwnedFd,
-    stdout: OwnedFd,
-    stderr: OwnedFd,
-}
-
-/// A child that waits at its gate.
-struct Waiting {
-    forked: Forked,
-    gate: OwnedFd,
-    ends: Ends,
-}
 
 impl Shim {
     /// Starts an agent, once for each number.
@@ -93,24 +61,37 @@ impl Shim {
     }
 
     fn try_start(&mut self, start: &Start) -> Result<Run, StartFailure> {
-        let run_name = RunName::new(start.run_id.as_str()).map_err(|_| refused(Errno::INVAL))?;
+        let name = RunName::new(start.run_id.as_str()).map_err(|_| refused(Errno::INVAL))?;
         check(start, self.locked_directory())?;
         self.notify.begin();
         self.log.limit(start.log);
+        let shape = Shape::of(start);
+        if let Some(spare) = self.take_spare(shape)
+            && let Ok(run) = self.release_child(start, &name, spare)
+        {
+            return Ok(run);
+        }
         crash::point("start.unforked");
-        let group = Group::make(&self.keep.listen, start.contain);
-        let Waiting { forked, gate, ends } = self.fork(start, group.as_ref()).map_err(refused)?;
+        let waiting = self.fork(shape).map_err(refused)?;
         crash::point("start.forked");
-        let fence = self.write_down(start, run_name, group.as_ref(), &forked);
-        let fence = fence.and_then(|fence| open_gate(&gate, fence));
-        let fence = fence.map_err(|errno| {
-            end(&forked);
-            refused(errno)
-        })?;
+        self.release_child(start, &name, waiting).map_err(refused)
+    }
+
+    /// Writes down who the child is, and lets it become the agent.
+    fn release_child(&mut self, start: &Start, name: &RunName, waiting: Waiting) -> Result<Run, Errno> {
+        let fence = self.write_down(start, name, &waiting);
+        let fence = match fence.and_then(|fence| waiting.open_gate(start, fence).map(|()| fence)) {
+            Ok(fence) => fence,
+            Err(errno) => {
+                waiting.discard();
+                return Err(errno);
+            }
+        };
         crash::point("start.released");
+        let Waiting { forked, agent, ends, group, .. } = waiting;
         Ok(Run {
             number: start.run,
-            process: Process { pid: number(&forked), fence },
+            process: Process { pid: agent.pid, fence },
             pid: forked.pid,
             pidfd: forked.pidfd,
             stage: Stage::Starting(ends.failure),
@@ -127,92 +108,23 @@ impl Shim {
             stopping: None,
             again: None,
             announced: false,
+            next: Shape::of(start).repeated(start),
         })
     }
 
-    /// Forks a child that waits at its gate.
-    fn fork(&self, start: &Start, group: Option<&Group>) -> Result<Waiting, Errno> {
-        let into_group = |child: &mut Child<'_>| raw::fork(group.map(Group::folder), &mut || child.live());
-        match self.fork_by(start, into_group) {
-            // Kernels before 5.7, filters that know no clone3, and kernels that end what is forked into a
-            // group: the child is moved while it waits.
-            Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP | Errno::CHILD) => {
-                let waiting = self.fork_by(start, |child| raw::plain_fork(&mut || child.live()))?;
-                if let Some(group) = group {
-                    group.take(number(&waiting.forked));
-                }
-                Ok(waiting)
-            }
-            other => other,
-        }
-    }
-
-    fn fork_by(
-        &self,
-        start: &Start,
-        fork: impl FnOnce(&mut Child<'_>) -> Result<Forked, Errno>,
-    ) -> Result<Waiting, Errno> {
-        let (mut child, ends) = self.child(start)?;
-        let forked = fork(&mut child)?;
-        let gate = child.gate.opener.take();
-        drop(child);
-        if let Err(errno) = await_child(&ends.failure) {
-            end(&forked);
-            return Err(errno);
-        }
-        rustix::io::ioctl_fionbio(&ends.failure, true)?;
-        Ok(Waiting { forked, gate: gate.ok_or(Errno::BADF)?, ends })
-    }
-
-    fn locked_directory(&self) -> Option<BorrowedFd<'_>> {
+    pub(super) fn locked_directory(&self) -> Option<BorrowedFd<'_>> {
         self.guards.iter().find_map(pinfold_lock::Guard::directory)
     }
 
-    fn child<'a>(&'a self, start: &'a Start) -> Result<(Child<'a>, Ends), Errno> {
-        let (waits, opener) = pipe()?;
-        let (failure_end, failure) = pipe()?;
-        let (streams, ends) = match (start.terminal, &self.streams) {
-            (Some(size), _) => terminal(size, failure_end)?,
-            (None, Some(streams)) => given(streams, failure_end)?,
-            (None, None) => pipes(start.stdin, failure_end)?,
-        };
-        let Streams { stdin, stdout, stderr } = streams;
-        let child = Child {
-            start,
-            guards: &self.guards,
-            environment: child::environment(start, &self.keep.session, self.notify.name()),
-            umask: self.umask,
-            shim: rustix::process::getpid(),
-            directory: self.locked_directory(),
-            gate: Gate { opener: Some(opener), waits },
-            failure,
-            stdin,
-            stdout,
-            stderr,
-        };
-        Ok((child, ends))
-    }
-
     /// Writes into every lock which process it is held for now; returns the fence of the session's own.
-    fn write_down(
-        &mut self,
-        start: &Start,
-        run: RunName,
-        group: Option<&Group>,
-        forked: &Forked,
-    ) -> Result<u64, Errno> {
-        let pid = number(forked);
-        let agent = process::identify(pid).map_err(|_| Errno::SRCH)?;
-        if let Some(group) = group {
-            group.count_memory_of(pid);
-        }
+    fn write_down(&mut self, start: &Start, run: &RunName, waiting: &Waiting) -> Result<u64, Errno> {
         let words = start.arguments.iter().map(|word| word.to_string_lossy());
         let request = Request {
             session: Some(self.keep.session.clone()),
             command: words.collect::<Vec<_>>().join(" "),
-            run: Some(run),
-            agent: Some(agent),
-            cgroup: group.map(|group| group.path().to_owned()),
+            run: Some(run.clone()),
+            agent: Some(waiting.agent),
+            cgroup: waiting.group.as_ref().map(|group| group.path().to_owned()),
             survivors: Survivors::End,
             ..Request::default()
         };
@@ -245,42 +157,9 @@ impl Shim {
             at: super::shim::wall(),
             log: self.log.end(),
         };
-        self.settle_end(exited);
+        self.tell_end(exited);
+        self.go_on(None);
     }
-}
-
-fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
-    let (stdin, stdin_end) = match stdin {
-        Stdin::Pipe => pipe().map(|(theirs, ours)| (theirs, Some(ours)))?,
-        Stdin::Null => {
-            let null = rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-            (null, None)
-        }
-    };
-    let (stdout_end, stdout) = pipe()?;
-    let (stderr_end, stderr) = pipe()?;
-    for ours in [&stdout_end, &stderr_end].into_iter().chain(&stdin_end) {
-        rustix::io::ioctl_fionbio(ours, true)?;
-    }
-    let (stdout_end, stderr_end) = (Some(stdout_end), Some(stderr_end));
-    let ends = Ends { failure, stdin: stdin_end, stdout: stdout_end, stderr: stderr_end, pty: None };
-    Ok((Streams { stdin, stdout, stderr }, ends))
-}
-
-/// The streams of whoever started the shim, as they are.
-fn given(streams: &[OwnedFd; 3], failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
-    let copy = |stream: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(stream, 3);
-    let [stdin, stdout, stderr] = streams;
-    let streams = Streams { stdin: copy(stdin)?, stdout: copy(stdout)?, stderr: copy(stderr)? };
-    Ok((streams, Ends { failure, stdin: None, stdout: None, stderr: None, pty: None }))
-}
-
-fn terminal(size: Size, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {
-    let (pty, theirs) = Pty::open(size)?;
-    let again = |descriptor| rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
-    let streams = Streams { stdout: again(&theirs)?, stderr: again(&theirs)?, stdin: theirs };
-    let (stdin, stdout) = (Some(pty.master()?), Some(pty.master()?));
-    Ok((streams, Ends { failure, stdin, stdout, stderr: None, pty: Some(Box::new(pty)) }))
 }
 
 /// What is told of an end that was recorded.
@@ -302,38 +181,6 @@ fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailu
             Err(errno) => Err(refused(errno)),
         },
     }
-}
-
-/// Waits until the child stands at its gate; `CHILD` when it ended before.
-fn await_child(failure: &OwnedFd) -> Result<(), Errno> {
-    let mut word = [0];
-    loop {
-        match rustix::io::read(failure, &mut word) {
-            Ok(1) if word == [child::HERE] => return Ok(()),
-            Ok(_) => return Err(Errno::CHILD),
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-}
-
-fn open_gate(gate: &OwnedFd, fence: u64) -> Result<u64, Errno> {
-    // Eight bytes are written to an empty pipe at once or not at all.
-    rustix::io::write(gate, &fence.to_le_bytes()).map(|_| fence)
-}
-
-/// Ends and reaps a child that was not let go.
-fn end(forked: &Forked) {
-    let _ = rustix::process::pidfd_send_signal(&forked.pidfd, Signal::KILL);
-    while let Err(Errno::INTR) = rustix::process::waitpid(Some(forked.pid), WaitOptions::empty()) {}
-}
-
-fn number(forked: &Forked) -> u32 {
-    forked.pid.as_raw_nonzero().get().unsigned_abs()
-}
-
-fn pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
-    rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
 }
 
 fn refused(errno: Errno) -> StartFailure {

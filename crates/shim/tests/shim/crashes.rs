@@ -1,22 +1,22 @@
 //! The shim aborts at every step in turn. Whatever is left, there are never two agents, and the next holder
 //! finds its way.
 
-use crate::world::{PATIENCE, World, lives, shell, wait_for_end, welcome};
+use crate::world::{PATIENCE, World, kill, lives, shell, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::client::{Link, spawn};
-use pinfold_shim::{Command, Report, crash};
+use pinfold_shim::{Command, Report, Start, crash};
 use std::time::{Duration, Instant};
 
-/// Everything a shim says until it is gone; a run is stopped as soon as it is started.
+/// Everything a shim says until it is gone; an agent is killed as soon as it is started.
 fn listen(link: &mut Link) -> Vec<Report> {
     let until = Instant::now() + PATIENCE;
     let mut said = Vec::new();
     loop {
         match link.receive(Some(until)) {
             Ok(Some(report)) => {
-                if let Report::Started { run, .. } = report {
-                    let _ = link.send(&Command::Stop { run, grace: PATIENCE });
+                if let Report::Started { process, .. } = report {
+                    kill(process.pid);
                 }
                 if let Report::Exited(_) = report {
                     let _ = link.send(&Command::Release);
@@ -58,9 +58,8 @@ fn crash_at(point: &str) {
     let fence = guard.fence();
     let opening = pinfold_shim::client::Opening { crash_at: Some(point.into()), ..world.opening("api") };
     let (mut child, mut link) = spawn(&opening, &[(&world.folder, &guard)]).unwrap();
-    for command in
-        [Command::Hello { generation: 1 }, Command::Go, Command::Start(Box::new(shell(1, &script)))]
-    {
+    let start = Start { repeats: true, ..shell(1, &script) };
+    for command in [Command::Hello { generation: 1 }, Command::Go, Command::Start(Box::new(start))] {
         // The shim may be gone already.
         let _ = link.send(&command);
     }
@@ -70,7 +69,7 @@ fn crash_at(point: &str) {
     assert_eq!(status.signal(), Some(6), "{point} was not passed: {said:?}");
     drop(guard.surrender());
 
-    // An exit that was told is on disk.
+    // An exit that was told is written.
     let told = said.iter().any(|report| matches!(report, Report::Exited(_)));
     let records = world.records("api");
     assert!(!told || records.len() == 1, "{point}: {records:?}");

@@ -45,6 +45,7 @@ fn a_shim_keeps_no_descriptor_of_a_run_that_ended_or_of_its_parent() {
     for run in 1..=3 {
         daemon.start(command(run, &["true"]));
         daemon.exited();
+        daemon.let_settle();
     }
     let after = descriptors(daemon.child.id());
     assert_eq!(before.len(), after.len(), "{after:?}");

@@ -16,6 +16,7 @@ mod input;
 mod isolation;
 mod notices;
 mod printing;
+mod spares;
 mod starts;
 mod stops;
 mod world;

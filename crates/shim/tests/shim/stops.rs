@@ -1,6 +1,6 @@
 //! How runs are ended, with everything they started.
 
-use crate::world::{PATIENCE, World, lives, shell, wait_for_end};
+use crate::world::{PATIENCE, World, children_of, lives, shell, wait_for_end};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::{Command, Contain, Report, Start};
@@ -37,11 +37,7 @@ fn a_stubborn_tree_is_ended(contain: Contain) {
     assert!(took >= grace && took < grace + Duration::from_secs(1), "{took:?}");
     assert_eq!((exited.ended.exit, exited.ended.forced), (Exit::Signal(9), true));
     assert!(!lives(pid) && !lives(grandchild));
-    assert_eq!(children_of(daemon.child.id()), "");
-}
-
-fn children_of(pid: u32) -> String {
-    crate::world::read(format!("/proc/{pid}/task/{pid}/children").as_ref())
+    assert_eq!(children_of(daemon.child.id()), [] as [u32; 0]);
 }
 
 #[test]
@@ -169,7 +165,8 @@ fn an_agent_starts_also_where_the_kernel_ends_what_is_forked_into_a_group() {
     daemon.printed("ready");
     daemon.send(&Command::CloseInput { run: RunNumber(1) });
     let exited = daemon.exited();
-    drop(daemon);
+    daemon.send(&Command::Release);
+    daemon.gone();
     std::fs::remove_dir(&group).unwrap();
     prepared.unwrap();
     assert_eq!(exited.ended.exit, Exit::Code(5));

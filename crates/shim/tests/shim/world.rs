@@ -197,6 +197,12 @@ impl Daemon {
         })
     }
 
+    /// Waits until the shim is through with what it does behind the report of an end: then it answers.
+    pub(crate) fn let_settle(&mut self) {
+        self.send(&Command::Interrupt { run: RunNumber(u64::MAX) });
+        self.expect("an answer", |report| matches!(report, Report::NoSuchRun { .. }).then_some(()));
+    }
+
     /// Waits until the shim has printed `text` as the agent's output.
     pub(crate) fn printed(&mut self, text: &str) {
         let mut seen = Vec::new();
@@ -232,6 +238,18 @@ impl Drop for Daemon {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Kills a process that may be gone already.
+pub(crate) fn kill(pid: u32) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    let _ = rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+}
+
+/// The direct children of a process.
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
+    let text = read(format!("/proc/{pid}/task/{pid}/children").as_ref());
+    text.split_ascii_whitespace().map(|child| child.parse().unwrap()).collect()
 }
 
 /// Waits until a process has ended.
