@@ -4,15 +4,16 @@
 
 use super::Context;
 use super::answer::{Failure, Named, Said, refusal_body};
-use super::logs::{self, Source, Stream};
+use super::logs::{self, Source};
+use super::outgoing;
 use crate::clock::Clock;
 use crate::consumer::Consumer;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
 use crate::view;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -80,8 +81,7 @@ pub(crate) async fn attach(
         attaching.ask().await?;
         tokio::spawn(attaching.serve(sender));
     }
-    let body = Body::from_stream(Stream(receiver));
-    Ok(([("content-type", "application/x-ndjson")], body).into_response())
+    Ok(outgoing::lines(receiver))
 }
 
 /// Notes the size that a terminal shall have, and says what attaching means.

@@ -2,17 +2,16 @@
 
 use super::Context;
 use super::answer::{Asked, Failure};
+use super::outgoing;
 use crate::view;
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use axum::response::sse::{Event as Sse, KeepAlive};
+use axum::response::sse::Event as Sse;
 use axum::response::{IntoResponse, Response};
-use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::Wall;
 use pinfold_store::{EventQuery, SessionId, Take};
 use serde::Deserialize;
-use std::convert::Infallible;
 use tokio::sync::mpsc;
 
 /// So many are read at once: a long history does not have to fit into memory.
@@ -52,7 +51,7 @@ pub(crate) async fn events(
     }
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(feed(context, which, session, sender));
-    Ok(axum::response::Sse::new(Stream(receiver)).keep_alive(KeepAlive::default()).into_response())
+    Ok(outgoing::events(receiver))
 }
 
 fn query(which: &Which, session: Option<SessionId>, after: u64, take: Take) -> EventQuery {
@@ -60,13 +59,7 @@ fn query(which: &Which, session: Option<SessionId>, after: u64, take: Take) -> E
 }
 
 async fn read(context: &Context, query: EventQuery) -> Result<Vec<pinfold_api::object::Event>, Failure> {
-    let database = context.database.clone();
-    let rows = tokio::task::spawn_blocking(move || {
-        let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
-        reader.events(&query).map_err(|error| error.to_string())
-    });
-    let failed = |message: String| Failure::from(ErrorBody::new(ErrorKind::Failed, message));
-    let rows = rows.await.map_err(|error| failed(error.to_string()))?.map_err(failed)?;
+    let rows = context.read(move |reader| reader.events(&query)).await?;
     Ok(rows.into_iter().map(view::event).collect())
 }
 
@@ -94,19 +87,5 @@ async fn feed(context: Context, which: Which, session: Option<SessionId>, sender
         if gone {
             return;
         }
-    }
-}
-
-/// A channel as a stream.
-struct Stream(mpsc::Receiver<Sse>);
-
-impl futures_core::Stream for Stream {
-    type Item = Result<Sse, Infallible>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|event| event.map(Ok))
     }
 }

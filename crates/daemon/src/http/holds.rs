@@ -6,16 +6,17 @@
 use super::Context;
 use super::answer::{Failure, Said};
 use super::hold_limits::Place;
+use super::outgoing;
 use super::server::Peer;
 use crate::fleet::Fleet;
 use crate::input::Handle;
 use crate::locks::{chain, lost_in};
 use crate::metrics::Metrics;
 use crate::objects;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use pinfold_api::object::{HoldLine, Lock, Revoked};
 use pinfold_api::request::Hold;
 use pinfold_api::{ErrorBody, ErrorKind, units};
@@ -54,8 +55,7 @@ pub(crate) async fn hold(
     let (sender, receiver) = mpsc::channel(2);
     _ = sender.try_send(line(&HoldLine::Granted(Box::new(held.object.clone()))));
     tokio::spawn(keep(held, limit, sender, context.handle.clone()));
-    let body = Body::from_stream(Lines(receiver));
-    Ok(([("content-type", "application/x-ndjson")], body).into_response())
+    Ok(outgoing::lines(receiver))
 }
 
 /// Holds the lock until the client has gone, the limit is reached or the daemon ends.
@@ -321,20 +321,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Peer {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Peer, Infallible> {
         Ok(parts.extensions.get().copied().unwrap_or(Peer { pid: None, user: u32::MAX }))
-    }
-}
-
-/// Lines as they come.
-struct Lines(mpsc::Receiver<Bytes>);
-
-impl futures_core::Stream for Lines {
-    type Item = Result<Bytes, Infallible>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|line| line.map(Ok))
     }
 }
 

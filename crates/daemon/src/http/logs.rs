@@ -2,12 +2,13 @@
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
+use super::outgoing;
 use crate::consumer::Consumer;
 use crate::fleet::Fleet;
 use crate::lines::Lines;
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use pinfold_api::object::{LogLine, Turn};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::RunNumber;
@@ -52,7 +53,7 @@ pub(crate) async fn logs(
     if let Some(message) = &which.message {
         let text = of_turn(&context, id, source, message).await?;
         tokio::spawn(async move { sender.send(text).await });
-        return Ok(streamed(receiver));
+        return Ok(outgoing::lines(receiver));
     }
     let wanted = which.n.unwrap_or(LINES);
     if which.follow {
@@ -66,12 +67,7 @@ pub(crate) async fn logs(
         let text = json_lines(&lines.await?);
         tokio::spawn(async move { sender.send(text).await });
     }
-    Ok(streamed(receiver))
-}
-
-fn streamed(receiver: mpsc::Receiver<Bytes>) -> Response {
-    let body = Body::from_stream(Stream(receiver));
-    ([("content-type", "application/x-ndjson")], body).into_response()
+    Ok(outgoing::lines(receiver))
 }
 
 /// What was printed in the last turn of a message.
@@ -106,12 +102,7 @@ impl Source {
         wanted: Option<&str>,
     ) -> Result<Source, Failure> {
         let log = context.handle.look(move |fleet: &mut Fleet| fleet.home.log(id)).await?;
-        let database = context.database.clone();
-        let rows = blocking(move || {
-            let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
-            reader.runs(id, pinfold_store::Take::All).map_err(|error| error.to_string())
-        });
-        let rows = rows.await?.map_err(|message: String| ErrorBody::new(ErrorKind::Failed, message))?;
+        let rows = context.read(move |reader| reader.runs(id, pinfold_store::Take::All)).await?;
         let runs: BTreeMap<RunNumber, String> =
             rows.into_iter().filter_map(|run| Some((run.number, run.id?.to_string()))).collect();
         let only =
@@ -225,19 +216,5 @@ pub(crate) async fn pass_on(
             }
         }
         position = Some(reached);
-    }
-}
-
-/// A channel as a stream.
-pub(crate) struct Stream(pub(crate) mpsc::Receiver<Bytes>);
-
-impl futures_core::Stream for Stream {
-    type Item = Result<Bytes, Infallible>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|line| line.map(Ok))
     }
 }

@@ -11,6 +11,7 @@ mod logs;
 mod messages;
 mod metrics;
 mod openapi;
+mod outgoing;
 mod retire;
 mod routes;
 mod server;

@@ -3,12 +3,13 @@
 use super::Context;
 use super::answer::{Asked, Failure, Named};
 use super::logs::{Source, pass_on};
+use super::outgoing;
 use crate::consumer::Consumer;
 use crate::view;
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::response::sse::{Event as Sse, KeepAlive};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
+use axum::response::sse::Event as Sse;
 use pinfold_core::MessageId;
 use pinfold_core::event::ConsumerKind;
 use pinfold_store::{EventQuery, SessionId, Take, Ulid};
@@ -41,7 +42,7 @@ pub(crate) async fn stream(
     let consumer = Consumer::join(&context.handle, id, ConsumerKind::Watch).await?;
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(context, id, source, which.n.unwrap_or(0), consumer, sender));
-    Ok(axum::response::Sse::new(Stream(receiver)).keep_alive(KeepAlive::default()).into_response())
+    Ok(outgoing::events(receiver))
 }
 
 async fn feed(
@@ -118,18 +119,4 @@ async fn show_state(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>
 
 fn event(kind: &str, object: &impl Serialize) -> Option<Sse> {
     Some(Sse::default().event(kind).data(serde_json::to_string(object).ok()?))
-}
-
-/// A channel as a stream.
-struct Stream(mpsc::Receiver<Sse>);
-
-impl futures_core::Stream for Stream {
-    type Item = Result<Sse, Infallible>;
-
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        self.0.poll_recv(context).map(|event| event.map(Ok))
-    }
 }

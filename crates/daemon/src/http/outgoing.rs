@@ -1,0 +1,30 @@
+//! Answers that go on: what is sent into a channel goes out as it comes, for as long as the client is there.
+
+use axum::body::{Body, Bytes};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// One object a line.
+pub(crate) fn lines(receiver: mpsc::Receiver<Bytes>) -> Response {
+    ([("content-type", "application/x-ndjson")], Body::from_stream(Channel(receiver))).into_response()
+}
+
+/// Server-sent events.
+pub(crate) fn events(receiver: mpsc::Receiver<Event>) -> Response {
+    Sse::new(Channel(receiver)).keep_alive(KeepAlive::default()).into_response()
+}
+
+/// A channel as a stream.
+struct Channel<T>(mpsc::Receiver<T>);
+
+impl<T> futures_core::Stream for Channel<T> {
+    type Item = Result<T, Infallible>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context).map(|item| item.map(Ok))
+    }
+}
