@@ -87,6 +87,24 @@ pub enum Life {
 }
 
 impl Life {
+    /// The agent that is at work: its run, its process, and since when.
+    #[must_use]
+    pub fn at_work(&self) -> Option<(RunNumber, Process, Moment)> {
+        match self {
+            Life::Running { run, process, since } | Life::Held { run, process, since, .. } => {
+                Some((*run, *process, *since))
+            }
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Stopping { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => None,
+        }
+    }
+
     /// Whether somebody else's going would end this wait.
     #[must_use]
     pub fn awaits_holder(&self) -> bool {

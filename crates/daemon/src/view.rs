@@ -5,7 +5,7 @@ use crate::definition::mode_word;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
 use pinfold_api::object::{Event, Inbox, Message, Next, Session, Status, Turn};
-use pinfold_core::life::{HolderSeen, Life, Process};
+use pinfold_core::life::{HolderSeen, Life};
 use pinfold_core::{Now, State, Wall};
 use pinfold_lock::time::rfc3339;
 use pinfold_store::SessionId;
@@ -41,7 +41,7 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
 fn brief(entry: &Entry, now: Now) -> Session {
     let core = &entry.session;
     let definition = &entry.definition;
-    let (process, since) = alive(core.life());
+    let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
     let (done, failed) = core.inbox().settled();
     let runs = core.runs();
     Session {
@@ -61,7 +61,7 @@ fn brief(entry: &Entry, now: Now) -> Session {
         shim_pid: entry.shim.as_ref().map(|shim| shim.pid),
         run: entry.run.filter(|(run, _)| core.live_run() == Some(*run)).map(|(_, id)| id.to_string()),
         fence: process.map(|process| process.fence),
-        started_at: since.map(time),
+        started_at: since.map(|since| time(since.wall)),
         restarts: runs.count.saturating_sub(1),
         crashes: core.budgets().crashes,
         inbox: Inbox {
@@ -92,23 +92,7 @@ fn brief(entry: &Entry, now: Now) -> Session {
 
 /// The pid of a session's agent.
 pub(crate) fn pid(entry: &Entry) -> Option<u32> {
-    alive(entry.session.life()).0.map(|process| process.pid)
-}
-
-fn alive(life: &Life) -> (Option<Process>, Option<Wall>) {
-    match life {
-        Life::Running { process, since, .. } | Life::Held { process, since, .. } => {
-            (Some(*process), Some(since.wall))
-        }
-        Life::Idle { .. }
-        | Life::Starting { .. }
-        | Life::Stopping { .. }
-        | Life::Backoff { .. }
-        | Life::Blocked { .. }
-        | Life::Stopped
-        | Life::Failed { .. }
-        | Life::Archived { .. } => (None, None),
-    }
+    entry.session.life().at_work().map(|(_, process, _)| process.pid)
 }
 
 fn archived(life: &Life) -> Option<Wall> {

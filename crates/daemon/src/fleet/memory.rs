@@ -3,8 +3,7 @@
 use super::Fleet;
 use crate::input::Input;
 use crate::memory::{Read, Subject, Watch, Watcher, Without};
-use pinfold_core::life::Process;
-use pinfold_core::{Life, RunEvent, RunNumber};
+use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
 
 /// The runs whose memory is watched.
@@ -25,8 +24,8 @@ impl Fleet {
     pub(super) fn follow_memory(&mut self, id: SessionId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let limit = entry.session.spec().memory_limit;
-        let wanted = limit.and_then(|limit| alive(entry.session.life()).map(|alive| (alive, limit)));
-        let run = wanted.map(|((run, _), _)| run);
+        let wanted = entry.session.life().at_work().zip(limit);
+        let run = wanted.map(|((run, ..), _)| run);
         if entry.watched == run {
             return;
         }
@@ -35,7 +34,7 @@ impl Fleet {
         if let (Some(run), Some(watcher)) = (before, &self.memory.watcher) {
             watcher.forget((id, run));
         }
-        let Some(((run, process), limit)) = wanted else { return };
+        let Some(((run, process, _), limit)) = wanted else { return };
         let subject = Subject { agent: process.pid, shim: entry.shim.as_ref().map(|shim| shim.pid) };
         // A reload counts from the next run on: this one keeps the pace that it began with.
         let sample = self.config.settings(&entry.definition.agent, &entry.name).memory_sample;
@@ -62,20 +61,5 @@ impl Fleet {
         if let Some(watcher) = &self.memory.watcher {
             watcher.confirm((id, run));
         }
-    }
-}
-
-/// The run whose agent is at work.
-fn alive(life: &Life) -> Option<(RunNumber, Process)> {
-    match life {
-        Life::Running { run, process, .. } | Life::Held { run, process, .. } => Some((*run, *process)),
-        Life::Idle { .. }
-        | Life::Starting { .. }
-        | Life::Stopping { .. }
-        | Life::Backoff { .. }
-        | Life::Blocked { .. }
-        | Life::Stopped
-        | Life::Failed { .. }
-        | Life::Archived { .. } => None,
     }
 }
