@@ -29,9 +29,16 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
     })
 }
 
-/// A client of the daemon, if there is one.
-pub(crate) fn at_once(global: &Global) -> Result<Client, Failure> {
-    Ok(Client::new(home(global)?.socket()))
+/// Asks at once: whether a daemon answers is seen by its answer. One is started where none does, unless that was
+/// forbidden.
+pub(crate) fn at_once<T>(
+    global: &Global,
+    ask: impl Fn(&Client) -> Result<T, ClientError>,
+) -> Result<T, Failure> {
+    match ask(&Client::new(home(global)?.socket())) {
+        Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(ask(&client(global)?)?),
+        answer => Ok(answer?),
+    }
 }
 
 /// A client of the daemon; it is started if it does not run, unless that was forbidden.
@@ -53,7 +60,12 @@ pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
 
 /// A client of a daemon that must run already.
 pub(crate) fn running(global: &Global) -> Result<Client, Failure> {
-    client(&Global { no_start: true, ..global.clone() })
+    client(&never_starting(global))
+}
+
+/// What was asked for, with the daemon left as it is.
+pub(crate) fn never_starting(global: &Global) -> Global {
+    Global { no_start: true, ..global.clone() }
 }
 
 pub(crate) fn down(home: &Home) -> Failure {

@@ -11,6 +11,7 @@ pub mod config;
 mod consumer;
 pub mod crash;
 mod definition;
+mod disk;
 mod entry;
 mod fleet;
 mod follow;

@@ -1,6 +1,7 @@
 //! The daemon's life from its lock to its last event.
 
 use crate::crash;
+use crate::disk::Disk;
 use crate::fleet::{Fleet, Parts};
 use crate::home::Home;
 use crate::http::{Context, Holds, router};
@@ -227,7 +228,7 @@ fn serve(
         handle: handle.clone(),
         database: Arc::new(Mutex::new(reader)),
         last_event: fleet.last_event.subscribe(),
-        state: fleet.home.state.clone(),
+        disk: Arc::new(Disk::new(fleet.home.state.clone())),
         folders: fleet.folders(),
         holds: Holds::default(),
         metrics: Arc::clone(&fleet.metrics),

@@ -79,7 +79,8 @@ fn wait_until_gone(global: &Global) -> Result<(), Failure> {
 }
 
 pub(crate) fn status(global: &Global) -> Result<(), Failure> {
-    let status: Status = connect::running(global)?.get("/v1/status")?;
+    let status: Status =
+        connect::at_once(&connect::never_starting(global), |client| client.get("/v1/status"))?;
     if global.json {
         say(&json!(status));
         return Ok(());

@@ -6,8 +6,8 @@ use crate::connect;
 use crate::error::Failure;
 use crate::paint::{Cell, Paper, Shade, plain, preview, shade_of};
 use clap::Args;
+use pinfold_api::ClientError;
 use pinfold_api::object::{Row, Session};
-use pinfold_api::{Client, ClientError};
 use serde_json::{Value, json};
 
 /// Which sessions `ls` shows.
@@ -38,14 +38,6 @@ pub(crate) fn encode(text: &str) -> String {
         .collect()
 }
 
-/// Asks at once: whether a daemon answers is seen by its answer. One is started where none does.
-fn at_once<T>(global: &Global, ask: impl Fn(&Client) -> Result<T, ClientError>) -> Result<T, Failure> {
-    match ask(&connect::at_once(global)?) {
-        Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(ask(&connect::client(global)?)?),
-        answer => Ok(answer?),
-    }
-}
-
 fn query(address: &str, listing: &Listing) -> String {
     let mut query = format!("{address}?all={}", listing.all);
     for (key, value) in [("state", &listing.state), ("tag", &listing.tag)] {
@@ -58,11 +50,12 @@ fn query(address: &str, listing: &Listing) -> String {
 
 pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
     if global.json {
-        let sessions: Vec<Session> = at_once(global, |client| client.get(&query("/v1/sessions", listing)))?;
+        let sessions: Vec<Session> =
+            connect::at_once(global, |client| client.get(&query("/v1/sessions", listing)))?;
         say(&json!(sessions));
         return Ok(());
     }
-    let text = at_once(global, |client| client.text(&query("/v1/table", listing)))?;
+    let text = connect::at_once(global, |client| client.text(&query("/v1/table", listing)))?;
     let rows: Vec<Row<'_>> = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
     if rows.is_empty() {
         if !global.quiet {
@@ -139,7 +132,7 @@ pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {
 
 pub(crate) fn tree(all: bool, global: &Global) -> Result<(), Failure> {
     let address = format!("/v1/sessions?all={all}&brief={}", !global.json);
-    let sessions: Vec<Session> = at_once(global, |client| client.get(&address))?;
+    let sessions: Vec<Session> = connect::at_once(global, |client| client.get(&address))?;
     if global.json {
         let roots: Vec<&Session> = sessions.iter().filter(|session| is_root(session, &sessions)).collect();
         say(&Value::Array(roots.iter().map(|root| branch(root, &sessions)).collect()));

@@ -11,6 +11,7 @@ use pinfold_api::object::Status;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
 
 /// Nothing but a sign of life.
@@ -19,7 +20,7 @@ pub(crate) async fn ping() -> Json<Value> {
 }
 
 pub(crate) async fn status(State(context): State<Context>) -> Answered<Status> {
-    let disk = disk_used(&context).await;
+    let disk = context.disk.used(Instant::now()).await;
     let abilities = abilities(&context).await?;
     Ok(Json(context.handle.look(move |fleet| view::status(fleet, disk, abilities)).await?))
 }
@@ -32,24 +33,6 @@ async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure
         tokio::task::spawn_blocking(move || capabilities(without)).await.unwrap_or_default()
     });
     Ok(all.await.clone())
-}
-
-/// What the home takes on disk: the database and the output of all sessions.
-async fn disk_used(context: &Context) -> u64 {
-    let state = context.state.clone();
-    tokio::task::spawn_blocking(move || size_of(&state)).await.unwrap_or(0)
-}
-
-fn size_of(folder: &std::path::Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(folder) else { return 0 };
-    entries
-        .flatten()
-        .map(|entry| match entry.metadata() {
-            Ok(facts) if facts.is_dir() => size_of(&entry.path()),
-            Ok(facts) => std::os::unix::fs::MetadataExt::blocks(&facts) * 512,
-            Err(_) => 0,
-        })
-        .sum()
 }
 
 /// How to go down.

@@ -19,12 +19,12 @@ mod sessions;
 mod stream;
 mod wire;
 
+use crate::disk::Disk;
 use crate::input::Handle;
 use crate::locks::Folders;
 use crate::metrics::Metrics;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
@@ -38,7 +38,7 @@ pub(crate) struct Context {
     pub(crate) handle: Handle,
     pub(crate) database: Arc<Mutex<Reader>>,
     pub(crate) last_event: watch::Receiver<u64>,
-    pub(crate) state: PathBuf,
+    pub(crate) disk: Arc<Disk>,
     pub(crate) folders: Folders,
     pub(crate) holds: Holds,
     pub(crate) metrics: Arc<Metrics>,
