@@ -180,7 +180,7 @@ fn names_may_be_given_again_and_ids_tell_them_apart() {
 }
 
 #[test]
-fn a_record_that_names_something_gone_fails_or_is_archived_once() {
+fn a_session_whose_directory_or_program_is_gone_fails_once() {
     let world = World::new();
     let dir = world.path("work");
     std::fs::create_dir(&dir).unwrap();
@@ -188,32 +188,14 @@ fn a_record_that_names_something_gone_fails_or_is_archived_once() {
     std::fs::write(&program, "#!/bin/sh\nexec sleep 100000\n").unwrap();
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let (dir_text, program_text) = (dir.display().to_string(), program.display().to_string());
-    world.ok(&["new", "dirless", "--mode", "on-demand", "--dir", &dir_text, "--", "sleep", "100000"]);
-    world.ok(&[
-        "new",
-        "unlocked",
-        "--mode",
-        "on-demand",
-        "--dir",
-        &dir_text,
-        "--no-dir-lock",
-        "--",
-        "sleep",
-        "1000",
-    ]);
-    world.ok(&["new", "programless", "--mode", "on-demand", "--", &program_text]);
-    world.idle_chat("root", &[]);
-    world.idle_chat("orphan", &["--parent", "root"]);
-    world.idle_chat("other-root", &[]);
-    world.new_chat("other-orphan", &["--parent", "other-root"], PARROT);
-    world.ok(&["send", "other-orphan", "x", "--wait"]);
-    world.ok(&["archive", "root", "other-root"]);
-    let refused = world.run(&["rm", "other-root", "--yes"]);
-    assert!(refused.code == 1 && refused.stderr.contains("other-orphan"), "{refused:?}");
-    world.ok(&["stop", "other-orphan"]);
-    world.ok(&["rm", "other-root", "--yes"]);
-    world.wait("other-orphan", "archived");
-    assert_eq!(world.events_of("other-orphan", "archived")[0]["why"], "its parent `other-root` is gone");
+    let (sleep, within) = (["--", "sleep", "100000"], ["--dir", &dir_text]);
+    let made = |name: &str, words: &[&[&str]]| {
+        let words = words.concat();
+        world.ok(&[&["new", name, "--mode", "on-demand"][..], &words].concat());
+    };
+    made("dirless", &[&within, &sleep]);
+    made("unlocked", &[&within, &["--no-dir-lock"], &sleep]);
+    made("programless", &[&["--", &program_text]]);
     std::fs::remove_dir(&dir).unwrap();
     std::fs::remove_file(&program).unwrap();
     for name in ["dirless", "unlocked", "programless"] {
@@ -222,15 +204,41 @@ fn a_record_that_names_something_gone_fails_or_is_archived_once() {
         let why = world.show(name)["why"].as_str().unwrap().to_owned();
         assert!(why.contains("not exist") || why.contains("not found"), "{name}: {why}");
     }
-    // Somebody else's program removed the parent's record.
+    world.ok(&["down"]);
+    world.ok(&["up"]);
+    let failed = world.events().iter().filter(|event| event["kind"] == "failed").count();
+    assert_eq!(failed, 3, "each failed once, and a restart tries none of them again");
+    world.assert_no_members();
+}
+
+#[test]
+fn a_session_whose_parent_is_removed_is_archived() {
+    let world = World::new();
+    world.idle_chat("root", &[]);
+    world.new_chat("orphan", &["--parent", "root"], PARROT);
+    world.ok(&["send", "orphan", "x", "--wait"]);
+    world.ok(&["archive", "root"]);
+    let refused = world.run(&["rm", "root", "--yes"]);
+    assert!(refused.code == 1 && refused.stderr.contains("orphan"), "{refused:?}");
+    world.ok(&["stop", "orphan"]);
+    world.ok(&["rm", "root", "--yes"]);
+    world.wait("orphan", "archived");
+    assert_eq!(world.events_of("orphan", "archived")[0]["why"], "its parent `root` is gone");
+    assert_eq!(world.run(&["new", "x", "--parent", "nobody", "--", "true"]).code, 1);
+}
+
+#[test]
+fn a_session_whose_parent_somebody_else_removed_is_archived_once() {
+    let world = World::new();
+    world.idle_chat("root", &[]);
+    world.idle_chat("orphan", &["--parent", "root"]);
+    world.ok(&["archive", "root"]);
     world.ok(&["down"]);
     let database = rusqlite::Connection::open(world.home.join("pinfold.db")).unwrap();
     database.pragma_update(None, "foreign_keys", true).unwrap();
     assert_eq!(database.execute("DELETE FROM sessions WHERE name = 'root'", []).unwrap(), 1);
     drop(database);
     world.ok(&["up"]);
-    let failed = world.events().iter().filter(|event| event["kind"] == "failed").count();
-    assert_eq!(failed, 3, "each failed once, and a restart tries none of them again");
     assert_eq!(world.show("orphan")["state"], "archived");
     let archived = world.events_of("orphan", "archived");
     assert_eq!((archived.len(), &archived[0]["why"]), (1, &json!("its parent `root` is gone")));
@@ -240,7 +248,6 @@ fn a_record_that_names_something_gone_fails_or_is_archived_once() {
     world.ok(&["down"]);
     world.ok(&["up"]);
     assert_eq!(world.show("orphan")["state"], "idle", "who brought it back meant it");
-    assert_eq!(world.run(&["new", "x", "--parent", "nobody", "--", "true"]).code, 1);
     assert_eq!(world.run(&["set", "orphan", "--parent", "orphan"]).code, 78);
 }
 
