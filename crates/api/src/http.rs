@@ -112,13 +112,17 @@ impl<R: Read> Read for BodyReader<R> {
             Body::UntilEnd => u64::MAX,
         };
         let room = usize::try_from(left).unwrap_or(usize::MAX).min(into.len());
+        if room == 0 {
+            // All of it is here: what the daemon does with the connection does not matter.
+            return Ok(0);
+        }
         let read = self.from.read(&mut into[..room])?;
         match &mut self.body {
             Body::Length(left) => *left -= read as u64,
             Body::Chunked => self.chunk -= read as u64,
             Body::UntilEnd => {}
         }
-        if read == 0 && room > 0 && self.body != Body::UntilEnd {
+        if read == 0 && self.body != Body::UntilEnd {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         Ok(read)

@@ -118,13 +118,15 @@ fn cut(text: &str, room: usize) -> Cow<'_, str> {
 }
 
 /// The beginning of a text, on one line.
-pub(crate) fn preview(text: &str, most: usize) -> String {
-    let line: String = text.chars().take(most + 1).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if line.chars().count() > most {
-        format!("{}…", line.chars().take(most).collect::<String>())
-    } else {
-        line
+pub(crate) fn preview(text: &str, most: usize) -> Cow<'_, str> {
+    let (kept, more) = match text.char_indices().nth(most) {
+        Some((end, _)) => (&text[..end], "…"),
+        None => (text, ""),
+    };
+    if more.is_empty() && !kept.contains(char::is_control) {
+        return kept.into();
     }
+    format!("{}{more}", kept.replace(char::is_control, " ")).into()
 }
 
 #[cfg(test)]
@@ -147,11 +149,16 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_nothing_breaks_a_line() {
+    fn what_does_not_fit_is_left_out() {
         let rows = [[plain("a-name-of-25-letters-or-so"), plain("idle"), plain("why")]];
         let table = Paper { colour: false, width: Some(21) }.table(["NAME", "STATE", "WHY"], &rows);
         assert!(table.lines().all(|line| columns(line) <= 21), "{table}");
+    }
+
+    #[test]
+    fn a_preview_is_one_line_and_says_when_there_is_more() {
         assert_eq!(preview("two\nlines", 24), "two lines");
-        assert_eq!(preview("éééé", 3), "ééé…");
+        assert_eq!(preview("éééé", 4), "éééé");
+        assert_eq!(preview("éé\té\u{1b}", 4), "éé é…");
     }
 }

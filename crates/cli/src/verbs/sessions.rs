@@ -11,7 +11,7 @@ use pinfold_api::object::{Row, Session};
 use serde_json::{Value, json};
 
 /// Which sessions `ls` shows.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Listing {
     /// Archived ones too
     #[arg(long)]
@@ -77,7 +77,7 @@ fn cells(row: Row<'_>) -> [Cell<'_>; 7] {
         plain(row.mode),
         plain(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
         plain(row.restarts.to_string()),
-        Cell { text: preview(&row.command, 24).into(), shade: Shade::Faint },
+        Cell { text: preview(&row.command, 24).into_owned().into(), shade: Shade::Faint },
         plain(row.why),
     ]
 }
