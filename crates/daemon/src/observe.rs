@@ -7,6 +7,11 @@ use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::{Ended, RunNumber, World};
 use pinfold_shim::Keeping;
 use pinfold_store::SessionId;
+use std::time::{Duration, Instant};
+
+/// A shim that lives listens within this when its daemon has gone, or counts as mute for now.
+const LISTENS: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(2);
 
 /// What was found.
 pub(crate) struct Seen {
@@ -39,7 +44,7 @@ pub(crate) fn observe(
     subject: &Subject,
 ) -> Seen {
     let exits = exits(home, subject.id);
-    match find(&home.shim_socket(subject.id), generation) {
+    match seek(home, folders, generation, subject) {
         Found::Shim(up) => {
             let shim = match up.welcome.keeping {
                 Keeping::Standing => ShimSeen::Standing,
@@ -52,12 +57,23 @@ pub(crate) fn observe(
         }
         Found::Mute => Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None },
         Found::Nobody => {
-            let free = !subject.may_live || folders.prove_absent(&subject.name).is_ok();
-            let shim = if free { ShimSeen::Nobody } else { ShimSeen::Mute };
-            Seen {
-                world: World { machine, shim, exits: crate::observe::exits(home, subject.id) },
-                shim: None,
+            let exits = crate::observe::exits(home, subject.id);
+            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None }
+        }
+    }
+}
+
+/// Looks for a shim until there is one, or none for certain. One that has just lost its daemon is about to listen.
+fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> Found {
+    let until = Instant::now() + LISTENS;
+    loop {
+        match find(&home.shim_socket(subject.id), generation) {
+            Found::Nobody if !subject.may_live || folders.prove_absent(&subject.name).is_ok() => {
+                return Found::Nobody;
             }
+            Found::Nobody if Instant::now() < until => std::thread::sleep(AGAIN),
+            Found::Nobody => return Found::Mute,
+            found @ (Found::Mute | Found::Shim(_)) => return found,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::outlet::Outlet;
 use pinfold_core::RunNumber;
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, spawn};
+use pinfold_shim::nursery::Nursery;
 use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
 use pinfold_store::SessionId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -165,6 +166,7 @@ fn note_end(child: &mut Child) {
 /// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
 pub(crate) fn open(
     opening: &Opening,
+    nursery: Option<&Nursery>,
     guards: Vec<Reserved>,
     generation: u64,
     settled: RunNumber,
@@ -172,15 +174,20 @@ pub(crate) fn open(
 ) -> Result<Box<ShimUp>, String> {
     let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
     crash::point("spawn.before");
-    let (mut child, mut link) = spawn(opening, &lent).map_err(|error| crate::locks::chain(&error))?;
+    let spawned = match nursery {
+        Some(nursery) => nursery.spawn(opening, &lent).map(|link| (None, link)),
+        None => spawn(opening, &lent).map(|(child, link)| (Some(child), link)),
+    };
+    let (mut child, mut link) = spawned.map_err(|error| crate::locks::chain(&error))?;
     crash::point("spawn.handed");
     let greeted = greet(&mut link, generation, Instant::now() + HANDSHAKE);
     let welcome = match greeted {
         Ok(welcome) => welcome,
         Err(problem) => {
-            // Without its connection it leaves; it is our child, so it is reaped here.
+            // Without its connection it leaves. Where it is our child, it is reaped here; where it is not, the
+            // process that it came from is not asked again.
             drop(link);
-            note_end(&mut child);
+            child.as_mut().map_or_else(|| nursery.map_or((), Nursery::renew), note_end);
             return Err(problem);
         }
     };
@@ -198,10 +205,10 @@ pub(crate) fn open(
     crash::point("spawn.told");
     if let Err(error) = told {
         drop(link);
-        note_end(&mut child);
+        child.as_mut().map(note_end);
         return Err(error.to_string());
     }
-    Ok(Box::new(ShimUp { link, welcome, child: Some(child) }))
+    Ok(Box::new(ShimUp { link, welcome, child }))
 }
 
 /// What was found at a shim's socket.

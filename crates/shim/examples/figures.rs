@@ -61,6 +61,7 @@ fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: C
         arguments: Vec::new(),
         session: name.into(),
         listen: home.join(format!("{name}.sock")),
+        listens: pinfold_shim::Listens::Late,
         records: home.join(format!("{name}.exits")),
         log: home.join(format!("{name}.log")),
         tie: Tie::Free,

@@ -3,13 +3,14 @@
 //! ```no_run
 //! # fn show(folder: pinfold_lock::Folder, guard: pinfold_lock::Guard) -> Result<(), Box<dyn std::error::Error>> {
 //! use pinfold_shim::client::{Opening, spawn};
-//! use pinfold_shim::{Command, Report, Start, Tie};
+//! use pinfold_shim::{Command, Listens, Report, Start, Tie};
 //!
 //! let opening = Opening {
 //!     program: "/usr/bin/pinfold-shim".into(),
 //!     arguments: Vec::new(),
 //!     session: "api".into(),
 //!     listen: "/run/user/1000/pinfold/api.sock".into(),
+//!     listens: Listens::Late,
 //!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
 //!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
 //!     tie: Tie::Free,
@@ -27,7 +28,7 @@
 //! # }
 //! ```
 
-use crate::command::{Command, Keep, Lock, Streams, Tie};
+use crate::command::{Command, Keep, Listens, Lock, Streams, Tie};
 use crate::frame::{Decoder, FrameError};
 use crate::report::Report;
 use crate::{crash, socket};
@@ -55,6 +56,8 @@ pub struct Opening {
     pub session: String,
     /// Where the shim listens for later daemons.
     pub listen: PathBuf,
+    /// From when on it does.
+    pub listens: Listens,
     /// The file of exit records.
     pub records: PathBuf,
     /// The log.
@@ -118,16 +121,8 @@ pub enum ReceiveError {
 /// When the program cannot be started, or the locks cannot be sent; no shim is left behind then.
 pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, Link), SpawnError> {
     let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
-    let mut command = std::process::Command::new(&opening.program);
-    command.args(&opening.arguments).arg(&opening.session);
-    // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
-    command.env_clear();
-    // It allocates little and seldom: freed pieces need not lie ready for the next one, and pages between them.
-    command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
-    if let Some(point) = &opening.crash_at {
-        command.env(crash::VARIABLE, point);
-    }
-    command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut command = command(&opening.program, &opening.arguments, opening.crash_at.as_ref());
+    command.arg(&opening.session).stdin(Stdio::from(OwnedFd::from(theirs)));
     let program = || opening.program.clone();
     let mut child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
     drop(command);
@@ -142,6 +137,25 @@ pub fn spawn(opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<(Child, 
     }
 }
 
+/// The program of a shim.
+pub(crate) fn command(
+    program: &Path,
+    arguments: &[OsString],
+    crash_at: Option<&OsString>,
+) -> std::process::Command {
+    let mut command = std::process::Command::new(program);
+    command.args(arguments);
+    // The environment of the daemon may carry secrets, and the marker of a run it was itself started in.
+    command.env_clear();
+    // It allocates little and seldom: freed pieces need not lie ready for the next one, and pages between them.
+    command.env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0");
+    if let Some(point) = crash_at {
+        command.env(crash::VARIABLE, point);
+    }
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
 /// Removes the empty control groups that a killed shim of a session left behind; `listen` is where it listened.
 ///
 /// Only for whoever holds the session's lock. The session's next start does it too.
@@ -152,7 +166,11 @@ pub fn sweep(listen: &Path) -> io::Result<()> {
     Ok(crate::keep::group::sweep(listen)?)
 }
 
-fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
+pub(crate) fn hand_over(
+    stream: &UnixStream,
+    opening: &Opening,
+    guards: &[(&Folder, &Guard)],
+) -> io::Result<()> {
     let mut descriptors = Vec::new();
     let mut locks = Vec::new();
     for (folder, guard) in guards {
@@ -170,6 +188,7 @@ fn hand_over(stream: &UnixStream, opening: &Opening, guards: &[(&Folder, &Guard)
     let keep = Keep {
         session: opening.session.clone(),
         listen: opening.listen.clone(),
+        listens: opening.listens,
         records: opening.records.clone(),
         log: opening.log.clone(),
         locks,
@@ -204,7 +223,7 @@ pub struct Link {
 }
 
 impl Link {
-    fn new(stream: UnixStream) -> Self {
+    pub(crate) fn new(stream: UnixStream) -> Self {
         Self { stream, decoder: Decoder::default(), ready: VecDeque::new() }
     }
 

@@ -82,6 +82,8 @@ pub struct Keep {
     pub session: String,
     /// Where to listen for daemons.
     pub listen: PathBuf,
+    /// From when on to listen there.
+    pub listens: Listens,
     /// The file of exit records.
     pub records: PathBuf,
     /// The log; older parts of it get `.1`, `.2` ... appended.
@@ -94,6 +96,17 @@ pub struct Keep {
     pub streams: Streams,
     /// A folder that goes when the shim leaves and whoever started it is gone.
     pub scratch: Option<PathBuf>,
+}
+
+/// From when on a shim listens for others than the one who started it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Listens {
+    /// From its beginning.
+    #[default]
+    AtOnce,
+    /// When it has lost its daemon, or has a terminal that somebody may want to see. Most shims never do, and a
+    /// thousand sockets are a tenth of a start.
+    Late,
 }
 
 /// Whose are the standard streams of agents.
@@ -329,6 +342,9 @@ impl Keep {
         if let Some(scratch) = &self.scratch {
             fields.bytes(8, scratch.as_os_str().as_bytes());
         }
+        if self.listens == Listens::Late {
+            fields.flag(9, true);
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -350,6 +366,7 @@ impl Keep {
             tie: if fields.flag(6)? { Tie::ToParent } else { Tie::Free },
             streams: if fields.flag(7)? { Streams::Given } else { Streams::Kept },
             scratch: fields.find(8).map(path),
+            listens: if fields.flag(9)? { Listens::Late } else { Listens::AtOnce },
         })
     }
 }

@@ -4,6 +4,7 @@ use crate::command::Contain;
 use crate::keep::group::Group;
 use crate::keep::read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// How the names of the groups of runs begin.
 pub const PREFIX: &str = "pinfold-";
@@ -20,13 +21,24 @@ pub enum Hierarchy {
 /// The folder of the group that a process is in; of this process without one.
 #[must_use]
 pub fn folder_of(process: Option<u32>, hierarchy: Hierarchy) -> Option<PathBuf> {
-    let mount = mount(hierarchy)?;
+    let mount = mounted(hierarchy)?;
     let file = match process {
         None => PathBuf::from("/proc/self/cgroup"),
         Some(process) => PathBuf::from(format!("/proc/{process}/cgroup")),
     };
     let inside = inside(&read(&file)?, hierarchy)?;
     Some(mount.join(inside.trim_start_matches('/')))
+}
+
+/// Where a hierarchy is mounted: looked for once, for nobody mounts it elsewhere while a system runs.
+pub(crate) fn mounted(hierarchy: Hierarchy) -> Option<&'static Path> {
+    static SECOND: OnceLock<Option<PathBuf>> = OnceLock::new();
+    static MEMORY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let known = match hierarchy {
+        Hierarchy::Second => &SECOND,
+        Hierarchy::Memory => &MEMORY,
+    };
+    known.get_or_init(|| mount(hierarchy)).as_deref()
 }
 
 /// Where a hierarchy is mounted as a whole.

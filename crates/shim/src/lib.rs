@@ -14,12 +14,13 @@ pub mod groups;
 pub mod keep;
 pub mod log;
 pub mod memory;
+pub mod nursery;
 pub mod record;
 mod report;
 mod socket;
 pub mod turn;
 
-pub use command::{Command, Contain, Directory, Keep, Lock, LogLimits, Start, Stdin, Streams, Tie};
+pub use command::{Command, Contain, Directory, Keep, Listens, Lock, LogLimits, Start, Stdin, Streams, Tie};
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;

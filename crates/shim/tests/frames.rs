@@ -8,14 +8,28 @@ use pinfold_core::time::{Boot, Wall};
 use pinfold_shim::log::{Position, Stream};
 use pinfold_shim::turn::{Done, Turn};
 use pinfold_shim::{
-    Command, Contain, Decoder, Directory, Exited, InputRefused, Keep, Keeping, Lock, LogLimits, Notice,
-    Output, Report, Start, StartFailure, Stdin, Streams, Tie, Welcome,
+    Command, Contain, Decoder, Directory, Exited, InputRefused, Keep, Keeping, Listens, Lock, LogLimits,
+    Notice, Output, Report, Start, StartFailure, Stdin, Streams, Tie, Welcome,
 };
 use std::path::PathBuf;
 use std::time::Duration;
 
 fn fixture(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+fn little() -> Keep {
+    Keep {
+        session: "x".into(),
+        listen: "/l".into(),
+        listens: Listens::AtOnce,
+        records: "/r".into(),
+        log: "/g".into(),
+        locks: Vec::new(),
+        tie: Tie::Free,
+        streams: Streams::Kept,
+        scratch: None,
+    }
 }
 
 fn commands() -> Vec<Command> {
@@ -41,6 +55,7 @@ fn commands() -> Vec<Command> {
         Command::Keep(Box::new(Keep {
             session: "api".into(),
             listen: "/run/api.sock".into(),
+            listens: Listens::AtOnce,
             records: "/state/exits".into(),
             log: "/state/log".into(),
             locks: vec![lock(1), lock(2)],
@@ -48,16 +63,7 @@ fn commands() -> Vec<Command> {
             streams: Streams::Kept,
             scratch: None,
         })),
-        Command::Keep(Box::new(Keep {
-            session: "x".into(),
-            listen: "/l".into(),
-            records: "/r".into(),
-            log: "/g".into(),
-            locks: Vec::new(),
-            tie: Tie::ToParent,
-            streams: Streams::Kept,
-            scratch: None,
-        })),
+        Command::Keep(Box::new(Keep { tie: Tie::ToParent, ..little() })),
         Command::Hello { generation: u64::MAX },
         Command::Go,
         Command::Start(Box::new(full)),
@@ -212,14 +218,11 @@ fn what_is_written_is_read_back() {
 #[test]
 fn a_shim_in_the_foreground_is_told_of_its_streams_and_its_folder() {
     let keep = Keep {
-        session: "x".into(),
-        listen: "/l".into(),
-        records: "/r".into(),
-        log: "/g".into(),
-        locks: Vec::new(),
         tie: Tie::ToParent,
         streams: Streams::Given,
         scratch: Some("/s".into()),
+        listens: Listens::Late,
+        ..little()
     };
     let command = Command::Keep(Box::new(keep));
     let mut bytes = Vec::new();

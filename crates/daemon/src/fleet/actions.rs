@@ -11,7 +11,7 @@ use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Life, Purpose};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
-use pinfold_shim::{Command, Directory, LogLimits, Start, Stdin, Tie};
+use pinfold_shim::{Command, Directory, Listens, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -158,9 +158,11 @@ impl Fleet {
         let settled = entry.session.runs().settled;
         let Some(opening) = self.opening(id) else { return };
         let (handle, starts, generation) = (self.handle.clone(), self.starts.clone(), self.generation);
+        let nursery = self.nursery.clone();
         tokio::spawn(async move {
             let _permit = starts.acquire_owned().await;
-            let open = move || crate::shims::open(&opening, guards, generation, settled, start);
+            let open =
+                move || crate::shims::open(&opening, nursery.as_deref(), guards, generation, settled, start);
             let result = tokio::task::spawn_blocking(open).await;
             let result = result.unwrap_or_else(|error| Err(error.to_string()));
             handle.tell(Input::ShimUp { id, run, result });
@@ -175,7 +177,18 @@ impl Fleet {
         let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
         let foreground = self.alone.as_ref().map(|alone| alone.foreground.clone());
         let tie = if foreground.is_some() { Tie::ToParent } else { Tie::Free };
-        Some(Opening { program, arguments, session, listen, records, log, tie, foreground, crash_at })
+        Some(Opening {
+            program,
+            arguments,
+            session,
+            listen,
+            listens: Listens::Late,
+            records,
+            log,
+            tie,
+            foreground,
+            crash_at,
+        })
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.

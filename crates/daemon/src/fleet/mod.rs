@@ -27,6 +27,7 @@ use crate::timer::Timer;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
+use pinfold_shim::nursery::Nursery;
 use pinfold_store::{
     AuditEvent, Batch, CommitError, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
 };
@@ -63,6 +64,8 @@ pub(crate) struct Fleet {
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
+    /// Where shims come from, unless there is only one.
+    nursery: Option<Arc<Nursery>>,
     pub(crate) open_files: Option<(u64, u64)>,
     pub(crate) umask: Option<u32>,
     config: Config,
@@ -109,7 +112,11 @@ pub(crate) struct Parts {
 
 impl Fleet {
     pub(crate) fn new(parts: Parts) -> std::io::Result<Fleet> {
+        let (program, words) = parts.shim_program.clone();
+        let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
+        let nursery = || Arc::new(Nursery::new(program, words, crash_at));
         Ok(Fleet {
+            nursery: parts.alone.is_none().then(nursery),
             socket: match parts.alone {
                 Some(_) => parts.home.socket(),
                 None => crate::alias::make(&parts.home.socket()),

@@ -140,7 +140,8 @@ impl Fleet {
     /// The shim died. What is left of its run is ended before anything is said of it.
     fn shim_lost(&mut self, id: SessionId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.shim = None;
+        let shim = entry.shim.take();
+        log(format_args!("shim {} is gone without a word", shim.map_or(0, |shim| shim.pid)));
         let Some(run) = entry.session.live_run() else {
             self.happened(id, &Event::ShimLeft, &Facts::default(), None);
             return self.shim_has_left(id);

@@ -123,6 +123,13 @@ fn name(session: &Path) -> String {
     format!("{}{:016x}", groups::PREFIX, checksum(session.as_os_str().as_bytes()))
 }
 
+/// Finds out where control groups are, before anybody is forked who needs it.
+pub(super) fn find_mounts() {
+    for hierarchy in [Hierarchy::Second, Hierarchy::Memory] {
+        let _ = groups::mounted(hierarchy);
+    }
+}
+
 /// The folder of the shim's own group in the second hierarchy: looked for once, since every restart needs it.
 fn second() -> Option<&'static Path> {
     static OWN: OnceLock<Option<PathBuf>> = OnceLock::new();

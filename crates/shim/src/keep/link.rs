@@ -5,10 +5,12 @@ use crate::command::Command;
 use crate::frame::{Decoder, FrameError};
 use crate::log::{Position, Stream};
 use crate::report::{Report, encode_output};
+use crate::socket;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Output beyond this is not sent: the daemon reads it from the log.
@@ -212,7 +214,8 @@ impl AsFd for Link {
 /// All connections: the one that counts, and those that have not said hello.
 #[derive(Debug)]
 pub(super) struct Links {
-    pub(super) listener: OwnedFd,
+    /// Where newcomers come; nothing while it is not listened.
+    pub(super) listener: Option<OwnedFd>,
     pub(super) daemon: Option<Link>,
     pub(super) pending: Vec<Link>,
     generation: Option<u64>,
@@ -220,15 +223,31 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub(super) fn new(listener: OwnedFd, first: Link) -> Self {
-        Self { listener, daemon: None, pending: vec![first], generation: None, deaf: None }
+    pub(super) fn new(first: Link) -> Self {
+        Self { listener: None, daemon: None, pending: vec![first], generation: None, deaf: None }
+    }
+
+    /// Listens for newcomers, if it does not yet.
+    pub(super) fn listen(&mut self, path: &Path) -> Result<(), Errno> {
+        if self.listener.is_none() {
+            self.listener = Some(socket::listen(path)?);
+        }
+        Ok(())
+    }
+
+    /// Listens once there is no daemon any more; what fails is tried again in a moment.
+    pub(super) fn listen_if_lost(&mut self, path: &Path, now: Instant) {
+        let lost = self.daemon.is_none() && self.generation.is_some();
+        if lost && self.deaf.is_none() && self.listen(path).is_err() {
+            self.deaf = Some(now + DEAF);
+        }
     }
 
     /// Takes new connections of our own user.
     pub(super) fn accept(&mut self) {
         let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
-        loop {
-            match rustix::net::accept_with(&self.listener, flags) {
+        while let Some(listener) = &self.listener {
+            match rustix::net::accept_with(listener, flags) {
                 Ok(socket) => self.take(socket),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => return,

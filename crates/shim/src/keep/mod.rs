@@ -11,6 +11,7 @@ pub(crate) mod group;
 mod input;
 mod link;
 mod notify;
+mod nursery;
 mod opening;
 mod output;
 mod pty;
@@ -18,6 +19,7 @@ mod raw;
 mod run;
 mod shim;
 mod start;
+mod title;
 mod tree;
 mod turns;
 mod viewer;
@@ -27,10 +29,18 @@ pub(crate) use tree::{descendants, read};
 
 use std::process::ExitCode;
 
-/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`].
+/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`]. Or that of a nursery.
 #[must_use]
 pub fn main() -> ExitCode {
-    match opening::open() {
+    // Behind it comes the room for names. A session may be called so.
+    if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::nursery::WORD) {
+        return nursery::serve(title::Title::from_word_on(crate::nursery::WORD));
+    }
+    life(None)
+}
+
+fn life(title: Option<&title::Title>) -> ExitCode {
+    match opening::open(title) {
         Ok(shim) => shim.live(),
         Err(error) => {
             // Whoever started it reads the end of the socket; this is for one who tries it by hand.

@@ -4,8 +4,9 @@ use super::link::{Link, Links, Origin};
 use super::notify::Notify;
 use super::raw;
 use super::shim::{Phase, Shim};
+use super::title::Title;
 use super::viewer::Viewers;
-use crate::command::{Command, Keep, LogLimits, Streams};
+use crate::command::{Command, Keep, Listens, LogLimits, Streams};
 use crate::frame::{Decoder, FrameError};
 use crate::log::Log;
 use crate::record::Records;
@@ -35,7 +36,8 @@ pub(super) enum OpenError {
     Kernel(#[from] Errno),
 }
 
-pub(super) fn open() -> Result<Shim, OpenError> {
+/// `title` is what a forked one has on its command line.
+pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     crate::memory::return_long_buffers();
     raw::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
@@ -43,6 +45,9 @@ pub(super) fn open() -> Result<Shim, OpenError> {
     let mut decoder = Decoder::default();
     let mut descriptors = Vec::new();
     let keep = receive(&first, &mut decoder, &mut descriptors)?;
+    if let Some(title) = title {
+        title.write(keep.session.as_bytes());
+    }
     crash::point("keep.received");
     let mut descriptors = descriptors.into_iter();
     let guards = adopt(&keep, &mut descriptors)?;
@@ -51,11 +56,13 @@ pub(super) fn open() -> Result<Shim, OpenError> {
     let signals = raw::signals(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
     let records = Records::open(&keep.records)?;
     let log = Log::open(&keep.log, LogLimits::default());
-    let listener = socket::listen(&keep.listen)?;
-    crash::point("keep.listening");
     rustix::io::ioctl_fionbio(&first, true)?;
+    let mut links = Links::new(Link::new(first, decoder, Origin::Parent));
+    if keep.listens == Listens::AtOnce {
+        links.listen(&keep.listen)?;
+    }
+    crash::point("keep.listening");
     hush()?;
-    let links = Links::new(listener, Link::new(first, decoder, Origin::Parent));
     Ok(Shim {
         keep,
         guards,

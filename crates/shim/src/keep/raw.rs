@@ -61,6 +61,36 @@ pub(super) fn plain_fork(life: &mut dyn FnMut() -> i32) -> Result<Forked, Errno>
     }
 }
 
+/// Forks a child that nobody waits for. It runs `life` and ends; true is success.
+pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<(), Errno> {
+    // SAFETY: as in `fork`.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_errno()),
+        0 => exit(i32::from(!life())),
+        _ => Ok(()),
+    }
+}
+
+/// Has children that end leave nothing behind.
+pub(super) fn ignore_children() {
+    // SAFETY: ignoring a signal runs no code of ours.
+    unsafe {
+        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+    }
+}
+
+/// Writes over words of this process's command line, and ends them with zeroes.
+pub(super) fn write_words(from: usize, room: usize, text: &[u8]) {
+    debug_assert!(text.len() < room, "a zero ends it");
+    let words: *mut u8 = std::ptr::with_exposed_provenance_mut(from);
+    // SAFETY: the caller has made sure that the kernel keeps the words of our command line here: memory of this
+    // process that is writable, lives as long as it does, and is read by nobody at the same time (one thread).
+    unsafe {
+        std::ptr::write_bytes(words, 0, room);
+        std::ptr::copy_nonoverlapping(text.as_ptr(), words, text.len());
+    }
+}
+
 /// Ends the process without running anything of the parent's.
 fn exit(code: i32) -> ! {
     // SAFETY: always allowed.

@@ -88,8 +88,9 @@ enum Waker {
 impl Shim {
     /// Lives until there is nothing left to keep.
     pub(super) fn live(mut self) -> ExitCode {
-        // What came together with the first word is there already, and wakes nobody.
+        // What came together with the first word is there already, and wakes nobody; so may be the end of it.
         self.greet();
+        self.advance();
         while !matches!(self.phase, Phase::Gone) {
             let Ok(awake) = self.wait() else {
                 // Without poll nothing can be kept: the tree ends with the shim, by the parent-death signal.
@@ -126,8 +127,8 @@ impl Shim {
     /// What to wait for. Newcomers come first: a newer daemon's hello drops what the older one said.
     fn wakers(&self) -> Vec<(Waker, BorrowedFd<'_>, PollFlags)> {
         let mut all = Vec::with_capacity(8);
-        if self.links.deaf().is_none() {
-            all.push((Waker::Newcomers, self.links.listener.as_fd(), PollFlags::IN));
+        if let (Some(listener), None) = (&self.links.listener, self.links.deaf()) {
+            all.push((Waker::Newcomers, listener.as_fd(), PollFlags::IN));
         }
         all.extend(self.links.pending.iter().map(|link| (Waker::Newcomers, link.as_fd(), PollFlags::IN)));
         if let Some(daemon) = &self.links.daemon {
@@ -326,6 +327,7 @@ impl Shim {
             self.viewers.serve(pty, now);
         }
         self.links.recover(now);
+        self.links.listen_if_lost(&self.keep.listen, now);
         if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
             self.end(None);
         }

@@ -60,6 +60,9 @@ fn commands_of_an_older_daemon_that_were_not_read_are_never_obeyed() {
     // The shim sleeps while both daemons speak, so both are there when it wakes.
     let shim = rustix::process::Pid::from_child(&old.child);
     rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
+    while !crate::world::read(format!("/proc/{}/stat", old.child.id()).as_ref()).contains(") T ") {
+        std::thread::yield_now();
+    }
     old.send(&Command::Stop { run: RunNumber(1), grace: Duration::ZERO });
     let mut new = world.connect("api", 2);
     rustix::process::kill_process(shim, rustix::process::Signal::CONT).unwrap();

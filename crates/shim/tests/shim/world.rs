@@ -4,7 +4,7 @@ use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Folder, Guard, LockSeen, Request, Resource, Run, SessionName, Survivors};
 use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
 use pinfold_shim::log::{Position, Reader, Stream};
-use pinfold_shim::{Command, Directory, Exited, Report, Start, Tie, Welcome};
+use pinfold_shim::{Command, Directory, Exited, Listens, Report, Start, Tie, Welcome};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -44,6 +44,7 @@ impl World {
             arguments: Vec::new(),
             session: session.into(),
             listen: self.path(&format!("{session}.sock")),
+            listens: Listens::AtOnce,
             records: self.path(&format!("{session}.exits")),
             log: self.path(&format!("{session}.log")),
             tie: Tie::Free,
