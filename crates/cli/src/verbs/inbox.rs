@@ -59,7 +59,7 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
         return Ok(());
     }
     let rows: Vec<[Cell<'_>; 6]> = messages.iter().map(row).collect();
-    print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
+    print(Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows).as_bytes());
     Ok(())
 }
 

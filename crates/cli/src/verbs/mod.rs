@@ -88,9 +88,9 @@ pub(crate) fn say(line: &impl std::fmt::Display) {
 }
 
 /// Prints lines of data, as one piece.
-pub(crate) fn print(lines: &str) {
+pub(crate) fn print(lines: &[u8]) {
     use std::io::Write;
-    let _ = std::io::stdout().write_all(lines.as_bytes());
+    let _ = std::io::stdout().write_all(lines);
 }
 
 /// Prints rows with aligned columns; nothing when there are none.

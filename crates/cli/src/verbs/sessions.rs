@@ -50,9 +50,10 @@ fn query(address: &str, listing: &Listing) -> String {
 
 pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
     if global.json {
-        let sessions: Vec<Session> =
-            connect::at_once(global, |client| client.get(&query("/v1/sessions", listing)))?;
-        say(&json!(sessions));
+        // The daemon's own words: they would only be read to be written again.
+        let mut text = connect::at_once(global, |client| client.text(&query("/v1/sessions", listing)))?;
+        text.push(b'\n');
+        print(&text);
         return Ok(());
     }
     let text = connect::at_once(global, |client| client.text(&query("/v1/table", listing)))?;
@@ -65,7 +66,7 @@ pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
     }
     let rows: Vec<[Cell<'_>; 7]> = rows.into_iter().map(cells).collect();
     let heads = ["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"];
-    print(&Paper::stdout().table(heads, &rows));
+    print(Paper::stdout().table(heads, &rows).as_bytes());
     Ok(())
 }
 
