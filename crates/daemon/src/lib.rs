@@ -19,6 +19,7 @@ mod home;
 mod http;
 mod input;
 mod lines;
+mod list;
 mod locks;
 mod log;
 pub mod memory;
@@ -31,7 +32,6 @@ mod readable;
 mod serve;
 mod shims;
 mod speech;
-mod table;
 mod timer;
 mod view;
 

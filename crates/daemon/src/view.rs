@@ -38,7 +38,7 @@ pub(crate) fn session(entry: &Entry, now: Now) -> Session {
 }
 
 /// One session without its policy, which is half of it.
-fn brief(entry: &Entry, now: Now) -> Session {
+pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
     let core = &entry.session;
     let definition = &entry.definition;
     let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
@@ -169,34 +169,6 @@ pub(crate) fn event(row: pinfold_store::Event) -> Event {
         why: Some(row.why).filter(|why| !why.is_empty()),
         facts: row.data,
     }
-}
-
-/// Which sessions a listing shows.
-#[derive(Debug, Clone, Default, serde::Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-pub(crate) struct Filter {
-    pub(crate) all: bool,
-    pub(crate) state: Option<String>,
-    pub(crate) tag: Option<String>,
-    /// Without policies: for whoever prints a table.
-    pub(crate) brief: bool,
-}
-
-impl Filter {
-    pub(crate) fn shows(&self, entry: &Entry) -> bool {
-        let state = entry.session.state();
-        let asked_for = self.state.as_deref() == Some(state.word());
-        let listed = self.all || asked_for || state != State::Archived;
-        let tagged = self.tag.as_ref().is_none_or(|tag| entry.definition.tags.contains(tag));
-        listed && tagged && self.state.as_deref().is_none_or(|wanted| wanted == state.word())
-    }
-}
-
-/// The sessions that a filter shows, in the order in which they were made.
-pub(crate) fn sessions(fleet: &Fleet, filter: &Filter) -> Vec<Session> {
-    let now = Clock::new().now();
-    let object = if filter.brief { brief } else { session };
-    fleet.entries.values().filter(|entry| filter.shows(entry)).map(|entry| object(entry, now)).collect()
 }
 
 /// One session by its id.

@@ -5,7 +5,7 @@ use super::openapi::{self, Operation};
 use super::{
     Context, answer, attach, daemon, events, holds, locks, logs, messages, metrics, retire, sessions, stream,
 };
-use crate::view::Filter;
+use crate::list::Filter;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};

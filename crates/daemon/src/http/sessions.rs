@@ -5,8 +5,9 @@ use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::input::{Create, Input};
+use crate::list::{self, Filter};
 use crate::preset::Preset;
-use crate::view::{self, Filter, STATES};
+use crate::view::{self, STATES};
 use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -27,8 +28,8 @@ use tokio::sync::{oneshot, watch};
 pub(crate) async fn list(
     State(context): State<Context>,
     Asked(filter): Asked<Filter>,
-) -> Answered<Vec<Session>> {
-    Ok(Json(context.handle.look(move |fleet| view::sessions(fleet, &filter)).await?))
+) -> Result<Response, Failure> {
+    Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter)).await?))
 }
 
 /// What a table shows of each.
@@ -36,8 +37,11 @@ pub(crate) async fn table(
     State(context): State<Context>,
     Asked(filter): Asked<Filter>,
 ) -> Result<Response, Failure> {
-    let text = context.handle.look(move |fleet| crate::table::text(fleet, &filter)).await?;
-    Ok(([(CONTENT_TYPE, "application/json")], text).into_response())
+    Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter)).await?))
+}
+
+fn json(text: Vec<u8>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 pub(crate) async fn show(State(context): State<Context>, Named(session): Named) -> Answered<Session> {

@@ -1,0 +1,110 @@
+//! Lists of sessions, as JSON. Each is written before the next is made: the loop waits meanwhile, and what all of
+//! them are made of at once would be a megabyte.
+
+use crate::clock::Clock;
+use crate::definition::mode_word;
+use crate::entry::Entry;
+use crate::fleet::Fleet;
+use crate::view;
+use pinfold_api::object::Row;
+use pinfold_core::{Now, State};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
+
+/// Few sessions are longer.
+const SESSION: usize = 2048;
+/// Few rows of the table are longer.
+const ROW: usize = 256;
+/// So much of a command is enough to know it by.
+const COMMAND: usize = 64;
+
+/// Which sessions a listing shows.
+#[derive(Debug, Clone, Default, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub(crate) struct Filter {
+    pub(crate) all: bool,
+    pub(crate) state: Option<String>,
+    pub(crate) tag: Option<String>,
+    /// Without policies: for whoever prints a table.
+    pub(crate) brief: bool,
+}
+
+impl Filter {
+    fn shows(&self, entry: &Entry) -> bool {
+        let state = entry.session.state();
+        let asked_for = self.state.as_deref() == Some(state.word());
+        let listed = self.all || asked_for || state != State::Archived;
+        let tagged = self.tag.as_ref().is_none_or(|tag| entry.definition.tags.contains(tag));
+        listed && tagged && self.state.as_deref().is_none_or(|wanted| wanted == state.word())
+    }
+}
+
+/// The sessions that a filter shows.
+pub(crate) fn sessions(fleet: &Fleet, filter: &Filter) -> Vec<u8> {
+    written(fleet, filter, SESSION, if filter.brief { view::brief } else { view::session })
+}
+
+/// What `pinfold ls` shows of each.
+pub(crate) fn table(fleet: &Fleet, filter: &Filter) -> Vec<u8> {
+    written(fleet, filter, ROW, row)
+}
+
+/// What a filter shows, in the order in which the sessions were made.
+fn written<'a, T: Serialize>(
+    fleet: &'a Fleet,
+    filter: &Filter,
+    length: usize,
+    object: impl Fn(&'a Entry, Now) -> T,
+) -> Vec<u8> {
+    let now = Clock::new().now();
+    let mut text = Vec::with_capacity(length * fleet.entries.len());
+    let shown = fleet.entries.values().filter(|entry| filter.shows(entry));
+    serde_json::Serializer::new(&mut text)
+        .collect_seq(shown.map(|entry| object(entry, now)))
+        .expect("strings and numbers can be written to memory");
+    text
+}
+
+fn row(entry: &Entry, now: Now) -> Row<'_> {
+    let core = &entry.session;
+    Row {
+        name: Cow::Borrowed(&entry.name),
+        state: Cow::Borrowed(core.state().word()),
+        mode: Cow::Borrowed(mode_word(core.spec().mode)),
+        pid: view::pid(entry),
+        restarts: core.runs().count.saturating_sub(1),
+        command: Cow::Owned(beginning(&entry.definition.command)),
+        why: Cow::Owned(core.explain(now)),
+    }
+}
+
+/// The first words of a command, up to a length that a table has room for.
+fn beginning(words: &[String]) -> String {
+    let mut line = String::with_capacity(2 * COMMAND);
+    for (at, word) in words.iter().enumerate() {
+        if at > 0 {
+            line.push(' ');
+        }
+        line.push_str(&word[..word.floor_char_boundary(COMMAND)]);
+        if line.len() >= COMMAND {
+            break;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_command_is_known_by_its_beginning() {
+        let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        assert_eq!(beginning(&words(&[])), "");
+        assert_eq!(beginning(&words(&["sleep"])), "sleep");
+        assert_eq!(beginning(&words(&["sleep", "", "5"])), "sleep  5");
+        let long = "é".repeat(1000);
+        assert_eq!(beginning(&words(&[&long])), "é".repeat(32));
+        assert_eq!(beginning(&words(&["sh", &long, "end"])), format!("sh {}", "é".repeat(32)));
+    }
+}
