@@ -58,6 +58,16 @@ pub(crate) fn sessions(site: &Site) -> Vec<Session> {
     client(site).get("/v1/sessions").unwrap()
 }
 
+/// The process from which shims are forked: the daemon's only child.
+fn nursery(daemon: u32) -> Option<u32> {
+    let threads = std::fs::read_dir(format!("/proc/{daemon}/task")).ok()?;
+    let texts =
+        threads.flatten().filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok());
+    texts
+        .flat_map(|text| text.split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .find_map(|pid| pid.parse().ok())
+}
+
 impl Pinfold {
     fn create(&self, site: &Site, number: usize) {
         let wanted = NewSession {
@@ -98,7 +108,8 @@ impl Supervisor for Pinfold {
     fn processes(&self, site: &Site) -> Vec<u32> {
         let status: serde_json::Value = client(site).get("/v1/status").unwrap();
         let daemon = status["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok());
-        daemon.into_iter().chain(sessions(site).into_iter().filter_map(|session| session.shim_pid)).collect()
+        let shims = sessions(site).into_iter().filter_map(|session| session.shim_pid);
+        daemon.into_iter().chain(daemon.and_then(nursery)).chain(shims).collect()
     }
 
     fn status(&self, site: &Site) -> Option<Command> {

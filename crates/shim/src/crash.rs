@@ -17,7 +17,6 @@ pub const POINTS: &[&str] = &[
     "record.unwritten",
     "record.written",
     "end.reported",
-    "record.synced",
     "spare.waits",
     "leave.unmarked",
     "leave.marked",

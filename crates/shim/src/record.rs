@@ -1,5 +1,6 @@
-//! Exit records: a small preallocated file per session. An exit is written before anybody is told, and on disk before
-//! the session's locks are free or its next agent starts.
+//! Exit records: a small preallocated file per session. An exit is written before anybody is told, so that no kill can
+//! lose it; and it is on disk before the session's locks are free or its next agent starts: in the daemon's database,
+//! which it then acknowledges, or here.
 //!
 //! The file is a ring of slots, each with a checksum, written one after the other. A torn slot reads as no
 //! slot. The file is never removed or cut while the session lives.
@@ -33,6 +34,8 @@ pub struct Records {
     acknowledged: RunNumber,
     /// The runs that were not acknowledged: only then is the file looked at again.
     pending: Vec<RunNumber>,
+    /// The last run whose record was written and may not be on disk.
+    unsynced: Option<RunNumber>,
     kept: Kept,
 }
 
@@ -72,6 +75,7 @@ impl Records {
             last: runs.clone().max(),
             acknowledged,
             pending: runs.filter(|run| *run > acknowledged).collect(),
+            unsynced: None,
             path: path.to_owned(),
             file,
             kept,
@@ -88,6 +92,7 @@ impl Records {
     pub fn acknowledge(&mut self, run: RunNumber) {
         self.acknowledged = self.acknowledged.max(run);
         self.pending.retain(|pending| *pending > run);
+        self.unsynced = self.unsynced.filter(|unsynced| *unsynced > run);
     }
 
     /// The exits that were not acknowledged, oldest first.
@@ -129,18 +134,26 @@ impl Records {
         self.next += 1;
         self.last = self.last.max(Some(exited.run));
         self.pending.push(exited.run);
+        self.unsynced = Some(exited.run);
         Ok(())
     }
 
-    /// Puts what was written on disk.
+    /// Whether a record is neither acknowledged nor on disk.
+    #[must_use]
+    pub fn is_unsynced(&self) -> bool {
+        self.unsynced.is_some()
+    }
+
+    /// Puts what was written on disk, unless it is known to be on another.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// What the kernel said; it is not tried again.
     pub fn sync(&mut self) -> Result<(), Errno> {
+        if self.unsynced.take().is_none() {
+            return Ok(());
+        }
         self.settle()?;
-        rustix::fs::fdatasync(&self.file)?;
-        crash::point("record.synced");
-        Ok(())
+        rustix::fs::fdatasync(&self.file)
     }
 
     /// Puts a new file on disk, so that the first record is as quick as all others.
@@ -311,6 +324,22 @@ mod tests {
             records.append(&exited(run)).unwrap();
         }
         assert!(records.is_full());
+    }
+
+    #[test]
+    fn what_was_acknowledged_or_synced_needs_no_sync() {
+        let temp = tempfile::tempdir().unwrap();
+        let mut records = Records::open(&temp.path().join("exits")).unwrap();
+        assert!(!records.is_unsynced());
+        records.append(&exited(1)).unwrap();
+        assert!(records.is_unsynced());
+        records.acknowledge(RunNumber(1));
+        assert!(!records.is_unsynced());
+        records.append(&exited(2)).unwrap();
+        records.acknowledge(RunNumber(1));
+        assert!(records.is_unsynced());
+        records.sync().unwrap();
+        assert!(!records.is_unsynced());
     }
 
     #[test]

@@ -37,7 +37,10 @@ impl Shim {
             }
             Command::Release => self.release(),
             Command::DieAt { at, grace } => self.die_at(at, grace),
-            Command::Ack { run } => self.records.acknowledge(run),
+            Command::Ack { run } => {
+                self.records.acknowledge(run);
+                self.unstored = self.unstored.filter(|_| self.records.is_unsynced());
+            }
             Command::Follow { on } => {
                 if let Some(daemon) = &mut self.links.daemon {
                     daemon.follow(on);

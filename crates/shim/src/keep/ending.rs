@@ -1,9 +1,10 @@
 //! The end of a run and of the shim: in order, and written down before it is told.
 
+use super::group::Group;
 use super::run::{Run, Stage};
 use super::shim::{Phase, Shim, hear, mirror, wall};
+use super::start;
 use super::waiting::Shape;
-use super::{group, start};
 use crate::crash;
 use crate::exited::Exited;
 use crate::report::Report;
@@ -11,6 +12,8 @@ use pinfold_core::exit::{Ended, Exit};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::time::{Duration, Instant};
 
+/// A daemon has stored an end within this, or its record is put on disk here.
+const STORED: Duration = Duration::from_millis(20);
 /// A daemon that does not read gets this long for the last words.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
@@ -45,8 +48,9 @@ impl Shim {
         let next = run.next.filter(|_| run.stopping.is_none());
         let exited = self.exited(&run);
         self.tell_end(exited);
+        let group = run.group.take().and_then(Group::again);
         drop(run);
-        self.go_on(next);
+        self.go_on(next, group);
     }
 
     fn exited(&self, run: &Run) -> Exited {
@@ -60,7 +64,7 @@ impl Shim {
                 exit,
                 said: self.notify.said(),
                 recognised: None,
-                oom_killed: run.group.as_ref().is_some_and(group::Group::ran_out_of_memory),
+                oom_killed: run.group.as_ref().is_some_and(Group::ran_out_of_memory),
                 forced: run.stopping.is_some_and(|stopping| stopping.forced),
                 lived: run.lived,
             },
@@ -72,7 +76,7 @@ impl Shim {
         }
     }
 
-    /// Writes an end down, then tells it. Whatever is killed now, it is known; when this returns, it is on disk.
+    /// Writes an end down, then tells it: no kill can lose it from now on. The daemon puts it on disk, or we do.
     pub(super) fn tell_end(&mut self, exited: Exited) {
         // A disk that fails must not keep the daemon, which has its own, from knowing.
         let _ = self.records.append(&exited);
@@ -81,25 +85,34 @@ impl Shim {
             daemon.flush(self.log.end());
         }
         crash::point("end.reported");
-        // The daemon stores it at the same time. No lock is free and no agent starts before both are done.
+        self.unstored = Some(Instant::now() + STORED);
+    }
+
+    /// Puts an end on disk that the daemon has not: it is slow, or gone, or something else is to happen first.
+    pub(super) fn store_end(&mut self) {
+        self.unstored = None;
+        // What the disk does not take now it took in memory, which outlives us.
         let _ = self.records.sync();
     }
 
     /// Waits for what comes next, or leaves.
-    pub(super) fn go_on(&mut self, next: Option<Shape>) {
+    pub(super) fn go_on(&mut self, next: Option<Shape>, group: Option<Group>) {
         self.drop_closed();
         if self.last || !self.links.has_daemon() {
+            // The next shim of the session makes one of the same name.
+            drop(group);
             return self.leave();
         }
         self.stand();
         if let Some(shape) = next {
-            self.prepare(shape);
+            self.prepare(shape, group);
         }
     }
 
     /// Gives everything back, in order, and says so. Nothing of the tree lives any more.
     pub(super) fn leave(&mut self) {
         self.phase = Phase::Gone;
+        self.store_end();
         self.drop_spare();
         self.viewers.end(None);
         crash::point("leave.unmarked");

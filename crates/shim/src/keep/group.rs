@@ -7,6 +7,7 @@ use crate::groups::{self, Hierarchy};
 use crate::record::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ use std::sync::OnceLock;
 #[derive(Debug)]
 pub(crate) struct Group {
     path: PathBuf,
+    /// Whether something in it was killed at a stroke: see [`make`].
+    killed: Cell<bool>,
     folder: OwnedFd,
     memory: Option<PathBuf>,
     kills_before: u64,
@@ -47,7 +50,7 @@ impl Group {
         } else {
             None
         };
-        let mut group = Self { path, folder, memory, kills_before: 0 };
+        let mut group = Self { path, killed: Cell::new(false), folder, memory, kills_before: 0 };
         group.kills_before = group.kills();
         Some(group)
     }
@@ -80,8 +83,14 @@ impl Group {
         }
     }
 
+    /// The same group for the next run, if nothing of the last one can be seen in it.
+    pub(super) fn again(self) -> Option<Self> {
+        (!self.killed.get() && self.memory.is_none()).then_some(self)
+    }
+
     /// Kills everything in it at a stroke.
     pub(super) fn kill(&self) {
+        self.killed.set(true);
         write(&self.path.join("cgroup.kill"), "1");
     }
 

@@ -79,6 +79,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
         death: None,
         last: false,
         settle: None,
+        unstored: None,
         buffer: Vec::new(),
     })
 }

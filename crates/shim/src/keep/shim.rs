@@ -67,6 +67,8 @@ pub(super) struct Shim {
     /// Whether it leaves when its run has ended.
     pub(super) last: bool,
     pub(super) settle: Option<Instant>,
+    /// When the record of an end is put on disk, if nobody has said before that it is stored.
+    pub(super) unstored: Option<Instant>,
     pub(super) buffer: Vec<u8>,
 }
 
@@ -164,7 +166,7 @@ impl Shim {
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
         let spare = self.spare.as_ref().map(|spare| spare.until);
-        [phase, spare, self.settle, self.links.deaf(), paint].into_iter().flatten().min()
+        [phase, spare, self.unstored, self.settle, self.links.deaf(), paint].into_iter().flatten().min()
     }
 
     fn heed(&mut self, waker: Waker) {
@@ -340,6 +342,9 @@ impl Shim {
                 daemon.shrink();
             }
             raw::trim_memory();
+        }
+        if self.unstored.is_some_and(|at| now >= at || !self.links.has_daemon()) {
+            self.store_end();
         }
         if self.spare.as_ref().is_some_and(|spare| now >= spare.until) {
             self.drop_spare();

@@ -25,6 +25,7 @@ impl Shim {
             self.links.report(&answer);
             return;
         }
+        self.store_end();
         match self.try_start(start) {
             Ok(run) => self.run(run),
             Err(why) => self.start_failed(start.run, why),
@@ -161,7 +162,7 @@ impl Shim {
             log: self.log.end(),
         };
         self.tell_end(exited);
-        self.go_on(None);
+        self.go_on(None, None);
     }
 }
 

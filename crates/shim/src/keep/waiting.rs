@@ -103,9 +103,9 @@ impl Waiting {
 
 impl Shim {
     /// Has a successor wait for the order to start.
-    pub(super) fn prepare(&mut self, shape: Shape) {
+    pub(super) fn prepare(&mut self, shape: Shape, group: Option<Group>) {
         // Without one the start makes its own, and tells what was wrong.
-        let waiting = self.fork(shape).ok();
+        let waiting = self.fork_in(shape, group).ok();
         self.spare = waiting.map(|waiting| Spare { waiting, until: Instant::now() + SPARE });
         crash::point("spare.waits");
     }
@@ -127,9 +127,14 @@ impl Shim {
         }
     }
 
-    /// Forks a child that waits at its gate.
+    /// Forks a child that waits at its gate, in a group of its own.
     pub(super) fn fork(&self, shape: Shape) -> Result<Waiting, Errno> {
-        let group = Group::make(&self.keep.listen, shape.contain);
+        self.fork_in(shape, None)
+    }
+
+    /// Forks a child that waits at its gate, in the empty group of the last run if there is one.
+    fn fork_in(&self, shape: Shape, empty: Option<Group>) -> Result<Waiting, Errno> {
+        let group = empty.or_else(|| Group::make(&self.keep.listen, shape.contain));
         let (forked, gate, ends) = self.fork_into(shape, group.as_ref())?;
         let pid = forked.pid.as_raw_nonzero().get().unsigned_abs();
         let Ok(agent) = process::identify(pid) else {
