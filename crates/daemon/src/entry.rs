@@ -9,6 +9,7 @@ use pinfold_core::session::Runs;
 use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
 use pinfold_shim::Size;
+use pinfold_shim::log::Position;
 use pinfold_store::{RunId, SessionId};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub(crate) struct Entry {
     pub(crate) keys: BTreeMap<String, MessageId>,
     /// Who waits for a message to be done or failed.
     pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
+    /// How far its log went at the last end that was told.
+    pub(crate) logged: Option<Position>,
     /// How the agent of a run is spoken to: a change counts from the next run on.
     pub(crate) spoken: Option<(RunNumber, definition::Input, Turns)>,
 }
@@ -132,6 +135,7 @@ impl Entry {
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            logged: None,
             spoken: None,
         }
     }

@@ -8,18 +8,22 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// The way to one shim. When the last of it is gone, the shim reads the end of the stream.
+#[derive(Clone)]
 pub(crate) struct Outlet(Arc<Way>);
 
 struct Way {
     /// Watched for reading only: otherwise the loop would be woken by every command that the shim takes.
     socket: Arc<AsyncFd<OwnedFd>>,
+    /// Whoever says something need not be on it.
+    runtime: tokio::runtime::Handle,
     /// What was not taken yet; a task is at it while there is any.
     unsent: Mutex<Vec<u8>>,
 }
 
 impl Outlet {
     pub(crate) fn new(socket: Arc<AsyncFd<OwnedFd>>) -> Outlet {
-        Outlet(Arc::new(Way { socket, unsent: Mutex::default() }))
+        let runtime = tokio::runtime::Handle::current();
+        Outlet(Arc::new(Way { socket, runtime, unsent: Mutex::default() }))
     }
 
     /// Sends, behind everything that was sent before.
@@ -29,7 +33,7 @@ impl Outlet {
         let taken = if first { self.0.write(bytes) } else { 0 };
         unsent.extend_from_slice(&bytes[taken..]);
         if first && !unsent.is_empty() {
-            tokio::spawn(flush(Arc::clone(&self.0)));
+            self.0.runtime.spawn(flush(Arc::clone(&self.0)));
         }
     }
 }

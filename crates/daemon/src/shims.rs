@@ -55,6 +55,11 @@ impl ShimLink {
         self.out.send(&bytes);
     }
 
+    /// The way to it, for whoever is not the loop.
+    pub(crate) fn outlet(&self) -> Outlet {
+        self.out.clone()
+    }
+
     /// Tells it to give the locks back and to go.
     pub(crate) fn dismiss(&mut self) {
         self.leaving = true;

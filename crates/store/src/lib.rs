@@ -38,6 +38,7 @@ mod decided;
 mod open;
 mod parse;
 mod reader;
+mod room;
 mod rows;
 mod schema;
 mod store;

@@ -136,7 +136,12 @@ pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, 
 
 /// The files that make up a store.
 pub(crate) fn files(path: &Path) -> [PathBuf; 3] {
-    [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")]
+    [path.to_owned(), log_of(path), beside(path, "-shm")]
+}
+
+/// SQLite's log.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
 }
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -155,7 +160,7 @@ fn is_missing(path: &Path) -> Result<bool, OpenError> {
 }
 
 fn has_log(path: &Path) -> Result<bool, OpenError> {
-    let log = beside(path, "-wal");
+    let log = log_of(path);
     length(&log).map(|bytes| bytes > 0).map_err(|source| io_error(&log, source))
 }
 
@@ -245,7 +250,7 @@ fn check_pages(path: &Path, conn: &Connection) -> Result<(), OpenError> {
 /// A connection that creates and changes nothing. With a log it needs SQLite's shared index, which is
 /// not data; without one, nobody writes, and the file can be read as it lies there.
 fn connect_checker(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
-    if length(&beside(path, "-wal")).is_ok_and(|bytes| bytes > 0) {
+    if length(&log_of(path)).is_ok_and(|bytes| bytes > 0) {
         return connect_reader(path, options);
     }
     let flags =

@@ -3,16 +3,21 @@
 use crate::apply::Applier;
 use crate::batch::{Batch, Step};
 use crate::commit_error::CommitError;
+use crate::room;
 use crate::ticket::{Committed, Promise};
 use crate::ulid::SessionId;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
 
 /// More would make the first of a group wait long for the last.
 const LARGEST_GROUP: usize = 256;
+
+/// When nothing came for this long, there is time for the log.
+const CALM: Duration = Duration::from_millis(500);
 
 pub(crate) struct Job {
     pub(crate) batch: Batch,
@@ -22,21 +27,38 @@ pub(crate) struct Job {
 pub(crate) struct Writer {
     conn: Connection,
     path: PathBuf,
+    /// Whether the log has its full length.
+    has_room: bool,
     /// Sessions with a failed batch that were not loaded again since.
     broken: BTreeSet<SessionId>,
 }
 
 impl Writer {
     pub(crate) fn new(conn: Connection, path: PathBuf) -> Writer {
-        Writer { conn, path, broken: BTreeSet::new() }
+        Writer { conn, path, has_room: false, broken: BTreeSet::new() }
     }
 
     /// Writes until nobody can ask any more and everything that was asked is answered.
     pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
-        while let Ok(first) = jobs.recv() {
-            let mut group = vec![first];
+        while let Some(job) = self.next(jobs) {
+            let mut group = vec![job];
             group.extend(jobs.try_iter().take(LARGEST_GROUP - 1));
             self.commit_group(group);
+        }
+    }
+
+    fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
+        if self.has_room {
+            return jobs.recv().ok();
+        }
+        match jobs.recv_timeout(CALM) {
+            Err(RecvTimeoutError::Timeout) => {
+                // Without it commits are slower, and as good.
+                self.has_room = true;
+                drop(room::make(&crate::open::log_of(&self.path)));
+                jobs.recv().ok()
+            }
+            job => job.ok(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
 
 use super::Fleet;
+use super::order::Order;
 use crate::crash;
 use crate::definition::Definition;
 use crate::entry::Reservation;
@@ -137,8 +138,8 @@ impl Fleet {
 
     fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
         let Some(start) = self.start_of(id, run, purpose) else { return };
+        self.note_speech(id, run);
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.spoken = Some((run, entry.definition.input, entry.definition.turns));
         let guards = match std::mem::replace(&mut entry.reservation, Reservation::Nothing) {
             Reservation::Taken(guards) => guards,
             Reservation::Nothing
@@ -146,11 +147,7 @@ impl Fleet {
             | Reservation::UnderWay(_)
             | Reservation::Unwanted => {
                 return match entry.shim.as_ref().filter(|shim| !shim.leaving) {
-                    Some(shim) => {
-                        crash::point("respawn.before");
-                        shim.send(&Command::Start(start));
-                        crash::point("respawn.told");
-                    }
+                    Some(shim) => Order::start(shim.outlet(), None, start).give(),
                     None => self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone)),
                 };
             }
@@ -167,6 +164,13 @@ impl Fleet {
             let result = result.unwrap_or_else(|error| Err(error.to_string()));
             handle.tell(Input::ShimUp { id, run, result });
         });
+    }
+
+    /// How the agent of a run is spoken to is what was defined when it was started.
+    pub(super) fn note_speech(&mut self, id: SessionId, run: RunNumber) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.spoken = Some((run, entry.definition.input, entry.definition.turns));
+        }
     }
 
     fn opening(&self, id: SessionId) -> Option<Opening> {
@@ -192,7 +196,7 @@ impl Fleet {
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
-    fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
+    pub(super) fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
         let entry = self.entries.get(&id)?;
         let definition = &entry.definition;
         let words = match purpose {

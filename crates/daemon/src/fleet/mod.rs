@@ -6,6 +6,7 @@ mod measured;
 mod memory;
 mod messages;
 mod notes;
+mod order;
 mod reports;
 mod retire;
 mod sessions;
@@ -24,6 +25,7 @@ use crate::log::log;
 use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
+use order::Order;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
@@ -276,13 +278,19 @@ impl Fleet {
         facts: Facts,
         reply: Option<oneshot::Sender<Answer>>,
     ) {
+        let mut decision = decision;
+        let mut settles = exit_in(&decision);
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
+            let order = self.order(id, &decision, settles);
             let batch = self.batch(id, &decision, facts);
-            self.commit(Some(id), batch);
+            if order.is_some() {
+                decision.actions.clear();
+                settles = None;
+            }
+            self.commit_then(Some(id), batch, order);
         }
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        let settles = exit_in(&decision);
         entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let settled = settled_in(&decision);
         let pending = Pending {
@@ -308,9 +316,17 @@ impl Fleet {
     }
 
     pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
+        self.commit_then(id, batch, None);
+    }
+
+    /// Commits; the writer itself gives the order as soon as that is done.
+    fn commit_then(&self, id: Option<SessionId>, batch: Batch, order: Option<Order>) {
         crash::point("commit.before");
         let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
         self.store.commit_then(batch, move |outcome| {
+            if let (Some(order), Ok(_)) = (order, &outcome) {
+                order.give();
+            }
             metrics.commit.took(begun.elapsed());
             handle.tell(Input::Committed { id, outcome });
         });

@@ -99,7 +99,11 @@ impl Fleet {
             let failure = self.cannot_start(id, failure);
             return self.of_run(id, run, RunEvent::StartFailed(failure));
         }
-        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
+        // A run that printed nothing has no last lines.
+        let before = self.entries.get_mut(&id).and_then(|entry| entry.logged.replace(exited.log));
+        let silent = before == Some(exited.log);
+        let output = if silent { Vec::new() } else { self.last_lines(id, run) };
+        let facts = Facts { output, ..Facts::default() };
         let event = RunEvent::Exited { ended: exited.ended.clone(), shim, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }

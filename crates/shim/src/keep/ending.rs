@@ -84,6 +84,8 @@ impl Shim {
         if let Some(daemon) = &mut self.links.daemon {
             daemon.flush(self.log.end());
         }
+        // Whoever it was told to was woken on this processor, and has more to do than we have.
+        rustix::thread::sched_yield();
         crash::point("end.reported");
         self.unstored = Some(Instant::now() + STORED);
     }
