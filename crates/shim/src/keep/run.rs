@@ -41,6 +41,8 @@ pub(super) struct Run {
     pub(super) grace: Duration,
     pub(super) stopping: Option<Stopping>,
     pub(super) again: Option<(Instant, Duration)>,
+    /// Until when nobody looks whether it has become the agent: it would lose its processor to whoever looks.
+    pub(super) undisturbed: Option<Instant>,
     /// Whether the daemon was told that it runs.
     pub(super) announced: bool,
     /// The shape of the run that is to follow at once, if one is.

@@ -141,7 +141,7 @@ impl Shim {
         }
         all.push((Waker::Signals, self.signals.as_fd(), PollFlags::IN));
         if let Phase::Running(run) = &self.phase {
-            if let Stage::Starting(pipe) = &run.stage {
+            if let (Stage::Starting(pipe), None) = (&run.stage, run.undisturbed) {
                 all.push((Waker::Confirmation, pipe.as_fd(), PollFlags::IN));
             }
             let outputs = run.outputs.open();
@@ -162,7 +162,7 @@ impl Shim {
         let phase = match &self.phase {
             Phase::Waiting | Phase::Gone => None,
             Phase::Standing { until } => Some(*until),
-            Phase::Running(run) => run.next_force(),
+            Phase::Running(run) => run.next_force().into_iter().chain(run.undisturbed).min(),
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
         let spare = self.spare.as_ref().map(|spare| spare.until);
@@ -353,6 +353,7 @@ impl Shim {
             Phase::Waiting if !self.links.has_parent() => self.leave(),
             Phase::Standing { until } if now >= *until => self.leave(),
             Phase::Running(run) => {
+                run.undisturbed = run.undisturbed.filter(|until| now < *until);
                 let tree = run.reap();
                 if tree == Tree::Populated {
                     run.force(now);

@@ -18,6 +18,9 @@ use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
+/// What an agent needs to be loaded, on most machines.
+const FIRST_STEPS: Duration = Duration::from_millis(2);
+
 impl Shim {
     /// Starts an agent, once for each number.
     pub(super) fn start(&mut self, start: &Start) {
@@ -106,6 +109,8 @@ impl Shim {
             turns: Turns::new(&self.keep.records),
             group,
             began: Instant::now(),
+            // Whoever waits for an agent on demand wants to know at once.
+            undisturbed: start.repeats.then(|| Instant::now() + FIRST_STEPS),
             at: super::shim::wall(),
             lived: Duration::ZERO,
             grace: start.grace,
