@@ -1,5 +1,6 @@
 //! Connections with daemons. One counts; what is sent to it never makes the shim wait.
 
+use super::wire::Wire;
 use crate::attach::{Join, Said};
 use crate::command::Command;
 use crate::frame::{Decoder, FrameError};
@@ -8,7 +9,6 @@ use crate::report::{Report, encode_output};
 use crate::socket;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;
-use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,19 +21,13 @@ const REPORTS_QUEUED: usize = 1 << 20;
 const MOST_PENDING: usize = 8;
 /// How long newcomers wait when there are no descriptors for them.
 const DEAF: Duration = Duration::from_millis(100);
-/// Memory that is kept for the next report.
-const KEPT: usize = 4 << 10;
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Link {
-    socket: OwnedFd,
-    decoder: Decoder,
-    queue: Vec<u8>,
-    sent: usize,
+    wire: Wire,
     follow: bool,
     behind: bool,
-    closed: bool,
     origin: Origin,
 }
 
@@ -48,45 +42,32 @@ pub(super) enum Origin {
 
 impl Link {
     pub(super) fn new(socket: OwnedFd, decoder: Decoder, origin: Origin) -> Self {
-        Self {
-            socket,
-            decoder,
-            queue: Vec::new(),
-            sent: 0,
-            follow: true,
-            behind: false,
-            closed: false,
-            origin,
-        }
+        Self { wire: Wire::new(socket, decoder), follow: true, behind: false, origin }
     }
 
     /// Whether it is of no more use.
     pub(super) fn is_closed(&self) -> bool {
-        self.closed
+        self.wire.is_closed()
     }
 
     /// Whether there is something to be sent.
     pub(super) fn has_queued(&self) -> bool {
-        self.queued() > 0
-    }
-
-    fn queued(&self) -> usize {
-        self.queue.len() - self.sent
+        self.wire.queued() > 0
     }
 
     /// Whether commands are read from it now.
     pub(super) fn is_heard(&self) -> bool {
-        self.queued() < REPORTS_QUEUED
+        self.wire.queued() < REPORTS_QUEUED
     }
 
     /// Keeps no memory for what may come.
     pub(super) fn shrink(&mut self) {
-        self.decoder.shrink();
+        self.wire.decoder.shrink();
     }
 
     /// Queues a report.
     pub(super) fn report(&mut self, report: &Report) {
-        report.encode(&mut self.queue);
+        report.encode(&mut self.wire.queue);
     }
 
     pub(super) fn follow(&mut self, on: bool) {
@@ -105,51 +86,26 @@ impl Link {
         if !self.follow {
             return;
         }
-        if self.behind || self.queued() + bytes.len() > OUTPUT_QUEUED {
+        if self.behind || self.wire.queued() + bytes.len() > OUTPUT_QUEUED {
             self.behind = true;
         } else {
-            encode_output(&mut self.queue, run, stream, place.0, place.1, bytes);
+            encode_output(&mut self.wire.queue, run, stream, place.0, place.1, bytes);
         }
     }
 
     /// Sends what the socket takes. A daemon that has caught up is told how far the log has grown.
     pub(super) fn flush(&mut self, log: Position) {
-        self.send();
-        if self.behind && self.queued() == 0 {
+        self.wire.send();
+        if self.behind && self.wire.queued() == 0 {
             self.behind = false;
             self.report(&Report::LogGrown { to: log });
-            self.send();
-        }
-    }
-
-    fn send(&mut self) {
-        while self.sent < self.queue.len() && !self.closed {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match rustix::net::send(&self.socket, &self.queue[self.sent..], flags) {
-                Ok(count) => self.sent += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => self.closed = true,
-            }
-        }
-        if self.sent == self.queue.len() {
-            self.queue.clear();
-            self.queue.shrink_to(KEPT);
-            self.sent = 0;
-        } else if self.sent > OUTPUT_QUEUED {
-            self.queue.drain(..self.sent);
-            self.sent = 0;
+            self.wire.send();
         }
     }
 
     /// Reads once; what came is then taken with [`Link::command`].
     pub(super) fn read(&mut self) {
-        let room = self.decoder.room();
-        match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(room)) {
-            Ok(0) => self.closed = true,
-            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.closed = true,
-        }
+        self.wire.read();
     }
 
     /// The next whole command.
@@ -160,7 +116,7 @@ impl Link {
                 Ok(Some(None)) => {}
                 Ok(None) => return None,
                 Err(_) => {
-                    self.closed = true;
+                    self.wire.close();
                     return None;
                 }
             }
@@ -170,7 +126,7 @@ impl Link {
     /// The first word of a newcomer: it says who they are.
     fn first(&mut self) -> Option<First> {
         loop {
-            let frame = match self.decoder.frame() {
+            let frame = match self.wire.decoder.frame() {
                 Ok(Some(frame)) => frame,
                 Ok(None) => return None,
                 Err(_) => return Some(First::Stranger),
@@ -185,7 +141,7 @@ impl Link {
     }
 
     fn try_command(&mut self) -> Result<Option<Option<Command>>, FrameError> {
-        match self.decoder.frame()? {
+        match self.wire.decoder.frame()? {
             Some(frame) => Command::decode(&frame).map(Some),
             None => Ok(None),
         }
@@ -207,7 +163,7 @@ pub(super) type Newcomer = (OwnedFd, Decoder, Join);
 
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+        self.wire.as_fd()
     }
 }
 
@@ -288,9 +244,12 @@ impl Links {
             link.read();
             match link.first() {
                 Some(First::Daemon { generation }) => greeted |= self.hello(link, generation),
-                Some(First::Viewer(join)) => viewers.push((link.socket, link.decoder, join)),
+                Some(First::Viewer(join)) => {
+                    let (socket, decoder) = link.wire.into_parts();
+                    viewers.push((socket, decoder, join));
+                }
                 Some(First::Stranger) => {}
-                None if link.closed => {}
+                None if link.is_closed() => {}
                 None => self.pending.push(link),
             }
         }
@@ -301,7 +260,7 @@ impl Links {
         match self.generation {
             Some(last) if generation < last => {
                 link.report(&Report::Refused { generation: last });
-                link.send();
+                link.wire.send();
                 false
             }
             Some(_) | None => {

@@ -24,6 +24,7 @@ mod tree;
 mod turns;
 mod viewer;
 mod waiting;
+mod wire;
 
 pub(crate) use tree::{descendants, read};
 

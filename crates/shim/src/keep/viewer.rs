@@ -1,19 +1,17 @@
 //! Whoever is attached to the terminal. None of them ever makes the agent, the shim or another one wait.
 
 use super::pty::Pty;
+use super::wire::Wire;
 use crate::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
 use crate::frame::Decoder;
 use pinfold_terminal::Size;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// Output beyond this is not queued: the screen is painted again when there is room.
 const MOST_QUEUED: usize = 256 << 10;
-/// Memory that is kept for the next output.
-const KEPT: usize = 4 << 10;
 /// A screen is not painted again sooner: 30 times in a second is more than people see.
 const REPAINT: Duration = Duration::from_millis(33);
 /// More than people look at one terminal; memory stays bounded.
@@ -24,17 +22,13 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Viewer {
-    socket: OwnedFd,
-    decoder: Decoder,
-    queue: Vec<u8>,
-    sent: usize,
+    wire: Wire,
     pid: u32,
     size: Size,
     seat: Seat,
     /// What is queued is not the whole truth: the screen is to be painted again.
     behind: bool,
     painted: Option<Instant>,
-    closed: bool,
 }
 
 /// All of them, in the order in which they came.
@@ -60,18 +54,8 @@ impl Viewers {
         let pid = rustix::net::sockopt::socket_peercred(&socket);
         let pid = pid.map_or(0, |peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
         let Join { size, seat, .. } = join;
-        self.all.push(Viewer {
-            socket,
-            decoder,
-            queue: Vec::new(),
-            sent: 0,
-            pid,
-            size,
-            seat,
-            behind: true,
-            painted: None,
-            closed: false,
-        });
+        let wire = Wire::new(socket, decoder);
+        self.all.push(Viewer { wire, pid, size, seat, behind: true, painted: None });
         if self.typist.is_none() || seat == Seat::Takes {
             self.choose(Some(self.all.len() - 1), pty);
         } else {
@@ -81,7 +65,7 @@ impl Viewers {
 
     /// Gives the keyboard to somebody, or to whoever has waited longest.
     fn choose(&mut self, wanted: Option<usize>, pty: Option<&mut Pty>) {
-        let types = |viewer: &Viewer| viewer.seat != Seat::Watches && !viewer.closed;
+        let types = |viewer: &Viewer| viewer.seat != Seat::Watches && !viewer.wire.is_closed();
         let wanted = wanted.filter(|index| self.all.get(*index).is_some_and(types));
         self.typist = wanted.or_else(|| self.all.iter().position(types));
         self.tell_keyboard();
@@ -93,7 +77,7 @@ impl Viewers {
         for (index, viewer) in self.all.iter_mut().enumerate() {
             let yours = self.typist == Some(index) || viewer.seat == Seat::Shares;
             let keyboard = if yours { Keyboard::Yours } else { Keyboard::Others(typist) };
-            Shown::Keyboard(keyboard).encode(&mut viewer.queue);
+            Shown::Keyboard(keyboard).encode(&mut viewer.wire.queue);
         }
     }
 
@@ -113,12 +97,12 @@ impl Viewers {
     /// Shows output to everybody whose terminal has the same size and who keeps up.
     pub(super) fn output(&mut self, bytes: &[u8], size: Size) {
         for viewer in &mut self.all {
-            let fits = viewer.size == size && viewer.queued() + bytes.len() <= MOST_QUEUED;
+            let fits = viewer.size == size && viewer.wire.queued() + bytes.len() <= MOST_QUEUED;
             if viewer.behind || !fits {
                 viewer.behind = true;
             } else {
-                encode_output(&mut viewer.queue, bytes);
-                viewer.send();
+                encode_output(&mut viewer.wire.queue, bytes);
+                viewer.wire.send();
             }
         }
     }
@@ -126,7 +110,7 @@ impl Viewers {
     /// Paints the screen for those who need it, and sends what can be sent.
     pub(super) fn serve(&mut self, pty: Option<&Pty>, now: Instant) {
         for viewer in &mut self.all {
-            viewer.send();
+            viewer.wire.send();
             let Some(pty) = pty.filter(|_| viewer.is_due(now)) else { continue };
             viewer.paint(pty, now);
         }
@@ -134,7 +118,7 @@ impl Viewers {
 
     /// When somebody's screen is to be painted next; one that waits for room is woken by the socket.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        let waiting = self.all.iter().filter(|viewer| viewer.behind && viewer.queued() == 0);
+        let waiting = self.all.iter().filter(|viewer| viewer.behind && viewer.wire.queued() == 0);
         waiting.filter_map(|viewer| viewer.painted.map(|at| at + REPAINT)).min()
     }
 
@@ -143,16 +127,16 @@ impl Viewers {
         self.all.iter().enumerate().map(move |(index, viewer)| {
             let mut flags = PollFlags::empty();
             flags.set(PollFlags::IN, listens);
-            flags.set(PollFlags::OUT, viewer.queued() > 0);
-            (index, viewer.socket.as_fd(), flags)
+            flags.set(PollFlags::OUT, viewer.wire.queued() > 0);
+            (index, viewer.wire.as_fd(), flags)
         })
     }
 
     /// Hears what one of them says.
     pub(super) fn hear(&mut self, index: usize, mut pty: Option<&mut Pty>) {
         let Some(viewer) = self.all.get_mut(index) else { return };
-        viewer.send();
-        viewer.read();
+        viewer.wire.send();
+        viewer.wire.read();
         loop {
             let Some(viewer) = self.all.get_mut(index) else { return };
             match viewer.word() {
@@ -178,13 +162,14 @@ impl Viewers {
 
     /// Lets go of those who have left; the keyboard passes on.
     pub(super) fn drop_closed(&mut self, pty: Option<&mut Pty>) {
-        if !self.all.iter().any(|viewer| viewer.closed) {
+        if !self.all.iter().any(|viewer| viewer.wire.is_closed()) {
             return;
         }
-        let typist = self.typist.filter(|index| self.all.get(*index).is_some_and(|viewer| !viewer.closed));
-        let before = |index| self.all[..index].iter().filter(|viewer| viewer.closed).count();
+        let typist =
+            self.typist.filter(|index| self.all.get(*index).is_some_and(|viewer| !viewer.wire.is_closed()));
+        let before = |index| self.all[..index].iter().filter(|viewer| viewer.wire.is_closed()).count();
         let wanted = typist.map(|index| index - before(index));
-        self.all.retain(|viewer| !viewer.closed);
+        self.all.retain(|viewer| !viewer.wire.is_closed());
         self.all.shrink_to_fit();
         if wanted.is_some() {
             self.typist = wanted;
@@ -199,20 +184,20 @@ impl Viewers {
             if let Some(pty) = pty.filter(|_| viewer.behind) {
                 viewer.paint(pty, Instant::now());
             }
-            Shown::Ended.encode(&mut viewer.queue);
-            viewer.send();
+            Shown::Ended.encode(&mut viewer.wire.queue);
+            viewer.wire.send();
         }
         let until = Instant::now() + LAST_WORDS;
-        while self.all.iter().any(|viewer| viewer.queued() > 0) && Instant::now() < until {
+        while self.all.iter().any(|viewer| viewer.wire.queued() > 0) && Instant::now() < until {
             self.await_room(until);
-            self.all.iter_mut().for_each(Viewer::send);
+            self.all.iter_mut().for_each(|viewer| viewer.wire.send());
         }
         *self = Viewers::default();
     }
 
     fn await_room(&self, until: Instant) {
-        let full = self.all.iter().filter(|viewer| viewer.queued() > 0);
-        let mut fds: Vec<_> = full.map(|viewer| PollFd::new(&viewer.socket, PollFlags::OUT)).collect();
+        let full = self.all.iter().filter(|viewer| viewer.wire.queued() > 0);
+        let mut fds: Vec<_> = full.map(|viewer| PollFd::new(&viewer.wire, PollFlags::OUT)).collect();
         let left = until.saturating_duration_since(Instant::now());
         let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
         let _ = rustix::event::poll(&mut fds, Some(&timeout));
@@ -220,53 +205,20 @@ impl Viewers {
 }
 
 impl Viewer {
-    fn queued(&self) -> usize {
-        if self.closed { 0 } else { self.queue.len() - self.sent }
-    }
-
     fn is_due(&self, now: Instant) -> bool {
-        self.behind && self.queued() == 0 && self.painted.is_none_or(|at| now >= at + REPAINT)
+        self.behind && self.wire.queued() == 0 && self.painted.is_none_or(|at| now >= at + REPAINT)
     }
 
     fn paint(&mut self, pty: &Pty, now: Instant) {
-        encode_output(&mut self.queue, &pty.screen.paint(self.size));
+        encode_output(&mut self.wire.queue, &pty.screen.paint(self.size));
         self.behind = false;
         self.painted = Some(now);
-        self.send();
-    }
-
-    fn send(&mut self) {
-        while self.sent < self.queue.len() && !self.closed {
-            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match rustix::net::send(&self.socket, &self.queue[self.sent..], flags) {
-                Ok(count) => self.sent += count,
-                Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => break,
-                Err(_) => self.closed = true,
-            }
-        }
-        if self.sent == self.queue.len() {
-            self.queue.clear();
-            self.queue.shrink_to(KEPT);
-            self.sent = 0;
-        } else if self.sent > MOST_QUEUED / 2 {
-            self.queue.drain(..self.sent);
-            self.sent = 0;
-        }
-    }
-
-    fn read(&mut self) {
-        let room = self.decoder.room();
-        match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(room)) {
-            Ok(0) => self.closed = true,
-            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
-            Err(_) => self.closed = true,
-        }
+        self.wire.send();
     }
 
     fn word(&mut self) -> Option<Said> {
         loop {
-            let decoded = match self.decoder.frame() {
+            let decoded = match self.wire.decoder.frame() {
                 Ok(Some(frame)) => Said::decode(&frame),
                 Ok(None) => return None,
                 Err(error) => Err(error),
@@ -275,7 +227,7 @@ impl Viewer {
                 Ok(Some(said)) => return Some(said),
                 Ok(None) => {}
                 Err(_) => {
-                    self.closed = true;
+                    self.wire.close();
                     return None;
                 }
             }
