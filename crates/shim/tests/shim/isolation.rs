@@ -1,6 +1,6 @@
 //! What must not leak: descriptors, locks, names.
 
-use crate::world::{Daemon, World, command, read};
+use crate::world::{Daemon, World, command, read, shell};
 use pinfold_lock::{Request, Resource};
 use pinfold_shim::client::spawn;
 use pinfold_shim::{Command, Start};
@@ -24,8 +24,10 @@ fn an_agent_has_its_three_descriptors_and_no_other() {
     let world = World::new();
     let mut daemon = world.shim("api");
     for run in 1..=3 {
-        daemon.start(command(run, &["cat"]));
+        daemon.start(shell(run, "echo ready; read line"));
         let (_, pid, _) = daemon.started();
+        // Whoever prints is loaded: a loader has files open of its own.
+        daemon.printed("ready");
         let numbers: Vec<u32> = descriptors(pid).into_iter().map(|(number, _)| number).collect();
         assert_eq!(numbers, [0, 1, 2]);
         daemon.send(&Command::CloseInput { run: pinfold_core::ids::RunNumber(run) });
