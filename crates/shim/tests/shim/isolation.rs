@@ -9,10 +9,11 @@ use std::path::PathBuf;
 fn descriptors(pid: u32) -> Vec<(u32, PathBuf)> {
     let folder = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     let mut all: Vec<_> = folder
-        .map(|entry| {
+        .filter_map(|entry| {
             let entry = entry.unwrap();
             let number = entry.file_name().to_str().unwrap().parse().unwrap();
-            (number, std::fs::read_link(entry.path()).unwrap())
+            // One that was closed meanwhile is none.
+            Some((number, std::fs::read_link(entry.path()).ok()?))
         })
         .collect();
     all.sort();
@@ -89,7 +90,7 @@ fn of_twenty_shims_started_at_once_no_agent_has_anothers_lock() {
                     drop((session.surrender(), directory.surrender()));
                     let mut daemon = Daemon { child, link, welcome, passed: Vec::new() };
                     daemon.send(&Command::Go);
-                    daemon.start(command(1, &["cat"]));
+                    daemon.start(shell(1, "echo ready; read line"));
                     daemon
                 })
             })
@@ -100,6 +101,7 @@ fn of_twenty_shims_started_at_once_no_agent_has_anothers_lock() {
     let mut names = Vec::new();
     for daemon in &mut daemons {
         let (_, pid, _) = daemon.started();
+        daemon.printed("ready");
         assert_eq!(descriptors(pid).len(), 3);
         // Exclusive locks of a shim are its own: each file is held by one shim.
         for (number, path) in descriptors(daemon.child.id()) {
