@@ -60,7 +60,10 @@ pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
     let rows: Vec<Row<'_>> = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
     if rows.is_empty() {
         if !global.quiet {
-            eprintln!("no sessions; `pinfold new NAME -- COMMAND` makes one");
+            match (&listing.state, &listing.tag) {
+                (None, None) => eprintln!("no sessions; `pinfold new NAME -- COMMAND` makes one"),
+                (Some(_), _) | (_, Some(_)) => eprintln!("no such sessions"),
+            }
         }
         return Ok(());
     }

@@ -127,8 +127,6 @@ fn ls_shows_what_was_asked_for_a_line_each() {
     assert_eq!(rows(&["--all"]).len(), 3);
     assert_eq!(rows(&["--state", "archived"]).len(), 1);
     assert_eq!(rows(&[]).len(), 2);
-    let empty = world.ok(&["ls", "--state", "failed"]);
-    assert!(empty.stdout.is_empty() && empty.stderr.contains("no sessions"), "{empty:?}");
 }
 
 /// With one space where there are several.
@@ -264,4 +262,20 @@ fn an_unlock_is_an_event_at_once_and_one_without_a_daemon_is_taken_in_later() {
     world.kill_daemon();
     world.ok(&["up"]);
     assert_eq!(unlocked().len(), 2, "taken in once");
+}
+
+#[test]
+fn ls_knows_the_states_and_tells_nobody_with_sessions_to_make_one() {
+    let world = World::new();
+    let empty = world.ok(&["ls"]);
+    assert!(empty.stdout.is_empty() && empty.stderr.contains("makes one"), "{empty:?}");
+    world.ok(&["new", "a", "--", "sleep", "100000"]);
+    fails(&world, &["ls", "--state", "asleep"], 2, "usage", "there is no state `asleep`");
+    let table = world.run(&["ls", "--state", "asleep"]);
+    assert!(table.code == 2 && table.stderr.contains("hint: the states are idle,"), "{table:?}");
+    for filter in [["--state", "failed"], ["--tag", "none"]] {
+        let answer = world.run(&["ls", filter[0], filter[1]]);
+        assert_eq!((answer.code, answer.stdout.as_str()), (0, ""));
+        assert_eq!(answer.stderr, "no such sessions\n");
+    }
 }

@@ -29,6 +29,7 @@ pub(crate) async fn list(
     State(context): State<Context>,
     Asked(filter): Asked<Filter>,
 ) -> Result<Response, Failure> {
+    known_states(filter.state.as_deref().into_iter())?;
     Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter)).await?))
 }
 
@@ -37,7 +38,18 @@ pub(crate) async fn table(
     State(context): State<Context>,
     Asked(filter): Asked<Filter>,
 ) -> Result<Response, Failure> {
+    known_states(filter.state.as_deref().into_iter())?;
     Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter)).await?))
+}
+
+/// Refuses a word that is no state.
+fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let Some(unknown) = words.find(|word| !STATES.iter().any(|state| state.word() == *word)) else {
+        return Ok(());
+    };
+    let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
+    let body = ErrorBody::new(ErrorKind::Usage, format!("there is no state `{unknown}`"));
+    Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))))
 }
 
 fn json(text: Vec<u8>) -> Response {
@@ -198,13 +210,7 @@ pub(crate) async fn wait(
 ) -> Answered<Session> {
     let id = find(&context, session.clone()).await?;
     let wanted: Vec<String> = wait.r#for.split(',').map(str::to_owned).collect();
-    if let Some(unknown) =
-        wanted.iter().find(|word| !STATES.iter().any(|state| state.word() == word.as_str()))
-    {
-        let known: Vec<&str> = STATES.iter().map(|state| state.word()).collect();
-        let body = ErrorBody::new(ErrorKind::Usage, format!("there is no state `{unknown}`"));
-        return Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))));
-    }
+    known_states(wanted.iter().map(String::as_str))?;
     let timeout = wait.timeout.as_deref().map(units::duration).transpose();
     let timeout = timeout.map_err(|error| bad_value(error.to_string()))?;
     let mut seen = watcher(&context, id).await?;
