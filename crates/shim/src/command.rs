@@ -105,7 +105,7 @@ pub enum Listens {
     #[default]
     AtOnce,
     /// When it has lost its daemon, or has a terminal that somebody may want to see. Most shims never do, and a
-    /// thousand sockets are a tenth of a start.
+    /// thousand sockets can be a seventh of a start.
     Late,
 }
 

@@ -117,7 +117,7 @@ impl Shim {
             stopping: None,
             again: None,
             announced: false,
-            next: Shape::of(start).repeated(start),
+            next: Shape::behind(start),
         })
     }
 

@@ -36,9 +36,9 @@ impl Shape {
         Self { terminal: start.terminal, stdin: start.stdin, contain: start.contain }
     }
 
-    /// The shape of the next run, where one is to follow at once. A terminal is made anew when somebody has seen the old.
-    pub(super) fn repeated(self, start: &Start) -> Option<Self> {
-        (start.repeats && self.terminal.is_none()).then_some(self)
+    /// The shape of the run behind this one, where one is to follow at once. A terminal is made when it is asked for.
+    pub(super) fn behind(start: &Start) -> Option<Self> {
+        (start.repeats && start.terminal.is_none()).then(|| Self::of(start))
     }
 }
 
