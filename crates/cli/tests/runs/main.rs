@@ -16,6 +16,7 @@ mod examples;
 mod files;
 mod foreground;
 mod holds;
+mod hostile;
 mod http;
 mod inbox;
 mod kills;

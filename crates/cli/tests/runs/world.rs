@@ -3,7 +3,7 @@
 use crate::processes::{self, Held, PATIENCE};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -65,6 +65,11 @@ impl World {
 
     pub(crate) fn run(&self, words: &[&str]) -> Answer {
         finish(&mut self.command(words))
+    }
+
+    /// Runs a verb that must end within a time, whatever its answer.
+    pub(crate) fn within(&self, limit: Duration, words: &[&str]) -> Answer {
+        finish_within(&mut self.command(words), limit)
     }
 
     /// Runs a verb that must succeed.
@@ -271,17 +276,49 @@ impl Drop for Following {
     }
 }
 
+/// No verb of a test takes longer: one that waits for ever fails its test instead of holding up all others.
+const LIMIT: Duration = Duration::from_secs(90);
+
 /// Runs a command to its end.
 pub(crate) fn finish(command: &mut Command) -> Answer {
+    finish_within(command, LIMIT)
+}
+
+/// Runs a command to its end, which must come within a time.
+pub(crate) fn finish_within(command: &mut Command, limit: Duration) -> Answer {
     use std::os::unix::process::ExitStatusExt;
     let begun = Instant::now();
-    let output = command.output().unwrap();
-    Answer {
-        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
-        took: begun.elapsed(),
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (stdout, stderr) = (reading(child.stdout.take()), reading(child.stderr.take()));
+    if !held(child.id()).ends_within(limit) {
+        _ = child.kill();
+        _ = child.wait();
+        panic!("{command:?} still ran after {limit:?}");
     }
+    let status = child.wait().unwrap();
+    let took = begun.elapsed();
+    // Whoever inherited its output and keeps it open is as wrong as a verb that does not end.
+    let text = |read: &Receiver<Vec<u8>>| {
+        let bytes =
+            read.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("the output of {command:?} has no end"));
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    Answer {
+        code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+        stdout: text(&stdout),
+        stderr: text(&stderr),
+        took,
+    }
+}
+
+fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        _ = sender.send(bytes);
+    });
+    receiver
 }
 
 pub(crate) fn number(value: &Value) -> u32 {

@@ -1,0 +1,1 @@
+//! Ends of turns that come early, late, without a newline, or for another message.

@@ -1,0 +1,12 @@
+//! The program tried as an enemy of reliability would: peers that do not answer, places that vanish, processes
+//! that cannot be ended, records of runs that are long gone. `./test hostile` runs these.
+
+mod edges;
+mod holders;
+mod messages;
+mod mute;
+mod reach;
+mod reasons;
+mod several;
+mod text;
+mod versions;

@@ -1,0 +1,1 @@
+//! Starts that were refused and runs that ended, each with its reason.

@@ -1,0 +1,1 @@
+//! Verbs on several sessions act on all of them at once and report each.

@@ -1,0 +1,1 @@
+//! A home, shims and verbs of the version before, beside those of this one.
