@@ -52,7 +52,7 @@ fn configure(world: &World, text: &str) {
 }
 
 fn scratch(world: &World) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(world.home.join("runs")).into_iter().flatten();
+    let entries = std::fs::read_dir(world.home.join(".pinfold-runs")).into_iter().flatten();
     entries.map(|entry| entry.unwrap().path()).collect()
 }
 
@@ -548,4 +548,15 @@ fn a_memory_limit_drains_it_as_under_a_daemon() {
     held(child.id()).signal(Signal::TERM);
     assert_eq!(child.wait().unwrap().code(), Some(143));
     assert_nothing_left(&world);
+}
+
+#[test]
+fn folders_of_a_user_in_the_home_are_left_alone() {
+    let world = World::new();
+    configure(&world, "");
+    let weights = world.home.join("runs/exp1/model.ckpt");
+    std::fs::create_dir_all(weights.parent().unwrap()).unwrap();
+    std::fs::write(&weights, "weights").unwrap();
+    assert_eq!(world.run(&["run", "x", "--", "true"]).code, 0);
+    assert_eq!(std::fs::read_to_string(&weights).unwrap(), "weights");
 }
