@@ -1,8 +1,7 @@
 //! What a thousand idle children cost: memory and time of the supervisor's processes, not of the children.
 
-use super::pinfold::Pinfold;
 use super::site::Site;
-use super::supervisor::Supervisor;
+use super::supervisor::{Peers, Supervisor};
 use super::{row, say, supervisor};
 use crate::table::Table;
 use std::path::Path;
@@ -28,14 +27,11 @@ struct Cost {
     busy: f64,
 }
 
-pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
-    let costs: Vec<Cost> = supervisor::all(cache)
+pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
+    let costs: Vec<Cost> = supervisor::with_limits(peers, LIMITED)
         .into_iter()
         .map(|(name, mut supervisor)| {
             say(&format!("idle: {COUNT} children under {name}"));
-            if name == "pinfold" {
-                supervisor = Box::new(Pinfold { limited: LIMITED });
-            }
             cost(&Site::new(root.join(name), COUNT), supervisor.as_mut())
         })
         .collect();

@@ -1,7 +1,7 @@
 //! kill -9 of supervisors while children run, some of which end meanwhile; then the supervisor is started again.
 
 use super::site::{Site, kill, wait_for};
-use super::supervisor::Supervisor;
+use super::supervisor::{Peers, Supervisor};
 use super::{row, say, supervisor};
 use crate::table::Table;
 use std::collections::BTreeMap;
@@ -31,13 +31,13 @@ struct Seen {
     known: Option<usize>,
 }
 
-pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     for (victims, name, what) in [
         (Victims::First, "first", "kill -9 of the first process, 10 of 50 end meanwhile"),
         (Victims::All, "all", "kill -9 of all its processes, 10 of 50 end meanwhile"),
     ] {
         say(what);
-        let seen: Vec<Seen> = supervisor::all(cache)
+        let seen: Vec<Seen> = supervisor::all(peers)
             .into_iter()
             .map(|(column, mut supervisor)| {
                 look(&Site::new(root.join(name).join(column), COUNT), supervisor.as_mut(), victims)

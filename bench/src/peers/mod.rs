@@ -1,5 +1,6 @@
 //! pinfold beside other supervisors: one child program, all in one run, taking turns.
 
+mod crowd;
 mod floor;
 mod idle;
 mod killed;
@@ -18,44 +19,57 @@ pub(crate) use floor::keep as keep_floor;
 pub(crate) use site::beside;
 
 use crate::table::Table;
-use std::path::Path;
+use std::path::PathBuf;
+use supervisor::Peers;
 
 /// What may be measured, in the order of the table.
-const MEASURES: [&str; 5] = ["respawn", "start", "idle", "status", "killed"];
+const MEASURES: [&str; 6] = ["respawn", "start", "idle", "status", "killed", "crowd"];
 
-/// Measures everything, or what is named, and prints one table.
+/// Measures everything, or what is named, beside other supervisors, and prints one table.
 pub(crate) fn run(wanted: &[&str]) {
+    measure(wanted, || Peers::Others(setup::everything()));
+}
+
+/// The same beside another version of pinfold, whose binaries are in `folder`; the two take turns.
+pub(crate) fn beside_version(folder: &str, wanted: &[&str]) {
+    measure(wanted, || Peers::Version(setup::version(&PathBuf::from(folder))));
+}
+
+fn measure(wanted: &[&str], prepare: impl FnOnce() -> Peers) {
     if let Some(unknown) = wanted.iter().find(|word| !MEASURES.contains(word)) {
         eprintln!("error: there is no measure `{unknown}`; there are {}", MEASURES.join(", "));
         return;
     }
-    let cache = setup::everything();
+    let peers = prepare();
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().canonicalize().unwrap();
-    let heads = std::iter::once("").chain(columns(&cache)).chain(["pinfold must"]);
+    let heads = std::iter::once("").chain(columns(&peers)).chain(["pinfold must"]);
     let mut table = Table::new(heads);
-    let measure = |name: &str| wanted.is_empty() || wanted.contains(&name);
-    if measure("respawn") {
-        respawn::run(&mut table, &root.join("respawn"), &cache);
+    let wants = |name: &str| wanted.is_empty() || wanted.contains(&name);
+    if wants("respawn") {
+        respawn::run(&mut table, &root.join("respawn"), &peers);
     }
-    if measure("start") {
-        starts::run(&mut table, &root.join("start"), &cache);
+    if wants("start") {
+        starts::run(&mut table, &root.join("start"), &peers);
     }
-    if measure("idle") {
-        idle::run(&mut table, &root.join("idle"), &cache);
+    if wants("idle") {
+        idle::run(&mut table, &root.join("idle"), &peers);
     }
-    if measure("status") {
-        status::run(&mut table, &root.join("status"), &cache);
+    if wants("status") {
+        status::run(&mut table, &root.join("status"), &peers);
     }
-    if measure("killed") {
-        killed::run(&mut table, &root.join("killed"), &cache);
+    if wants("killed") {
+        killed::run(&mut table, &root.join("killed"), &peers);
+    }
+    if let (Peers::Version(folder), true) = (&peers, wants("crowd")) {
+        crowd::run(&mut table, &root.join("crowd"), folder);
     }
     println!();
     table.print();
 }
 
-fn columns(cache: &Path) -> Vec<&'static str> {
-    supervisor::all(cache).into_iter().map(|(name, _)| name).collect()
+fn columns(peers: &Peers) -> Vec<&'static str> {
+    supervisor::all(peers).into_iter().map(|(name, _)| name).collect()
 }
 
 /// A row with a cell for each supervisor.

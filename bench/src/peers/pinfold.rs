@@ -18,27 +18,18 @@ const MAKERS: usize = 4;
 pub(crate) struct Pinfold {
     /// So many of the sessions have a memory limit.
     pub(crate) limited: usize,
+    /// Where its binaries are, when it is not the version that was built with this program.
+    pub(crate) folder: Option<PathBuf>,
 }
 
-pub(crate) fn binary() -> PathBuf {
-    let path = beside("pinfold");
+fn binary(folder: Option<&Path>) -> PathBuf {
+    let path = folder.map_or_else(|| beside("pinfold"), |folder| folder.join("pinfold"));
     assert!(path.exists(), "{} is missing: cargo build --release", path.display());
     path
 }
 
 pub(crate) fn home(site: &Site) -> PathBuf {
     site.root.join("home")
-}
-
-pub(crate) fn command(site: &Site, words: &[&str]) -> Command {
-    let mut command = site.command(binary());
-    command.args(words).env("PINFOLD_HOME", home(site)).env("PINFOLD_LOCKS", site.root.join("locks"));
-    command
-}
-
-fn said(site: &Site, words: &[&str]) {
-    let status = command(site, words).status().unwrap();
-    assert!(status.success(), "pinfold {words:?}: {status}");
 }
 
 fn client(site: &Site) -> Client {
@@ -69,6 +60,17 @@ fn nursery(daemon: u32) -> Option<u32> {
 }
 
 impl Pinfold {
+    pub(crate) fn command(&self, site: &Site, words: &[&str]) -> Command {
+        let mut command = site.command(binary(self.folder.as_deref()));
+        command.args(words).env("PINFOLD_HOME", home(site)).env("PINFOLD_LOCKS", site.root.join("locks"));
+        command
+    }
+
+    pub(crate) fn said(&self, site: &Site, words: &[&str]) {
+        let status = self.command(site, words).status().unwrap();
+        assert!(status.success(), "pinfold {words:?}: {status}");
+    }
+
     fn create(&self, site: &Site, number: usize) {
         let wanted = NewSession {
             name: format!("s{number}"),
@@ -86,7 +88,7 @@ impl Supervisor for Pinfold {
     fn prepare(&mut self, site: &Site) {
         std::fs::create_dir_all(home(site)).unwrap();
         std::fs::write(home(site).join("config.toml"), CONFIG).unwrap();
-        said(site, &["up"]);
+        self.said(site, &["up"]);
         std::thread::scope(|scope| {
             for maker in 0..MAKERS {
                 let own = (maker..site.count).step_by(MAKERS);
@@ -94,15 +96,15 @@ impl Supervisor for Pinfold {
                 scope.spawn(move || own.for_each(|number| this.create(site, number)));
             }
         });
-        said(site, &["down"]);
+        self.said(site, &["down"]);
     }
 
     fn start(&mut self, site: &Site) {
-        launch(&mut command(site, &["up"]));
+        launch(&mut self.command(site, &["up"]));
     }
 
     fn stop(&mut self, site: &Site) {
-        said(site, &["down"]);
+        self.said(site, &["down"]);
     }
 
     fn processes(&self, site: &Site) -> Vec<u32> {
@@ -113,12 +115,12 @@ impl Supervisor for Pinfold {
     }
 
     fn status(&self, site: &Site) -> Option<Command> {
-        Some(command(site, &["ls"]))
+        Some(self.command(site, &["ls"]))
     }
 
     fn known_exits(&self, site: &Site) -> Option<usize> {
         let output =
-            command(site, &["events", "--json"]).stdout(std::process::Stdio::piped()).output().unwrap();
+            self.command(site, &["events", "--json"]).stdout(std::process::Stdio::piped()).output().unwrap();
         let events: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
         Some(events.iter().filter(|event| event["kind"] == "run_exited" && event["signal"] == 9).count())
     }

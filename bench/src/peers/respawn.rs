@@ -1,7 +1,7 @@
 //! From the kill of a child to the first instruction of the next one.
 
 use super::site::{Site, kill, now};
-use super::supervisor::Supervisor;
+use super::supervisor::{Peers, Supervisor};
 use super::{row, say, supervisor};
 use crate::table::{Table, part};
 use std::path::{Path, PathBuf};
@@ -18,13 +18,13 @@ struct Kept {
     milliseconds: Vec<f64>,
 }
 
-pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     say("respawn: one child each, killed in turn");
-    let mut usual: Vec<Option<Kept>> = supervisor::all(cache)
+    let mut usual: Vec<Option<Kept>> = supervisor::all(peers)
         .into_iter()
         .map(|(name, supervisor)| Some(keep(root.join(name), supervisor)))
         .collect();
-    let mut bare: Vec<Option<Kept>> = supervisor::without_shell()
+    let mut bare: Vec<Option<Kept>> = supervisor::without_shell(peers)
         .into_iter()
         .enumerate()
         .map(|(column, supervisor)| Some(keep(root.join(format!("bare{column}")), supervisor?)))

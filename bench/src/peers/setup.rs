@@ -20,6 +20,19 @@ pub(crate) fn everything() -> PathBuf {
     pm2()
 }
 
+/// The folder of another version's binaries, after this one was built.
+pub(crate) fn version(folder: &std::path::Path) -> PathBuf {
+    raise_open_files();
+    build();
+    for program in ["pinfold", "pinfold-shim"] {
+        let path = folder.join(program);
+        if !path.is_file() {
+            fail(&format!("{} is missing: build that version and name its folder", path.display()));
+        }
+    }
+    folder.canonicalize().unwrap()
+}
+
 /// A thousand children need descriptors, with every supervisor.
 fn raise_open_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -1,7 +1,7 @@
 //! From the start of a supervisor with a prepared folder to the first instruction of its last child.
 
 use super::site::{Site, now};
-use super::supervisor::Supervisor;
+use super::supervisor::{Peers, Supervisor};
 use super::{row, say, supervisor};
 use crate::table::{Table, median};
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::time::Duration;
 /// So many children, so many rounds.
 const SIZES: [(usize, usize); 2] = [(200, 5), (1000, 3)];
 
-pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     for (count, rounds) in SIZES {
         say(&format!("start: {count} children each, {rounds} rounds"));
-        let mut all: Vec<_> = supervisor::all(cache)
+        let mut all: Vec<_> = supervisor::all(peers)
             .into_iter()
             .map(|(name, mut supervisor)| {
                 let site = Site::new(root.join(format!("{count}/{name}")), count);

@@ -1,6 +1,7 @@
 //! How long it takes to ask how 200 children are, as a whole command.
 
 use super::site::Site;
+use super::supervisor::Peers;
 use super::{row, say, supervisor};
 use crate::table::{Table, median};
 use std::path::Path;
@@ -11,9 +12,9 @@ const ROUNDS: usize = 21;
 /// pm2 knows a child a while after it runs.
 const SETTLED: Duration = Duration::from_secs(3);
 
-pub(crate) fn run(table: &mut Table, root: &Path, cache: &Path) {
+pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     say("status: 200 children each");
-    let mut all: Vec<_> = supervisor::all(cache)
+    let mut all: Vec<_> = supervisor::all(peers)
         .into_iter()
         .map(|(name, mut supervisor)| {
             let site = Site::new(root.join(name), COUNT);
