@@ -25,6 +25,7 @@ mod memory;
 mod metrics;
 mod openapi;
 mod processes;
+mod promises;
 mod random;
 mod scarcity;
 mod sequences;

@@ -18,6 +18,7 @@ mod late;
 mod notices;
 mod nurseries;
 mod printing;
+mod promises;
 mod spares;
 mod starts;
 mod stops;
