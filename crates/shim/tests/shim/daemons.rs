@@ -124,22 +124,6 @@ fn a_shim_whose_parent_vanishes_before_go_leaves_and_starts_nothing() {
 }
 
 #[test]
-fn the_locks_are_free_after_a_gap_of_two_seconds() {
-    let world = World::new();
-    let mut daemon = world.shim("api");
-    daemon.start(shell(1, "exit 0"));
-    daemon.exited();
-    let begin = Instant::now();
-    assert!(world.holder("api").is_some());
-    assert_eq!(daemon.gone().last(), Some(&Report::Leaving));
-    let took = begin.elapsed();
-    assert!(took > Duration::from_millis(1500) && took < Duration::from_secs(20), "{took:?}");
-    assert!(world.holder("api").is_none());
-    let mark = world.lock("api").release().mark;
-    assert_eq!(mark, pinfold_lock::Mark::Released);
-}
-
-#[test]
 fn a_release_while_a_run_lives_is_without_effect() {
     let world = World::new();
     let mut daemon = world.shim("api");

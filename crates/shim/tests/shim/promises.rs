@@ -41,8 +41,11 @@ fn gap() -> Duration {
     daemon.start(shell(1, "exit 0"));
     daemon.exited();
     let begun = Instant::now();
-    daemon.gone();
-    begun.elapsed()
+    assert!(world.holder("api").is_some(), "the lock is free in the gap");
+    assert_eq!(daemon.gone().last(), Some(&Report::Leaving));
+    let gap = begun.elapsed();
+    assert!(world.holder("api").is_none());
+    gap
 }
 
 #[test]
