@@ -1,6 +1,7 @@
 //! The program tried as an enemy of reliability would: peers that do not answer, places that vanish, processes
 //! that cannot be ended, records of runs that are long gone. `./test hostile` runs these.
 
+mod bounds;
 mod edges;
 mod holders;
 mod messages;
@@ -8,5 +9,6 @@ mod mute;
 mod reach;
 mod reasons;
 mod several;
+mod store;
 mod text;
 mod versions;

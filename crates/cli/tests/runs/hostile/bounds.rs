@@ -1,0 +1,1 @@
+//! Long histories and hungry agents: what the daemon and a run may take has a bound.
