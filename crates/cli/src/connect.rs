@@ -175,7 +175,7 @@ pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure>
     let shim = shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let up = move || {
         if detached {
-            crate::verbs::say(&"up");
+            crate::edge::say(&"up");
             close_stdout();
         }
     };

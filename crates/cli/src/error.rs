@@ -1,6 +1,7 @@
 //! What went wrong, as the contract says it: one line, a hint, an exit code, and JSON when asked.
 
 use crate::args::Global;
+use crate::edge::{say, talk};
 use crate::json;
 use pinfold_api::{ClientError, ErrorBody};
 use pinfold_lock::{AcquireError, BusyBecause, DirectoryError, FolderError, NotAResource};
@@ -19,11 +20,13 @@ pub(crate) struct Failure {
     holder: Option<Box<Value>>,
     /// What is shown beside it in JSON.
     beside: Option<Box<Value>>,
+    /// The user knows of it already.
+    told: bool,
 }
 
 impl Failure {
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, holder: None, beside: None }
+        Self { kind, message: message.into(), hint: None, holder: None, beside: None, told: false }
     }
 
     /// A failure told by an error and its causes.
@@ -35,6 +38,27 @@ impl Failure {
             cause = next.source();
         }
         Self::new(kind, message)
+    }
+
+    /// Tells people: one line, and a hint.
+    pub(crate) fn tell(&self, global: &Global) {
+        // Several may be told at once; what belongs together stays together.
+        let _whole = std::io::stderr().lock();
+        talk(&format!("error: {}", self.message));
+        if let Some(hint) = self.hint.as_ref().filter(|_| !global.quiet) {
+            talk(&format!("hint: {hint}"));
+        }
+    }
+
+    /// The same, now that it was told: only its exit code is left.
+    pub(crate) fn once_told(mut self) -> Self {
+        self.told = true;
+        self
+    }
+
+    /// The error object of the contract, without what is around it.
+    pub(crate) fn object(&self) -> Value {
+        json!({ "kind": self.kind.word(), "message": self.message, "hint": self.hint, "holder": self.holder })
     }
 
     /// Whether it says that no daemon answers.
@@ -56,18 +80,12 @@ impl Failure {
 
 /// Tells the user and returns the exit code.
 pub(crate) fn report(failure: &Failure, global: &Global) -> ExitCode {
-    eprintln!("error: {}", failure.message);
-    if let Some(hint) = failure.hint.as_ref().filter(|_| !global.quiet) {
-        eprintln!("hint: {hint}");
+    if failure.told {
+        return ExitCode::from(failure.kind.exit_code());
     }
+    failure.tell(global);
     if global.json {
-        let error = json!({
-            "kind": failure.kind.word(),
-            "message": failure.message,
-            "hint": failure.hint,
-            "holder": failure.holder,
-        });
-        crate::verbs::say(&crate::verbs::merged(error, failure.beside.as_deref()));
+        say(&crate::verbs::merged(failure.object(), failure.beside.as_deref()));
     }
     ExitCode::from(failure.kind.exit_code())
 }
@@ -150,6 +168,7 @@ impl From<ErrorBody> for Failure {
             hint: body.hint,
             holder: body.holder.map(Box::new),
             beside: None,
+            told: false,
         }
     }
 }

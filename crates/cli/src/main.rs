@@ -1,10 +1,13 @@
 //! The command `pinfold`.
+// What is printed leaves through `edge`, which makes it safe to look at.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 mod args;
 mod attach;
 mod audit;
 mod connect;
 mod demo;
+mod edge;
 mod error;
 mod json;
 mod paint;

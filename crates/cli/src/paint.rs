@@ -1,5 +1,6 @@
 //! Output for people: aligned, coloured on a terminal, cut to its width.
 
+use pinfold_core::visible::visible;
 use std::borrow::Cow;
 use std::io::IsTerminal;
 
@@ -45,6 +46,13 @@ pub(crate) struct Cell<'a> {
     pub(crate) shade: Shade,
 }
 
+impl<'a> Cell<'a> {
+    /// A row without what a terminal would obey.
+    fn visible<'b, const N: usize>(row: &'b [Cell<'a>; N]) -> [Cell<'b>; N] {
+        std::array::from_fn(|column| Cell { text: visible(&row[column].text), shade: row[column].shade })
+    }
+}
+
 /// A cell without colour.
 pub(crate) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
     Cell { text: text.into(), shade: Shade::Plain }
@@ -71,7 +79,8 @@ impl Paper {
     /// The table as text; the last column takes what is left of the width.
     pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
         let heads = heads.map(|head| Cell { text: head.into(), shade: Shade::Faint });
-        let all = || std::iter::once(&heads).chain(rows);
+        let seen: Vec<[Cell<'_>; N]> = std::iter::once(&heads).chain(rows).map(Cell::visible).collect();
+        let all = || seen.iter();
         let widest = |column: usize| all().map(|row| columns(&row[column].text)).max().unwrap_or(0);
         let widths: [usize; N] = std::array::from_fn(widest);
         let mut text = String::with_capacity(LINE * (rows.len() + 1));

@@ -1,6 +1,7 @@
 //! Where things live: the home, and the one lock folder of the user.
 
 use crate::args::Global;
+use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use pinfold_lock::{Folder, Modes, Resource};
 use std::env;
@@ -46,7 +47,8 @@ fn open(path: &Path, global: &Global) -> Result<Folder, Failure> {
 
 fn say_tightened(path: &Path, from: u32, global: &Global) {
     if !global.quiet {
-        eprintln!("note: {} was open to others (mode {from:04o}); it is 0700 now", path.display());
+        let path = path.display();
+        talk(&format!("note: {path} was open to others (mode {from:04o}); it is 0700 now"));
     }
 }
 

@@ -28,6 +28,7 @@ pub mod objects;
 mod observe;
 mod outlet;
 pub mod preset;
+mod printed;
 mod readable;
 mod serve;
 mod shims;

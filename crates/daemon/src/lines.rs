@@ -27,16 +27,23 @@ impl Lines {
         self.runs.entry(run).or_insert(name);
     }
 
+    /// Whether the output of a run is wanted.
+    pub(crate) fn shows(&self, run: RunNumber) -> bool {
+        self.only.is_none_or(|only| only == run)
+    }
+
+    /// What is said of bytes that are missing before a piece.
+    pub(crate) fn missing(&self, entry: &Entry) -> Option<LogLine> {
+        let text = || format!("[{} bytes of output are missing here]", entry.lost);
+        (entry.lost > 0).then(|| self.line(entry.run, Stream::Lost, entry.at, &text()))
+    }
+
     /// Takes one piece and gives the lines that are complete with it.
     pub(crate) fn push(&mut self, entry: &Entry) -> Vec<LogLine> {
-        if self.only.is_some_and(|only| only != entry.run) {
+        if !self.shows(entry.run) {
             return Vec::new();
         }
-        let mut lines = Vec::new();
-        if entry.lost > 0 {
-            let text = format!("[{} bytes of output are missing here]", entry.lost);
-            lines.push(self.line(entry.run, Stream::Lost, entry.at, &text));
-        }
+        let mut lines: Vec<LogLine> = self.missing(entry).into_iter().collect();
         let key = (entry.run, order(entry.stream));
         let (mut at, mut partial) = self.partial.remove(&key).unwrap_or((entry.at, Vec::new()));
         for piece in entry.bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -63,7 +70,8 @@ impl Lines {
         partial.into_iter().map(line).collect()
     }
 
-    fn line(&self, run: RunNumber, stream: Stream, at: Wall, text: &str) -> LogLine {
+    /// One line of a run.
+    pub(crate) fn line(&self, run: RunNumber, stream: Stream, at: Wall, text: &str) -> LogLine {
         let stream = match stream {
             Stream::Out => "stdout",
             Stream::Error => "stderr",
@@ -94,7 +102,15 @@ mod tests {
 
     fn piece(stream: Stream, text: &str) -> Entry {
         let bytes = text.as_bytes().to_vec();
-        Entry { position: Position(0), at: Wall(0), run: RunNumber(1), stream, bytes, lost: 0 }
+        Entry {
+            position: Position(0),
+            at: Wall(0),
+            run: RunNumber(1),
+            stream,
+            bytes,
+            terminal: None,
+            lost: 0,
+        }
     }
 
     fn texts(lines: Vec<LogLine>) -> Vec<String> {

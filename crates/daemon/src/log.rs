@@ -1,6 +1,7 @@
 //! The daemon's own log: its standard error, which `up` sends to a file. It is bounded.
 
 use crate::view::time;
+use pinfold_core::visible::visible;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;
 use std::path::PathBuf;
@@ -23,8 +24,10 @@ pub(crate) fn rotate(file: Option<PathBuf>) {
 pub(crate) fn log(what: fmt::Arguments<'_>) {
     use std::io::Write;
     let Ok(file) = FILE.lock() else { return };
+    // Paths and names are in it, and in the foreground this is somebody's terminal.
+    let line = what.to_string();
     // A log that cannot be written must not end the daemon, as `eprintln` would.
-    _ = writeln!(std::io::stderr(), "{} {what}", time(crate::clock::wall()));
+    _ = writeln!(std::io::stderr(), "{} {}", time(crate::clock::wall()), visible(&line));
     if let Some(file) = &*file {
         move_aside(file);
     }

@@ -3,8 +3,8 @@
 
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
-use pinfold_shim::LogLimits;
 use pinfold_shim::log::{Entry, Log, Position, Reader, Stream, tail};
+use pinfold_shim::{LogLimits, Size};
 use std::path::{Path, PathBuf};
 
 const SMALL: LogLimits = LogLimits { file_bytes: 1000, files: 3 };
@@ -174,4 +174,17 @@ fn a_log_that_cannot_be_opened_counts_what_is_lost_and_says_so_when_it_can() {
     let entries = read(&place.path, Position(0));
     assert_eq!((entries[0].stream, entries[0].lost), (Stream::Lost, 4));
     assert_eq!(text(&entries), "found");
+}
+
+#[test]
+fn what_was_printed_on_a_terminal_is_known_with_its_size() {
+    let place = place();
+    let mut log = Log::open(&place.path, SMALL);
+    let sizes = [None, Some(Size::new(24, 80)), Some(Size::new(Size::MOST, Size::MOST)), None];
+    for size in sizes {
+        log.printed_on(size);
+        print(&mut log, 1, "text");
+    }
+    let read: Vec<Option<Size>> = read(&place.path, Position(0)).iter().map(|entry| entry.terminal).collect();
+    assert_eq!(read, sizes);
 }

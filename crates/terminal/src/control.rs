@@ -113,7 +113,7 @@ impl Screen {
             'P' => self.grid.line().delete(column, count, columns, pen),
             'L' if scrolls => self.grid.insert_lines(row, count, pen),
             'M' if scrolls => self.grid.remove_lines(row, count, pen),
-            'S' => self.grid.scroll_up(count, pen),
+            'S' => self.scroll_up(count),
             'T' => self.grid.scroll_down(count, pen),
             _ => {}
         }

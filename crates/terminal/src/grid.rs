@@ -54,6 +54,7 @@ impl Grid {
         let bottom = self.region.1;
         for _ in 0..count.min(bottom + 1 - at) {
             let Some(mut row) = self.rows.remove(usize::from(at)) else { return };
+            row.told = None;
             row.clear(self.size.columns, pen);
             self.rows.insert(usize::from(bottom), row);
         }
@@ -64,6 +65,7 @@ impl Grid {
         let bottom = self.region.1;
         for _ in 0..count.min(bottom + 1 - at) {
             let Some(mut row) = self.rows.remove(usize::from(bottom)) else { return };
+            row.told = None;
             row.clear(self.size.columns, pen);
             self.rows.insert(usize::from(at), row);
         }
@@ -82,9 +84,19 @@ impl Grid {
         }
     }
 
+    /// How many lines there are, down to the last one with something on it.
+    pub(crate) fn written(&self) -> usize {
+        self.rows.iter().rposition(|row| row.length() > 0).map_or(0, |last| last + 1)
+    }
+
+    /// How many lines go at the top when the size changes: the cursor would be lost otherwise.
+    pub(crate) fn above(&self, size: Size) -> u16 {
+        (self.cursor.row + 1).saturating_sub(size.rows)
+    }
+
     /// Takes another size. Lines go at the top when the cursor would be lost otherwise, else at the bottom.
     pub(crate) fn resize(&mut self, size: Size) {
-        let above = (self.cursor.row + 1).saturating_sub(size.rows);
+        let above = self.above(size);
         for _ in 0..above {
             self.rows.pop_front();
         }

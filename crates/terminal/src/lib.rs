@@ -1,7 +1,8 @@
 //! Mirrors a terminal: follows what a program prints, and paints the same screen again for whoever comes later.
 //!
-//! It keeps the two screens, the cursor, the pen and the modes; what has scrolled away is the log's. Its memory
-//! is bounded by the size of the screen, whatever is printed.
+//! A [`Terminal`] keeps the two screens, the cursor, the pen and the modes; what has scrolled away is the log's. Its
+//! memory is bounded by the size of the screen, whatever is printed. A [`Transcript`] gives what was shown as lines of
+//! text, [`plain`] takes the sequences out of a text.
 #![forbid(unsafe_code)]
 
 mod cell;
@@ -11,9 +12,13 @@ mod grid;
 mod modes;
 mod paint;
 mod pen;
+mod plain;
 mod row;
 mod screen;
 mod terminal;
+mod transcript;
 
 pub use paint::LEAVE;
+pub use plain::plain;
 pub use terminal::{Size, Terminal};
+pub use transcript::{Settled, Transcript};

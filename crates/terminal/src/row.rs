@@ -2,6 +2,7 @@
 
 use crate::cell::{Cell, Part};
 use crate::pen::Pen;
+use crate::transcript::Told;
 use std::collections::BTreeMap;
 
 /// Marks on one character beyond this are not kept: nobody reads them, and memory stays bounded.
@@ -13,6 +14,8 @@ pub(crate) struct Row {
     cells: Vec<Cell>,
     /// Marks that combine with the character at a column. Most rows have none.
     marks: BTreeMap<u16, String>,
+    /// What a transcript remembers of it.
+    pub(crate) told: Option<Box<Told>>,
 }
 
 impl Row {
@@ -31,6 +34,20 @@ impl Row {
         let blank = |cell: &Cell| *cell == Cell::BLANK;
         let used = self.cells.iter().rposition(|cell| !blank(cell)).map_or(0, |last| last + 1);
         used as u16
+    }
+
+    /// What can be read on it.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        for column in 0..self.length() {
+            let cell = self.cell(column);
+            if cell.part != Part::Right {
+                text.push(cell.character);
+                text.push_str(self.marks(column));
+            }
+        }
+        text.truncate(text.trim_end_matches(' ').len());
+        text
     }
 
     /// Puts a character of one or two columns.

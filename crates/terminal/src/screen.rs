@@ -1,6 +1,5 @@
 //! Both screens of a terminal, and what printed characters do to them.
 
-use crate::cell::Part;
 use crate::cursor::{Cursor, Set};
 use crate::grid::Grid;
 use crate::modes::Modes;
@@ -25,6 +24,8 @@ pub(crate) struct Screen {
     pub(crate) main: Option<Box<Grid>>,
     pub(crate) modes: Modes,
     pub(crate) answers: Vec<u8>,
+    /// Lines that have scrolled away, where somebody takes them.
+    pub(crate) scrolled: Option<Vec<Row>>,
     last: Option<char>,
 }
 
@@ -36,12 +37,17 @@ impl Screen {
             main: None,
             modes: Modes::default(),
             answers: Vec::new(),
+            scrolled: None,
             last: None,
         }
     }
 
     pub(crate) fn resize(&mut self, size: Size) {
         self.size = size;
+        let main = self.main.as_deref().unwrap_or(&self.grid);
+        if let Some(scrolled) = &mut self.scrolled {
+            scrolled.extend(main.rows.iter().take(usize::from(main.above(size))).cloned());
+        }
         self.grid.resize(size);
         if let Some(main) = &mut self.main {
             main.resize(size);
@@ -51,7 +57,7 @@ impl Screen {
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for row in &self.grid.rows {
-            write_text(row, &mut text);
+            text.push_str(&row.text());
             text.push('\n');
         }
         text
@@ -73,11 +79,23 @@ impl Screen {
         let grid = &mut self.grid;
         grid.cursor.full = false;
         if grid.cursor.row == grid.region.1 {
-            let pen = grid.cursor.pen;
-            grid.scroll_up(1, pen);
+            self.scroll_up(1);
         } else if grid.cursor.row + 1 < grid.size.rows {
             grid.cursor.row += 1;
         }
+    }
+
+    /// Moves the lines of the region up. What leaves the top of the main screen has scrolled away.
+    pub(crate) fn scroll_up(&mut self, count: u16) {
+        let (first, last) = self.grid.region;
+        if let Some(scrolled) = self.scrolled.as_mut().filter(|_| self.main.is_none() && first == 0) {
+            // A screenful of nothing that is moved away at once is not a screenful of lines.
+            let most = if count > 1 { self.grid.written() } else { 1 };
+            let going = usize::from(count.min(last + 1)).min(most);
+            scrolled.extend(self.grid.rows.iter().take(going).cloned());
+        }
+        let pen = self.pen();
+        self.grid.scroll_up(count, pen);
     }
 
     pub(crate) fn reverse_line_feed(&mut self) {
@@ -175,18 +193,8 @@ impl Screen {
 
     /// Everything as in a fresh terminal.
     pub(crate) fn reset(&mut self) {
-        let answers = std::mem::take(&mut self.answers);
-        *self = Screen { answers, ..Screen::new(self.size) };
-    }
-}
-
-fn write_text(row: &Row, text: &mut String) {
-    for column in 0..row.length() {
-        let cell = row.cell(column);
-        if cell.part != Part::Right {
-            text.push(cell.character);
-            text.push_str(row.marks(column));
-        }
+        let (answers, scrolled) = (std::mem::take(&mut self.answers), self.scrolled.take());
+        *self = Screen { answers, scrolled, ..Screen::new(self.size) };
     }
 }
 

@@ -4,9 +4,11 @@ use super::counted::{Counted, News};
 use super::signals::Signals;
 use super::tty::{Borrowed, DETACH};
 use crate::args::Global;
+use crate::edge::Words;
 use crate::error::Failure;
-use crate::verbs::{say, session_path};
+use crate::verbs::{output, say, session_path, talk};
 use pinfold_api::Client;
+use pinfold_api::object::LogLine;
 use pinfold_api::request::NewMessage;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -28,13 +30,13 @@ pub(super) fn follow(
     let _borrowed = Borrowed::lines().ok();
     if !global.quiet {
         let typed = if write { "lines that you type are sent as messages; " } else { "" };
-        eprintln!("following `{name}`; {typed}Ctrl-] detaches");
+        talk(&format!("following `{name}`; {typed}Ctrl-] detaches"));
     }
     let mut typing = write.then(Typing::default);
     loop {
         while let Some(news) = counted.take()? {
             if let News::Output(line) = news {
-                say(&if global.json { serde_json::json!(line).to_string() } else { line.text });
+                show(&line, global);
             }
         }
         if signals.end_asked() {
@@ -60,12 +62,18 @@ pub(super) fn follow(
 fn until_signal(counted: &mut Counted, signals: &Signals, global: &Global) -> Result<(), Failure> {
     loop {
         match counted.wait(signals)? {
-            News::Output(line) => {
-                say(&if global.json { serde_json::json!(line).to_string() } else { line.text });
-            }
+            News::Output(line) => show(&line, global),
             News::Signal => return Ok(()),
             News::Line(_) => {}
         }
+    }
+}
+
+fn show(line: &LogLine, global: &Global) {
+    if global.json {
+        say(&serde_json::json!(line));
+    } else {
+        output(&line.text, Words::for_stdout());
     }
 }
 
@@ -100,7 +108,7 @@ fn send(name: &str, client: &Client, line: &str, global: &Global) -> Result<(), 
     let message = NewMessage { text: line.to_owned(), key: None };
     let sent: Value = client.post(&session_path(name, "messages"), &message)?;
     if let Some(note) = sent["note"].as_str().filter(|_| !global.quiet) {
-        eprintln!("{note}");
+        talk(&note);
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ use clap::Args;
 use counted::{Counted, News};
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach as Request;
+use pinfold_core::visible::visible;
 use pinfold_shim::attach::Seat;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -114,15 +115,15 @@ impl Countdown {
         let left = left_ms.map(|ms| format!(" ({} s)", ms.div_ceil(1000))).unwrap_or_default();
         let mut out = std::io::stderr();
         _ = match out.is_terminal() {
-            true => write!(out, "\r\x1b[K{message}{left}"),
-            false => writeln!(out, "{message}{left}"),
+            true => write!(out, "\r\x1b[K{}{left}", visible(message)),
+            false => writeln!(out, "{}{left}", visible(message)),
         };
         self.shown = true;
     }
 
     fn clear(&mut self) {
         if std::mem::take(&mut self.shown) && std::io::stderr().is_terminal() {
-            eprint!("\r\x1b[K");
+            _ = write!(std::io::stderr(), "\r\x1b[K");
         }
     }
 }

@@ -4,6 +4,7 @@ use super::keys::before_detach;
 use super::signals::Signals;
 use super::tty::{self, Borrowed};
 use crate::args::Global;
+use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use pinfold_core::RunNumber;
 use pinfold_shim::Decoder;
@@ -59,7 +60,7 @@ pub(super) fn show(place: &Place<'_>, seat: Seat, signals: &Signals, global: &Gl
 fn tell(name: &str, over: Over, global: &Global) -> Result<(), Failure> {
     let say = |text: String| {
         if !global.quiet {
-            eprintln!("{text}");
+            talk(&text);
         }
     };
     match over {

@@ -3,7 +3,8 @@
 use super::left;
 use crate::attach::signals::{self, Signals};
 use crate::paint::{Paper, Shade};
-use crate::verbs::say;
+use crate::verbs::{print, say};
+use pinfold_core::visible::visible;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde_json::{Value, json};
 use std::io::{self, Read};
@@ -106,7 +107,7 @@ impl Stage {
 
     fn painted(&self, text: &str, shade: Shade) {
         if let Some(paper) = self.paper {
-            say(&paper.paint(text, shade));
+            print(&format!("{}\n", paper.paint(&visible(text), shade)));
         }
     }
 

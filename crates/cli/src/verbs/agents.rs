@@ -5,15 +5,18 @@ use crate::connect;
 use crate::error::{Failure, Kind};
 use crate::verbs::{print_table, say};
 use pinfold_daemon::preset::{Preset, Protocol};
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::process::{Pid, PidfdFlags, Signal};
 use serde_json::{Value, json};
 use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// A program that does not tell its version within this is not waited for.
-const PATIENCE: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const PATIENCE: Duration = Duration::from_secs(2);
 /// More than any version has.
 const LONGEST: u64 = 4096;
 
@@ -25,7 +28,7 @@ pub(crate) fn agents(global: &Global) -> Result<(), Failure> {
         "name": "command", "command": null, "found": null, "version": null, "protocol": "line",
         "interactive": false,
     })];
-    all.extend(config.presets().map(|(name, preset)| agent(name, &preset)));
+    all.extend(at_once(config.presets().collect()));
     if global.json {
         say(&Value::Array(all));
         return Ok(());
@@ -46,9 +49,18 @@ pub(crate) fn agents(global: &Global) -> Result<(), Failure> {
     Ok(())
 }
 
+/// All of them are asked at once: one that does not answer holds up nobody.
+fn at_once(presets: Vec<(&str, Preset)>) -> Vec<Value> {
+    std::thread::scope(|scope| {
+        let ask = |(name, preset)| scope.spawn(move || agent(name, &preset));
+        let asked: Vec<_> = presets.into_iter().map(ask).collect();
+        asked.into_iter().filter_map(|answer| answer.join().ok()).collect()
+    })
+}
+
 fn agent(name: &str, preset: &Preset) -> Value {
     let found = preset.command.first().and_then(|program| find(program));
-    let version = found.as_ref().and_then(version);
+    let version = found.as_deref().and_then(version);
     let protocol = Protocol::WORDS.iter().find(|(_, known)| *known == preset.protocol).map(|(word, _)| word);
     json!({
         "name": name,
@@ -72,25 +84,41 @@ fn find(program: &str) -> Option<PathBuf> {
 }
 
 /// The first line of what it says of its version, if it says so soon.
-fn version(program: &PathBuf) -> Option<String> {
+///
+/// Some programs take `--version` for a word like any other and begin to work: whatever was started ends here.
+fn version(program: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().ok()?;
+    let mut child = command.process_group(0).spawn().ok()?;
+    let said = first_words(child.stdout.take()?);
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw)?;
     let until = Instant::now() + PATIENCE;
-    let ended = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status.success(),
-            Ok(None) if Instant::now() < until => std::thread::sleep(LOOK_AGAIN),
-            Ok(None) | Err(_) => break false,
-        }
-    };
-    _ = child.kill();
-    _ = child.wait();
-    if !ended {
+    let ended = ends_within(pid, PATIENCE);
+    // Before it is reaped: until then the group is its own, and nobody else's.
+    _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    let status = child.wait().ok()?;
+    if !ended || !status.success() {
         return None;
     }
-    let mut text = Vec::new();
-    child.stdout.take()?.take(LONGEST).read_to_end(&mut text).ok()?;
+    // A child of its own that has left the group may keep the pipe open.
+    let text = said.recv_timeout(until.saturating_duration_since(Instant::now())).ok()?;
     let text = String::from_utf8_lossy(&text);
     text.lines().map(str::trim).find(|line| !line.is_empty()).map(str::to_owned)
+}
+
+/// What a program says first, once that is known.
+fn first_words(from: ChildStdout) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        _ = from.take(LONGEST).read_to_end(&mut text);
+        _ = sender.send(text);
+    });
+    receiver
+}
+
+fn ends_within(pid: Pid, patience: Duration) -> bool {
+    let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    let timeout = Timespec::try_from(patience).ok();
+    rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], timeout.as_ref()) == Ok(1)
 }

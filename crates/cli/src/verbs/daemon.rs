@@ -1,6 +1,6 @@
 //! `up`, `down`, `status`: the daemon itself.
 
-use super::say;
+use super::{say, talk};
 use crate::args::Global;
 use crate::connect;
 use crate::error::Failure;
@@ -35,7 +35,7 @@ pub(crate) fn up(up: Up, global: &Global) -> Result<(), Failure> {
     if global.json {
         say(&json!(status));
     } else if !global.quiet {
-        eprintln!("the daemon is up (pid {}, {})", status.pid, status.home);
+        talk(&format!("the daemon is up (pid {}, {})", status.pid, status.home));
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ pub(crate) fn down(keep: bool, global: &Global) -> Result<(), Failure> {
     if global.json {
         say(&json!({ "was_up": was_up }));
     } else if !global.quiet {
-        eprintln!("{}", if was_up { "the daemon is down" } else { "the daemon was down already" });
+        talk(&if was_up { "the daemon is down" } else { "the daemon was down already" });
     }
     Ok(())
 }

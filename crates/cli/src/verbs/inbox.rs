@@ -1,7 +1,7 @@
 //! `inbox`, `interrupt`, `answer`: what becomes of messages, and what a person does about it.
 
 use super::sessions::{encode, path};
-use super::{print, say};
+use super::{print, say, talk};
 use crate::args::Global;
 use crate::connect;
 use crate::error::Failure;
@@ -54,12 +54,12 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
     }
     if messages.is_empty() {
         if !global.quiet {
-            eprintln!("no messages; `pinfold send {} TEXT` sends one", inbox.session);
+            talk(&format!("no messages; `pinfold send {} TEXT` sends one", inbox.session));
         }
         return Ok(());
     }
     let rows: Vec<[Cell<'_>; 6]> = messages.iter().map(row).collect();
-    print(Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows).as_bytes());
+    print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
     Ok(())
 }
 
@@ -90,10 +90,10 @@ fn retry(client: &Client, session: &str, id: &str, global: &Global) -> Result<()
     if global.json {
         say(&json!(sent));
     } else if !global.quiet {
-        eprintln!("message {} is {}", sent.message.id, sent.message.state);
+        talk(&format!("message {} is {}", sent.message.id, sent.message.state));
     }
     if let Some(note) = sent.note.filter(|_| !global.quiet) {
-        eprintln!("{note}");
+        talk(&note);
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ fn cancel(client: &Client, session: &str, id: &str, global: &Global) -> Result<(
     if global.json {
         say(&json!(message));
     } else if !global.quiet {
-        eprintln!("message {} is cancelled", message.id);
+        talk(&format!("message {} is cancelled", message.id));
     }
     Ok(())
 }
@@ -114,7 +114,7 @@ pub(crate) fn interrupt(session: &str, global: &Global) -> Result<(), Failure> {
     if global.json {
         say(&json!(object));
     } else if !global.quiet {
-        eprintln!("the turn of {} was asked to end", object.name);
+        talk(&format!("the turn of {} was asked to end", object.name));
     }
     Ok(())
 }

@@ -11,10 +11,12 @@ mod retire;
 mod run;
 mod send;
 mod sessions;
+mod several;
 mod unlock;
 mod watch;
 mod who;
 
+pub(crate) use crate::edge::{output, print, say, talk};
 pub(crate) use daemon::Up;
 pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
@@ -25,6 +27,7 @@ pub(crate) use watch::{Events, Logs};
 
 use crate::args::{Command, Global, Verb};
 use crate::error::Failure;
+use pinfold_core::visible::visible;
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -81,25 +84,15 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
     }
 }
 
-/// Prints one line of data. A reader that has gone away is no failure of ours.
-pub(crate) fn say(line: &impl std::fmt::Display) {
-    use std::io::Write;
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-/// Prints lines of data, as one piece.
-pub(crate) fn print(lines: &[u8]) {
-    use std::io::Write;
-    let _ = std::io::stdout().write_all(lines);
-}
-
 /// Prints rows with aligned columns; nothing when there are none.
 fn print_table(heads: &[&str], rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
     }
-    let heads: Vec<String> = heads.iter().map(|head| (*head).to_owned()).collect();
-    let all = || std::iter::once(&heads).chain(rows);
+    let seen = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
+    let mut lines = vec![heads.iter().map(|head| (*head).to_owned()).collect::<Vec<String>>()];
+    lines.extend(rows.iter().map(seen));
+    let all = || lines.iter();
     let widths: Vec<usize> = (0..heads.len())
         .map(|column| all().map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();

@@ -1,6 +1,6 @@
 //! `new` and `set`: what a session is.
 
-use super::say;
+use super::{say, talk};
 use crate::args::Global;
 use crate::connect;
 use crate::error::{Failure, Kind};
@@ -102,7 +102,7 @@ pub(crate) fn new(defining: &Defining, global: &Global) -> Result<(), Failure> {
         say(&session.id);
     }
     if !global.quiet && session.state != "running" && session.state != "idle" {
-        eprintln!("{} is {}", session.name, session.why);
+        talk(&format!("{} is {}", session.name, session.why));
     }
     warn_of_ceiling(&client, request.memory.as_deref(), global)
 }
@@ -115,7 +115,7 @@ fn warn_of_ceiling(client: &Client, memory: Option<&str>, global: &Global) -> Re
     let status: Status = client.get("/v1/status")?;
     let ceiling = status.capabilities.get("memory_ceiling").and_then(|told| told["bytes"].as_u64());
     if let Some(warning) = ceiling.and_then(|ceiling| too_high(limit, ceiling)) {
-        eprintln!("{warning}");
+        warning.lines().for_each(|line| talk(&line));
     }
     Ok(())
 }

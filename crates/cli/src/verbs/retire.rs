@@ -1,7 +1,8 @@
 //! `restore`, `purge`, `rm`: what goes to the archive and what becomes of it there.
 
-use super::say;
 use super::sessions::path;
+use super::several::{self, Done};
+use super::{say, talk};
 use crate::args::Global;
 use crate::connect;
 use crate::error::{Failure, Kind};
@@ -30,9 +31,9 @@ pub(crate) fn restore(restore: &Restore, global: &Global) -> Result<(), Failure>
     if global.json {
         say(&json!(restored));
     } else if !global.quiet {
-        restored.iter().for_each(|session| eprintln!("{} is {}", session.name, session.why));
+        restored.iter().for_each(|session| talk(&format!("{} is {}", session.name, session.why)));
         if restored.is_empty() {
-            eprintln!("nothing to do: no session is archived under a free name");
+            talk(&"nothing to do: no session is archived under a free name");
         }
     }
     Ok(())
@@ -68,10 +69,13 @@ pub(crate) fn purge(purge: &Purge, global: &Global) -> Result<(), Failure> {
         return Ok(());
     }
     let word = if purge.dry_run { "would be archived" } else { "is archived" };
-    purged.archived.iter().for_each(|name| eprintln!("{name} {word}"));
-    purged.skipped.iter().for_each(|skipped| eprintln!("{} is left alone: {}", skipped.name, skipped.why));
+    purged.archived.iter().for_each(|name| talk(&format!("{name} {word}")));
+    purged
+        .skipped
+        .iter()
+        .for_each(|skipped| talk(&format!("{} is left alone: {}", skipped.name, skipped.why)));
     if purged.archived.is_empty() {
-        eprintln!("nothing to do");
+        talk(&"nothing to do");
     }
     Ok(())
 }
@@ -110,21 +114,14 @@ pub(crate) fn rm(sessions: &[String], yes: bool, global: &Global) -> Result<(), 
             format!("rm deletes the record, the inbox and the output of {} for good", sessions.join(", "));
         return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
     }
-    let client = connect::client(global)?;
-    let mut all = Vec::new();
-    for session in sessions {
+    several::each(sessions, global, |client, session| {
         let removed: Removed = client.delete(&path(session, ""))?;
-        if !global.json && !global.quiet {
-            let Removed { name, messages, runs, bytes, .. } = &removed;
-            let size = words::size(*bytes);
-            eprintln!("{name} is deleted: its record, {messages} messages, {runs} runs, {size} of files");
-        }
-        all.push(removed);
-    }
-    if global.json {
-        say(&json!(all));
-    }
-    Ok(())
+        let Removed { name, messages, runs, bytes, .. } = &removed;
+        let size = words::size(*bytes);
+        let words =
+            format!("{name} is deleted: its record, {messages} messages, {runs} runs, {size} of files");
+        Ok(Done { words, object: json!(removed) })
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! `pinfold run`: supervises a program in the foreground, without a daemon.
 
 use super::new::{Defining, request};
+use super::talk;
 use crate::args::Global;
 use crate::connect;
 use crate::error::{Failure, Kind};
 use pinfold_api::request::NewSession;
 use pinfold_daemon::{AloneOptions, RunError, run_alone};
-use std::io::Write;
 use std::process::ExitCode;
 
 pub(crate) fn run(defining: &Defining, global: &Global) -> Result<ExitCode, Failure> {
@@ -14,7 +14,7 @@ pub(crate) fn run(defining: &Defining, global: &Global) -> Result<ExitCode, Fail
     let request = request(defining)?;
     let idle = without_effect(&request);
     if !idle.is_empty() && !quiet {
-        eprintln!("note: {} means nothing to `run`, which keeps no session", idle.join(", "));
+        talk(&format!("note: {} means nothing to `run`, which keeps no session", idle.join(", ")));
     }
     let options = AloneOptions {
         home: connect::home(global)?,
@@ -22,8 +22,7 @@ pub(crate) fn run(defining: &Defining, global: &Global) -> Result<ExitCode, Fail
         request,
         say: Box::new(move |sentence| {
             if !quiet {
-                // Standard error may be closed; the agent is supervised all the same.
-                _ = writeln!(std::io::stderr(), "{sentence}");
+                talk(&sentence);
             }
         }),
     };

@@ -1,9 +1,10 @@
 //! `send`: queues a message, and waits for its answer where that is wanted.
 
-use super::say;
 use super::sessions::path;
+use super::{output, say, talk};
 use crate::args::Global;
 use crate::connect;
+use crate::edge::Words;
 use crate::error::{Failure, Kind};
 use clap::Args;
 use pinfold_api::object::{Message, Sent};
@@ -39,7 +40,7 @@ pub(crate) fn send(send: &Send, global: &Global) -> Result<(), Failure> {
     let request = NewMessage { text, key: send.key.clone() };
     let sent: Sent = connect::client(global)?.post(&path(&send.session, "messages"), &request)?;
     if let Some(note) = sent.note.as_ref().filter(|_| !global.quiet) {
-        eprintln!("{note}");
+        talk(note);
     }
     let Some(patience) = patience else {
         if global.json {
@@ -117,7 +118,7 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
     if global.json {
         say(&json!(message));
     } else if let Some(answer) = &message.answer {
-        say(answer);
+        output(answer, Words::for_stdout());
     }
     Ok(())
 }

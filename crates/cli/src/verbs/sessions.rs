@@ -1,6 +1,7 @@
 //! `ls`, `show`, `tree`, `why`, and what people ask of sessions.
 
-use super::{print, say};
+use super::several::{self, Done};
+use super::{print, say, talk};
 use crate::args::Global;
 use crate::connect;
 use crate::error::Failure;
@@ -51,9 +52,8 @@ fn query(address: &str, listing: &Listing) -> String {
 pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
     if global.json {
         // The daemon's own words: they would only be read to be written again.
-        let mut text = connect::at_once(global, |client| client.text(&query("/v1/sessions", listing)))?;
-        text.push(b'\n');
-        print(&text);
+        let text = connect::at_once(global, |client| client.text(&query("/v1/sessions", listing)))?;
+        say(&String::from_utf8_lossy(&text));
         return Ok(());
     }
     let text = connect::at_once(global, |client| client.text(&query("/v1/table", listing)))?;
@@ -61,15 +61,15 @@ pub(crate) fn ls(listing: &Listing, global: &Global) -> Result<(), Failure> {
     if rows.is_empty() {
         if !global.quiet {
             match (&listing.state, &listing.tag) {
-                (None, None) => eprintln!("no sessions; `pinfold new NAME -- COMMAND` makes one"),
-                (Some(_), _) | (_, Some(_)) => eprintln!("no such sessions"),
+                (None, None) => talk(&"no sessions; `pinfold new NAME -- COMMAND` makes one"),
+                (Some(_), _) | (_, Some(_)) => talk(&"no such sessions"),
             }
         }
         return Ok(());
     }
     let rows: Vec<[Cell<'_>; 7]> = rows.into_iter().map(cells).collect();
     let heads = ["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"];
-    print(Paper::stdout().table(heads, &rows).as_bytes());
+    print(&Paper::stdout().table(heads, &rows));
     Ok(())
 }
 
@@ -168,21 +168,12 @@ fn print_branch(session: &Session, all: &[Session], depth: usize) {
     }
 }
 
-/// Asks the same of several sessions; the first failure ends it.
+/// Asks the same of several sessions.
 pub(crate) fn each(sessions: &[String], what: &str, body: &Value, global: &Global) -> Result<(), Failure> {
-    let client = connect::client(global)?;
-    let mut objects = Vec::new();
-    for session in sessions {
-        let object: Session = client.post(&path(session, what), body)?;
-        if !global.json && !global.quiet {
-            eprintln!("{} is {}", object.name, object.why);
-        }
-        objects.push(object);
-    }
-    if global.json {
-        say(&json!(objects));
-    }
-    Ok(())
+    several::each(sessions, global, |client, session| {
+        let session: Session = client.post(&path(session, what), body)?;
+        Ok(Done { words: format!("{} is {}", session.name, session.why), object: json!(session) })
+    })
 }
 
 pub(crate) fn wait(

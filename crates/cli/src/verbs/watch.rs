@@ -1,9 +1,10 @@
 //! `logs` and `events`: what agents print, and what pinfold did.
 
-use super::say;
 use super::sessions::{encode, path};
+use super::{output, say};
 use crate::args::Global;
 use crate::connect;
+use crate::edge::Words;
 use crate::error::{Failure, Kind};
 use clap::Args;
 use pinfold_api::object::{Event, LogLine};
@@ -28,6 +29,9 @@ pub(crate) struct Logs {
     /// Only the output of the turn of this message
     #[arg(long, value_name = "ID", conflicts_with_all = ["follow", "lines", "run"])]
     message: Option<String>,
+    /// As the agent printed it, with the sequences that a terminal obeys
+    #[arg(long)]
+    raw: bool,
 }
 
 pub(crate) fn logs(logs: &Logs, global: &Global) -> Result<(), Failure> {
@@ -42,6 +46,11 @@ pub(crate) fn logs(logs: &Logs, global: &Global) -> Result<(), Failure> {
     if let Some(message) = &logs.message {
         address.push_str(&format!("&message={}", encode(message)));
     }
+    // A daemon of before does not know the word, and needs it only where it is meant.
+    if logs.raw {
+        address.push_str("&raw=true");
+    }
+    let words = if logs.raw { Words::Raw } else { Words::for_stdout() };
     let mut all = Vec::new();
     for line in client.lines(&address)? {
         let line = line.map_err(|error| Failure::from_error(Kind::Unavailable, &error))?;
@@ -50,7 +59,7 @@ pub(crate) fn logs(logs: &Logs, global: &Global) -> Result<(), Failure> {
         } else if global.json {
             say(&line);
         } else if let Ok(line) = serde_json::from_str::<LogLine>(&line) {
-            say(&line.text);
+            output(&line.text, words);
         }
     }
     if global.json && !logs.follow {

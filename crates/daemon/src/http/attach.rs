@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::consumer::Consumer;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
+use crate::printed::Sequences;
 use crate::view;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -215,7 +216,7 @@ impl Attaching {
         if sender.send(line(&AttachLine::Follow {})).await.is_err() {
             return;
         }
-        if let Ok(source) = Source::of(&self.context, self.id, None).await {
+        if let Ok(source) = Source::of(&self.context, self.id, None, Sequences::Obeyed).await {
             _ = logs::pass_on(&self.context, self.id, source, logs::SHOWN, sender).await;
         }
     }

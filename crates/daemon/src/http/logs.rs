@@ -6,6 +6,7 @@ use super::outgoing;
 use crate::consumer::Consumer;
 use crate::fleet::Fleet;
 use crate::lines::Lines;
+use crate::printed::{Printed, Sequences};
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
@@ -16,9 +17,10 @@ use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::{Position, Reader, tail};
 use pinfold_store::SessionId;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
 /// A person who asks for no number sees this many lines.
@@ -30,6 +32,9 @@ pub(crate) const SHOWN: usize = 20;
 /// So much is read at once: a flood does not have to fit into memory.
 const PART: usize = 256 << 10;
 
+/// A line on a screen that did not change for this long is shown to whoever follows.
+const SETTLES: Duration = Duration::from_millis(250);
+
 /// Which output.
 #[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
@@ -40,6 +45,8 @@ pub(crate) struct Which {
     follow: bool,
     /// Only what was printed in the last turn of this message.
     message: Option<String>,
+    /// What was printed on a terminal as it was printed, not as the screen showed it.
+    raw: bool,
 }
 
 pub(crate) async fn logs(
@@ -48,7 +55,8 @@ pub(crate) async fn logs(
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
     let id = super::sessions::find(&context, session).await?;
-    let mut source = Source::of(&context, id, which.run.as_deref()).await?;
+    let sequences = if which.raw { Sequences::Kept } else { Sequences::Obeyed };
+    let mut source = Source::of(&context, id, which.run.as_deref(), sequences).await?;
     let (sender, receiver) = mpsc::channel(4);
     if let Some(message) = &which.message {
         let text = of_turn(&context, id, source, message).await?;
@@ -61,7 +69,7 @@ pub(crate) async fn logs(
     } else {
         let lines = blocking(move || {
             let (mut lines, _) = source.last(wanted);
-            lines.extend(source.lines.finish());
+            lines.extend(source.printed.finish());
             lines.split_off(lines.len().saturating_sub(wanted))
         });
         let text = json_lines(&lines.await?);
@@ -91,7 +99,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 /// Where output is read, and what its lines are put together with.
 pub(crate) struct Source {
     log: PathBuf,
-    lines: Lines,
+    printed: Printed,
     only: Option<RunNumber>,
 }
 
@@ -100,8 +108,12 @@ impl Source {
         context: &Context,
         id: SessionId,
         wanted: Option<&str>,
+        sequences: Sequences,
     ) -> Result<Source, Failure> {
-        let log = context.handle.look(move |fleet: &mut Fleet| fleet.home.log(id)).await?;
+        let place = context.handle.look(move |fleet: &mut Fleet| {
+            (fleet.home.log(id), fleet.entries.get(&id).is_some_and(|entry| entry.definition.pty))
+        });
+        let (log, pty) = place.await?;
         let rows = context.read(move |reader| reader.runs(id, pinfold_store::Take::All)).await?;
         let runs: BTreeMap<RunNumber, String> =
             rows.into_iter().filter_map(|run| Some((run.number, run.id?.to_string()))).collect();
@@ -112,19 +124,43 @@ impl Source {
                     ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"))
                 })?),
             };
-        Ok(Source { log, lines: Lines::new(runs, only), only })
+        Ok(Source { log, printed: Printed::new(Lines::new(runs, only), sequences, pty), only })
     }
 
     /// The last lines, and where the log goes on behind them. What has no end yet is kept.
     fn last(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
         let entries = tail(&self.log, wanted, self.only).unwrap_or_default();
+        if entries.iter().any(|entry| self.printed.is_screen(entry)) {
+            return self.last_of_screen(wanted);
+        }
         let end = entries.last().map_or(Position(0), |entry| {
             let mut reader = Reader::from(&self.log, entry.position);
             _ = reader.entry();
             reader.position()
         });
-        let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| self.lines.push(entry)).collect();
+        let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| self.printed.push(entry)).collect();
         (all.split_off(all.len().saturating_sub(wanted)), end)
+    }
+
+    /// The same where a screen is to be known: by everything that was ever printed on it.
+    fn last_of_screen(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
+        let mut reader = Reader::from(&self.log, Position(0));
+        let mut last = VecDeque::new();
+        while let Ok(Some(entry)) = reader.entry() {
+            last.extend(self.printed.push(&entry));
+            last.drain(..last.len().saturating_sub(wanted));
+        }
+        (last.into(), reader.position())
+    }
+
+    /// The last lines for whoever follows: what stands on the screen is among them, and not said again.
+    fn begin(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
+        let (mut lines, end) = self.last(wanted);
+        // What is as it was at the look before has come to rest.
+        for _ in 0..2 {
+            lines.extend(self.printed.settle().0);
+        }
+        (lines.split_off(lines.len().saturating_sub(wanted)), end)
     }
 
     /// What one turn printed: up to its end, or to the end of its run.
@@ -135,9 +171,9 @@ impl Source {
             && let Ok(Some(entry)) = reader.entry()
             && entry.run.0 == turn.run
         {
-            lines.extend(self.lines.push(&entry));
+            lines.extend(self.printed.push(&entry));
         }
-        lines.extend(self.lines.finish());
+        lines.extend(self.printed.finish());
         lines
     }
 
@@ -150,7 +186,7 @@ impl Source {
             && let Ok(Some(entry)) = reader.entry()
         {
             bytes += entry.bytes.len();
-            new.extend(self.lines.push(&entry));
+            new.extend(self.printed.push(&entry));
         }
         (new, reader.position())
     }
@@ -194,11 +230,12 @@ pub(crate) async fn pass_on(
 ) -> Option<Infallible> {
     // Watched before it is read: what is written in between wakes us.
     let mut grown = crate::follow::watch(&source.log);
+    let mut looking = Looking { last: Instant::now() };
     let mut position = None;
     loop {
         let read = blocking(move || {
             let (lines, position) = match position {
-                None => source.last(wanted),
+                None => source.begin(wanted),
                 Some(position) => source.since(position),
             };
             (source, json_lines(&lines), position)
@@ -209,12 +246,42 @@ pub(crate) async fn pass_on(
             sender.send(text).await.ok()?;
         }
         if position == Some(reached) {
-            grown.recv().await?;
+            looking.until_grown(&mut source.printed, &mut grown, sender).await?;
             let latest = context.handle.look(move |fleet| fleet.entries.get(&id).and_then(|entry| entry.run));
             if let Some((run, name)) = latest.await.ok()? {
-                source.lines.name(run, name.to_string());
+                source.printed.lines.name(run, name.to_string());
             }
         }
         position = Some(reached);
+    }
+}
+
+/// Looks at a screen from time to time, for as long as something moves on it.
+struct Looking {
+    last: Instant,
+}
+
+impl Looking {
+    /// Waits until more was printed, and sends meanwhile what has come to rest on the screen.
+    async fn until_grown(
+        &mut self,
+        printed: &mut Printed,
+        grown: &mut mpsc::Receiver<()>,
+        sender: &mpsc::Sender<Bytes>,
+    ) -> Option<()> {
+        loop {
+            let wait = SETTLES.saturating_sub(self.last.elapsed());
+            if let Ok(more) = tokio::time::timeout(wait, grown.recv()).await {
+                return more;
+            }
+            let (lines, calm) = printed.settle();
+            self.last = Instant::now();
+            if !lines.is_empty() {
+                sender.send(json_lines(&lines)).await.ok()?;
+            }
+            if calm {
+                return grown.recv().await;
+            }
+        }
     }
 }

@@ -5,6 +5,7 @@ use super::answer::{Asked, Failure, Named};
 use super::logs::{Source, pass_on};
 use super::outgoing;
 use crate::consumer::Consumer;
+use crate::printed::Sequences;
 use crate::view;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -38,7 +39,7 @@ pub(crate) async fn stream(
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
     let id = super::sessions::find(&context, session).await?;
-    let source = Source::of(&context, id, None).await?;
+    let source = Source::of(&context, id, None, Sequences::Obeyed).await?;
     let consumer = Consumer::join(&context.handle, id, ConsumerKind::Watch).await?;
     let (sender, receiver) = mpsc::channel(WAITING);
     tokio::spawn(feed(context, id, source, which.n.unwrap_or(0), consumer, sender));

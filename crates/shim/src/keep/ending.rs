@@ -25,6 +25,7 @@ impl Shim {
         let number = run.number;
         let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
         let mut pty = run.pty.take();
+        log.printed_on(pty.as_ref().map(|pty| pty.screen.size()));
         let Run { outputs, turns, .. } = &mut *run;
         outputs.drain(&mut self.buffer, &mut |stream, bytes| {
             if let Some(pty) = &mut pty {

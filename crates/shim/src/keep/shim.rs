@@ -300,6 +300,7 @@ impl Shim {
                 run.outputs.read_on(number, &mut self.buffer);
                 mirror(pty, &mut self.viewers, &self.buffer);
             }
+            self.log.printed_on(run.pty.as_ref().map(|pty| pty.screen.size()));
             hear(&mut self.log, &mut self.links, &mut run.turns, run.number, stream, &self.buffer);
         }
         if self.buffer.len() > SHORT {

@@ -4,6 +4,7 @@ use super::Stream;
 use crate::record::checksum;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
+use pinfold_terminal::Size;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -56,6 +57,9 @@ pub(super) struct Head {
     pub(super) stream: Stream,
     pub(super) at: Wall,
     pub(super) run: RunNumber,
+    /// The size of the terminal that it was printed on, if it was one. Versions before left these bytes zero, and
+    /// read past them.
+    pub(super) terminal: Option<Size>,
 }
 
 impl Head {
@@ -66,6 +70,7 @@ impl Head {
         bytes[8..16].copy_from_slice(&self.at.0.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.run.0.to_le_bytes());
         bytes[24] = self.stream.code();
+        bytes[25..28].copy_from_slice(&size_bytes(self.terminal));
         let sum = checksum(&bytes[..28]) as u32;
         bytes[28..].copy_from_slice(&sum.to_le_bytes());
         bytes
@@ -79,6 +84,7 @@ impl Head {
             at: Wall(word(bytes, 8)?.cast_signed()),
             run: RunNumber(word(bytes, 16)?),
             stream: Stream::from_code(bytes[24])?,
+            terminal: size(bytes[25..28].first_chunk()?),
         };
         (bytes[28..] == sum.to_le_bytes() && head.length as usize <= MOST).then_some(head)
     }
@@ -87,6 +93,18 @@ impl Head {
     pub(super) fn whole(&self) -> u64 {
         HEAD as u64 + u64::from(self.length)
     }
+}
+
+/// Two numbers of twelve bits: no terminal has more lines or columns than [`Size::MOST`].
+fn size_bytes(size: Option<Size>) -> [u8; 3] {
+    let (rows, columns) = size.map_or((0, 0), |size| (u32::from(size.rows()), u32::from(size.columns())));
+    let [low, middle, high, _] = (rows | columns << 12).to_le_bytes();
+    [low, middle, high]
+}
+
+fn size(&[low, middle, high]: &[u8; 3]) -> Option<Size> {
+    let both = u32::from_le_bytes([low, middle, high, 0]);
+    (both != 0).then(|| Size::new((both & 0xfff) as u16, (both >> 12) as u16))
 }
 
 fn word(bytes: &[u8], at: usize) -> Option<u64> {

@@ -4,6 +4,7 @@ use super::format::{FILE_HEAD, FileHead, HEAD, Head, aged};
 use super::{Position, Stream};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
+use pinfold_terminal::Size;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -25,6 +26,8 @@ pub struct Entry {
     pub stream: Stream,
     /// What was printed; for [`Stream::Lost`], nothing.
     pub bytes: Vec<u8>,
+    /// The size of the terminal that it was printed on, if it was one and that is known.
+    pub terminal: Option<Size>,
     /// How many bytes are missing before it: written nowhere, or gone with an old file.
     pub lost: u64,
 }
@@ -126,7 +129,8 @@ fn entry(position: Position, head: &Head, mut bytes: Vec<u8>, mut lost: u64) -> 
         lost += bytes.first_chunk().map_or(0, |count| u64::from_le_bytes(*count));
         bytes.clear();
     }
-    Entry { position, at: head.at, run: head.run, stream: head.stream, bytes, lost }
+    let Head { at, run, stream, terminal, .. } = *head;
+    Entry { position, at, run, stream, bytes, terminal, lost }
 }
 
 /// The last entries that together have at least `lines` ends of lines, oldest first, of one run or of all.

@@ -5,6 +5,7 @@ use super::{Position, Stream};
 use crate::command::LogLimits;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
+use pinfold_terminal::Size;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::io::IoSlice;
@@ -21,6 +22,8 @@ pub struct Log {
     lost: u64,
     /// Where the log goes on.
     end: Position,
+    /// The size of the terminal that is printed on, if it is one.
+    terminal: Option<Size>,
 }
 
 #[derive(Debug)]
@@ -42,7 +45,14 @@ impl Log {
     /// Opens the log behind what it has. A log that cannot be opened is tried again with every write.
     #[must_use]
     pub fn open(path: &Path, limits: LogLimits) -> Self {
-        let mut log = Self { path: path.to_owned(), limits, state: State::Closed, lost: 0, end: Position(0) };
+        let mut log = Self {
+            path: path.to_owned(),
+            limits,
+            state: State::Closed,
+            lost: 0,
+            end: Position(0),
+            terminal: None,
+        };
         // An older part knows where the log had come to, also when the current one is damaged.
         log.end = super::reader::end(path);
         log.reopen();
@@ -52,6 +62,11 @@ impl Log {
     /// Changes the bounds, from the next record on.
     pub fn limit(&mut self, limits: LogLimits) {
         self.limits = limits;
+    }
+
+    /// Notes on what is printed from now on: a terminal of a size, or none.
+    pub fn printed_on(&mut self, terminal: Option<Size>) {
+        self.terminal = terminal;
     }
 
     /// Where the log goes on.
@@ -89,7 +104,8 @@ impl Log {
     fn record(&mut self, at: Wall, run: RunNumber, stream: Stream, bytes: &[u8]) -> Result<(), Errno> {
         self.make_room(bytes.len())?;
         let State::Open(file) = &mut self.state else { return Err(Errno::BADF) };
-        let head = Head { length: bytes.len() as u32, before: file.last, stream, at, run };
+        let head =
+            Head { length: bytes.len() as u32, before: file.last, stream, at, run, terminal: self.terminal };
         file.append(&head.to_bytes(), bytes)?;
         file.last = head.whole() as u32;
         self.end = Position(file.base + file.length);

@@ -1,0 +1,53 @@
+//! The edge of the program: everything that it prints leaves here.
+//!
+//! stdout is data, stderr is talk. No name, path, key or command reaches a terminal unseen: what a terminal would
+//! obey is shown instead. Only a joined terminal (`attach`) and `logs --raw` pass an agent's own sequences on.
+
+use pinfold_core::visible::{visible, visible_line};
+use std::fmt::Display;
+use std::io::{IsTerminal, Write};
+
+/// Prints one line of data: words for people, or JSON. A reader that has gone away is no failure of ours.
+pub(crate) fn say(line: &impl Display) {
+    _ = writeln!(std::io::stdout(), "{}", visible(&line.to_string()));
+}
+
+/// Prints lines that were painted here, as one piece; what is in them was made visible before.
+pub(crate) fn print(painted: &str) {
+    _ = std::io::stdout().write_all(painted.as_bytes());
+}
+
+/// Says one line to whoever looks on. Standard error may be closed; what was asked for is done all the same.
+pub(crate) fn talk(line: &impl Display) {
+    _ = writeln!(std::io::stderr(), "{}", visible(&line.to_string()));
+}
+
+/// How an agent's own words are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Words {
+    /// As they are, sequences included.
+    Raw,
+    /// As text without sequences.
+    Plain,
+}
+
+impl Words {
+    /// As text on a terminal; what goes to a file or a program is not touched.
+    pub(crate) fn for_stdout() -> Words {
+        if std::io::stdout().is_terminal() { Words::Plain } else { Words::Raw }
+    }
+}
+
+/// Prints what an agent said: an answer, or a line of its output.
+pub(crate) fn output(text: &str, words: Words) {
+    let mut out = std::io::stdout().lock();
+    match words {
+        Words::Raw => _ = writeln!(out, "{text}"),
+        Words::Plain => {
+            for line in text.split('\n') {
+                let line = pinfold_terminal::plain(line.strip_suffix('\r').unwrap_or(line));
+                _ = writeln!(out, "{}", visible_line(&line));
+            }
+        }
+    }
+}
