@@ -23,6 +23,16 @@ pub(crate) struct Folders {
 /// A lock that was taken, with its folder.
 pub(crate) type Reserved = (Folder, Guard);
 
+/// A session whose shim may be gone without a word.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    pub(crate) name: String,
+    /// Its last run, if it may have lived then.
+    pub(crate) run: Option<String>,
+    /// Where its shim listened.
+    pub(crate) listen: std::path::PathBuf,
+}
+
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
     /// Somebody has one of them.
@@ -124,18 +134,26 @@ impl Folders {
         self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
-    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run.
-    pub(crate) fn prove_absent(&self, name: &str) -> Result<(), Box<Refused>> {
-        let Ok(session) = SessionName::new(name) else { return Ok(()) };
+    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run. All other
+    /// locks of that run are marked as what they are: free.
+    pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<Refused>> {
+        let Ok(session) = SessionName::new(&lost.name) else { return Ok(()) };
         let resource = Resource::Session(session);
         let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
         match self.of(&resource).try_acquire(&resource, &request) {
             Ok(guard) => {
+                // Under the lock, so that they are nobody's. What cannot be removed now is met by the next look.
+                _ = pinfold_shim::client::sweep(&lost.listen);
                 lost_in(&guard.release());
-                Ok(())
             }
-            Err(error) => Err(Box::new(refused(resource, error))),
+            Err(error) => return Err(Box::new(refused(resource, error))),
         }
+        if let Some(run) = lost.run.as_ref().and_then(|run| Run::new(run.as_str()).ok())
+            && let Err(errno) = self.user.mark_ended(&run)
+        {
+            log(format_args!("the locks of run {run} could not be marked as free: {errno}"));
+        }
+        Ok(())
     }
 
     /// Ends whoever has the session's own lock, with its whole tree. Blocks.

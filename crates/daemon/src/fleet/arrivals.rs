@@ -83,7 +83,7 @@ impl Fleet {
     fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
         let Some(entry) = self.entries.get(&id) else { return };
         let may_live = entry.session.live_run().is_some() || entry.session.shim() == Shim::Standing;
-        let subject = Subject { id, name: entry.name.clone(), may_live };
+        let subject = Subject { id, lost: self.lost(entry), may_live };
         let (home, folders, generation) = (self.home.clone(), self.folders.clone(), self.generation);
         let (handle, starts) = (self.handle.clone(), Arc::clone(&self.starts));
         tokio::spawn(async move {

@@ -2,8 +2,10 @@
 
 use super::Fleet;
 use crate::crash;
+use crate::entry::Entry;
 use crate::input::Input;
 use crate::lines::Lines;
+use crate::locks::Lost;
 use crate::log::log;
 use crate::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
@@ -150,12 +152,19 @@ impl Fleet {
             self.happened(id, &Event::ShimLeft, &Facts::default(), None);
             return self.shim_has_left(id);
         };
-        let (folders, name, handle) = (self.folders.clone(), entry.name.clone(), self.handle.clone());
+        let Some(lost) = self.entries.get(&id).map(|entry| self.lost(entry)) else { return };
+        let (folders, handle) = (self.folders.clone(), self.handle.clone());
         tokio::spawn(async move {
-            let prove = move || folders.prove_absent(&name).is_ok();
+            let prove = move || folders.prove_absent(&lost).is_ok();
             let proved = tokio::task::spawn_blocking(prove).await.unwrap_or(false);
             handle.tell(Input::ShimGone { id, run, proved });
         });
+    }
+
+    /// What has to be known of a session to prove that nothing of its last run lives.
+    pub(super) fn lost(&self, entry: &Entry) -> Lost {
+        let run = entry.session.live_run().and_then(|run| entry.run_id(run)).map(|run| run.to_string());
+        Lost { name: entry.name.clone(), run, listen: self.home.shim_socket(entry.id) }
     }
 
     pub(super) fn shim_gone(&mut self, id: SessionId, run: RunNumber, proved: bool) {
