@@ -11,6 +11,7 @@ use pinfold_lock::{
 };
 use rustix::io::Errno;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The two lock folders of a daemon.
@@ -97,6 +98,20 @@ impl Wanted {
 impl Folders {
     pub(crate) fn open(home: &Home) -> Result<Folders, FolderError> {
         Ok(Folders { home: Folder::open(home.session_locks())?, user: Folder::open(&home.user_locks)? })
+    }
+
+    /// Has every process that a grant ends written down in `audit` first; `then` is called behind that.
+    pub(crate) fn audit_to(&self, audit: &Path, then: impl Fn() + Clone + Send + Sync + 'static) {
+        for folder in [&self.home, &self.user] {
+            let (path, then) = (audit.to_owned(), then.clone());
+            folder.tell_of_ended(move |ended| {
+                let record = crate::audit::ended_by_lock(ended);
+                match crate::audit::append(&path, &record) {
+                    Ok(()) => then(),
+                    Err(error) => log(format_args!("{record} could not be written down: {error}")),
+                }
+            });
+        }
     }
 
     pub(crate) fn of(&self, resource: &Resource) -> &Folder {

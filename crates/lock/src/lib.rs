@@ -114,7 +114,7 @@ mod wait;
 
 pub use cancel::Cancel;
 pub use directory::{DirectoryError, Mode};
-pub use ending::Ended;
+pub use ending::{Ended, Holders};
 pub use error::{AcquireError, Busy, BusyBecause, Step};
 pub use fence::Fence;
 pub use fenced::{AppendError, Appended, Change, Contents, FencedFile, FencedRecord};

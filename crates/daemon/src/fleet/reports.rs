@@ -10,13 +10,14 @@ use crate::log::log;
 use crate::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
 use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
-use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
 
 /// So many of the last lines stand in the record of an exit.
 const LAST_LINES: usize = 20;
+const SIGKILL: i32 = 9;
 
 impl Fleet {
     pub(super) fn shim_up(&mut self, id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String>) {
@@ -106,7 +107,8 @@ impl Fleet {
         let silent = before == Some(exited.log);
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
         let facts = Facts { output, ..Facts::default() };
-        let event = RunEvent::Exited { ended: exited.ended.clone(), shim, holder: None };
+        let ended = self.recognise(id, run, exited.ended.clone());
+        let event = RunEvent::Exited { ended, shim, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 
@@ -192,14 +194,30 @@ impl Fleet {
         }
         self.let_viewers_go(id);
         self.settle_turn(id);
-        let lived = match self.entries.get(&id).map(|entry| entry.session.life()) {
+        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
+        let ended = self.recognise(id, run, Ended::new(Exit::ShimLost, self.lived(id)));
+        let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
+        self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    /// How long the live run of a session has lived.
+    pub(super) fn lived(&self, id: SessionId) -> std::time::Duration {
+        match self.entries.get(&id).map(|entry| entry.session.life()) {
             Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
             _ => std::time::Duration::ZERO,
-        };
-        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
-        let event =
-            RunEvent::Exited { ended: Ended::new(Exit::ShimLost, lived), shim: Shim::Absent, holder: None };
-        self.happened(id, &Event::Run { run, event }, &facts, None);
+        }
+    }
+
+    /// An end that `unlock` wrote down before it brought it about was a person's wish.
+    pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
+        match ended.exit {
+            Exit::Signal(SIGKILL) | Exit::ShimLost if self.was_unlocked(id, run) => {
+                Ended { recognised: Some(Recognised::Unlocked), ..ended }
+            }
+            Exit::Signal(_) | Exit::ShimLost | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => {
+                ended
+            }
+        }
     }
 
     fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {
