@@ -6,6 +6,7 @@ use crate::process;
 use crate::resource::FileId;
 use crate::selftest::{self, Failed, NoExclusion, Outcome};
 use crate::sys;
+use crate::told::Told;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ struct Inner {
     device: u64,
     modes: Modes,
     ledger: Ledger,
+    told: Told,
     writers: Mutex<VecDeque<(FileId, Arc<OwnedFd>)>>,
 }
 
@@ -129,6 +131,7 @@ impl Folder {
             device: stat.st_dev,
             modes,
             ledger,
+            told: Told::default(),
             writers: Mutex::default(),
         }));
         folder.try_out()?;
@@ -180,6 +183,10 @@ impl Folder {
 
     pub(crate) fn ledger(&self) -> &Ledger {
         &self.0.ledger
+    }
+
+    pub(crate) fn told(&self) -> &Told {
+        &self.0.told
     }
 
     pub(crate) fn file_path(&self, name: &FileName) -> PathBuf {

@@ -93,7 +93,7 @@ fn settle_exclusive(
         Last::Nothing | Last::Released => None,
     };
     if let Last::Unreleased(record) = last {
-        clear(&held.name, *record, patience)?;
+        clear(folder, &held.name, *record, patience)?;
     }
     // Runs below name their ancestors by inode; under its path the directory need not be searched again.
     if head.below() && held.name.is_inode() {
@@ -122,7 +122,7 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
         && let Last::Unreleased(record) = file::left(&held.lock, &head).map_err(failed(Step::Read))?
     {
         let fence = record.fence;
-        clear(&held.name, *record, patience)?;
+        clear(folder, &held.name, *record, patience)?;
         // Under a shared flock nobody can be granted the file, so every writer writes these same bytes.
         let file = writer(folder, &held.name, locked.id)?;
         file::write_mark(&file, fence).map_err(failed(Step::Write))?;
@@ -168,8 +168,8 @@ fn settle_new(folder: &Folder, name: &FileName) -> Result<bool, Denied> {
     Ok(made_before)
 }
 
-fn clear(name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
-    match survivors::clear(&record, patience) {
+fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
+    match survivors::clear(&record, patience, &|pids| folder.tell_ended(&record, pids)) {
         Ok(Cleared::Clear) => Ok(()),
         Ok(Cleared::Persists(left)) => Err(Denied::Survived(Box::new(record), left)),
         Ok(Cleared::Cancelled) => Err(Denied::Cancelled),
@@ -187,7 +187,7 @@ fn clear_below(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<
             continue;
         };
         if record.above.iter().any(|above| above == held.name.as_str()) {
-            clear(&name, *record, patience)?;
+            clear(folder, &name, *record, patience)?;
         }
     }
     Ok(())

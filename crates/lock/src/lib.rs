@@ -95,6 +95,7 @@ mod handover;
 mod held;
 mod ledger;
 mod lookup;
+mod lost;
 mod mine;
 mod page;
 pub mod process;
@@ -107,12 +108,13 @@ mod selftest;
 mod survivors;
 mod sys;
 pub mod time;
+mod told;
 mod users;
 mod wait;
 
 pub use cancel::Cancel;
 pub use directory::{DirectoryError, Mode};
-pub use ending::Ended;
+pub use ending::{Ended, Holders};
 pub use error::{AcquireError, Busy, BusyBecause, Step};
 pub use fence::Fence;
 pub use fenced::{AppendError, Appended, Change, Contents, FencedFile, FencedRecord};
@@ -125,4 +127,5 @@ pub use record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivo
 pub use request::Request;
 pub use resource::{FileId, Kind, NotAResource, Resource, SessionName};
 pub use selftest::NoExclusion;
+pub use told::SurvivorsEnded;
 pub use users::{Relation, User};

@@ -78,6 +78,13 @@ pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
     Ok(Identity { boot: vantage.boot, pid_namespace: vantage.pid_namespace, pid, start_ticks, pidfs })
 }
 
+/// A word that no other process of this boot has. A control group whose name ends in its holder's word is proved to be
+/// that holder's, and nobody else's, by its path.
+#[must_use]
+pub fn word(identity: &Identity) -> String {
+    format!("{:x}-{:x}", identity.pid, identity.pidfs.unwrap_or(identity.start_ticks))
+}
+
 /// Where the calling process looks from.
 pub fn vantage() -> Result<Vantage, Errno> {
     static BOOT: Mutex<Option<BootId>> = Mutex::new(None);

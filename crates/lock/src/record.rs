@@ -104,7 +104,7 @@ pub struct Record {
     /// The first process of the run, when it is not the holder itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Identity>,
-    /// The control group that has the run's processes and no others.
+    /// The control group that has the run's processes and no others, where its name says that this holder made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<PathBuf>,
     /// What becomes of processes that outlive the flock.

@@ -152,7 +152,8 @@ pub(crate) fn command(pid: u32) -> String {
     if !words.is_empty() {
         return words.iter().map(|word| String::from_utf8_lossy(word)).collect::<Vec<_>>().join(" ");
     }
-    let name = sys::read_file(&proc_path(pid, "comm")).unwrap_or_default();
+    // One that has gone has no name any more.
+    let Ok(name) = sys::read_file(&proc_path(pid, "comm")) else { return String::new() };
     format!("[{}]", String::from_utf8_lossy(&name).trim_end())
 }
 
@@ -167,6 +168,16 @@ pub(crate) fn working_in(directory: &Path) -> Vec<(u32, PathBuf)> {
             place.as_os_str().as_bytes().first() == Some(&b'/') && place.starts_with(directory)
         })
         .collect()
+}
+
+/// A process, its parent, the parent of that, and so on.
+pub(crate) fn lineage(pid: u32) -> Vec<u32> {
+    let parent = |pid: &u32| {
+        let stat = sys::read_file(&proc_path(*pid, "stat")).ok()?;
+        parse_parent(&stat).filter(|parent| *parent > 0)
+    };
+    // No chain is longer; a longer one is a race with pids that are used again.
+    std::iter::successors(Some(pid), parent).take(4096).collect()
 }
 
 /// The descendants of some processes, by the parents that `/proc` shows now.

@@ -81,6 +81,10 @@ pub(crate) fn make_dir(path: &Path) -> Result<()> {
     again("mkdir", || rustix::fs::mkdir(path, Mode::RWXU))
 }
 
+pub(crate) fn remove_dir(path: &Path) -> Result<()> {
+    again("rmdir", || rustix::fs::rmdir(path))
+}
+
 pub(crate) fn change_mode(fd: impl AsFd, mode: Mode) -> Result<()> {
     again("chmod", || rustix::fs::fchmod(fd.as_fd(), mode))
 }

@@ -78,6 +78,7 @@ pub fn run(options: Options) -> Result<u8, RunError> {
     let (name, definition) = define(&options.request)?;
     let config = crate::config::load(&options.home.config).map_err(StartError::from)?;
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
+    folders.audit_to(&options.home.audit(), || {});
     let place = |source| StartError::Place { path: options.home.runtime.clone(), source };
     let scratch = Scratch::make(&options.home.runtime).map_err(place)?;
     let home = scratch.home(&options.home).map_err(place)?;
