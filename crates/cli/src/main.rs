@@ -6,6 +6,7 @@ mod audit;
 mod connect;
 mod demo;
 mod error;
+mod inside;
 mod json;
 mod paint;
 mod places;
