@@ -1,10 +1,18 @@
 //! A client of the daemon: blocking, on its unix socket, one connection for each request.
+//!
+//! A request has no deadline of its own. Whether the daemon runs at all is asked apart from it: see [`Client::ping`].
 
 use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
 use crate::http::{self, BodyReader};
+use crate::object::Ping;
+use crate::place::{self, Place};
+use crate::watched::{ANSWERS_WITHIN, Mute, Watched, timed_out};
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +20,8 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone)]
 pub struct Client {
     socket: PathBuf,
+    /// The home that says where its daemon is now.
+    home: Option<PathBuf>,
 }
 
 /// Why a request came to nothing.
@@ -29,6 +39,9 @@ pub enum ClientError {
     /// The connection broke.
     #[error("the daemon went away while it answered")]
     Broken(#[source] io::Error),
+    /// It lives and does not answer.
+    #[error(transparent)]
+    Mute(Mute),
     /// The daemon refused.
     #[error("{}", .0.message)]
     Refused(Box<ErrorBody>),
@@ -41,7 +54,14 @@ impl Client {
     /// A client of the daemon at this socket. Nothing is sent yet.
     #[must_use]
     pub fn new(socket: impl Into<PathBuf>) -> Client {
-        Client { socket: socket.into() }
+        Client { socket: socket.into(), home: None }
+    }
+
+    /// A client of a home's daemon, which may move: it is asked where the home says it is, and at `socket` where the
+    /// home says nothing.
+    #[must_use]
+    pub fn of_home(home: impl Into<PathBuf>, socket: impl Into<PathBuf>) -> Client {
+        Client { socket: socket.into(), home: Some(home.into()) }
     }
 
     /// Where the daemon is looked for.
@@ -50,15 +70,34 @@ impl Client {
         &self.socket
     }
 
-    /// Whether a daemon answers.
+    /// Asks for a sign of life, which the daemon's loop gives within 5 s, also while it starts.
     ///
-    /// That somebody listens does not prove it: a child that a dead daemon was just starting has its socket
-    /// for a moment.
+    /// That somebody listens does not prove that a daemon runs: one that is stopped listens too, and a child that
+    /// a dead daemon was just starting has its socket for a moment.
     ///
     /// # Errors
-    /// None does.
-    pub fn reach(&self) -> Result<(), ClientError> {
-        self.get::<serde::de::IgnoredAny>("/v1/ping").map(drop)
+    /// Nobody listens, or whoever does is [`ClientError::Mute`].
+    pub fn ping(&self) -> Result<Ping, ClientError> {
+        let failed = |error: io::Error| {
+            if timed_out(&error) { ClientError::Mute(self.mute()) } else { ClientError::Broken(error) }
+        };
+        let mut stream = self.connect()?;
+        stream.set_read_timeout(Some(ANSWERS_WITHIN)).map_err(failed)?;
+        stream.set_write_timeout(Some(ANSWERS_WITHIN)).map_err(failed)?;
+        http::write_request(&mut stream, "GET", "/v1/ping", None).map_err(failed)?;
+        let text = answer(stream).map_err(failed)??.whole().map_err(failed)?;
+        serde_json::from_slice(&text).map_err(ClientError::Garbled)
+    }
+
+    /// What is said of a daemon that does not answer.
+    pub(crate) fn mute(&self) -> Mute {
+        Mute { pid: self.home.as_deref().and_then(place::holder), socket: self.address() }
+    }
+
+    /// Where the daemon is now, as far as it is known.
+    fn address(&self) -> PathBuf {
+        let place = self.home.as_deref().and_then(Place::read);
+        place.map_or_else(|| self.socket.clone(), |place| place.socket)
     }
 
     /// Asks for something.
@@ -74,7 +113,7 @@ impl Client {
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses.
     pub fn text(&self, path: &str) -> Result<Vec<u8>, ClientError> {
-        self.open("GET", path, None)?.whole().map_err(ClientError::Broken)
+        self.open("GET", path, None)?.whole().map_err(ClientError::from)
     }
 
     /// Says something.
@@ -121,7 +160,7 @@ impl Client {
         path: &str,
         body: Option<&[u8]>,
     ) -> Result<T, ClientError> {
-        let text = self.open(method, path, body)?.whole().map_err(ClientError::Broken)?;
+        let text = self.open(method, path, body)?.whole()?;
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
@@ -130,22 +169,53 @@ impl Client {
         method: &str,
         path: &str,
         body: Option<&[u8]>,
-    ) -> Result<BodyReader<UnixStream>, ClientError> {
-        let mut stream = crate::client::connect(&self.socket)
-            .map_err(|source| ClientError::Down { socket: self.socket.clone(), source })?;
+    ) -> Result<BodyReader<Watched>, ClientError> {
+        let mut stream = Watched::new(self.connect()?, self.clone())?;
         // A daemon that has heard enough answers and closes: its answer counts, not that we were cut short.
         let written = http::write_request(&mut stream, method, path, body);
-        let mut from = BufReader::new(stream);
-        let head = http::read_head(&mut from);
-        let head = head.map_err(|error| ClientError::Broken(written.err().unwrap_or(error)))?;
-        let mut body = BodyReader::new(from, head);
-        if (200..300).contains(&head.status) {
-            return Ok(body);
-        }
-        let mut text = String::new();
-        body.read_to_string(&mut text).map_err(ClientError::Broken)?;
-        Err(ClientError::Refused(Box::new(refusal(head.status, &text))))
+        answer(stream).map_err(|error| written.err().unwrap_or(error))?
     }
+
+    /// Connects where the home says its daemon is. A place that its daemon left behind is not the last word, nor is
+    /// one outside of the home where no daemon has that: then another home's daemon may listen there.
+    fn connect(&self) -> Result<UnixStream, ClientError> {
+        let written = self.home.as_deref().and_then(Place::read).map(|place| place.socket);
+        match written.as_deref().map(connect) {
+            Some(Ok(stream)) => return Ok(stream),
+            Some(Err(error)) if timed_out(&error) => return Err(ClientError::Mute(self.mute())),
+            Some(Err(_)) | None => {}
+        }
+        let elsewhere = |home: &&PathBuf| self.socket.parent() != Some(home.as_path());
+        let nobody = self.home.as_ref().filter(elsewhere).is_some_and(|home| !place::is_held(home));
+        let connected = if nobody { Err(io::ErrorKind::NotFound.into()) } else { connect(&self.socket) };
+        connected.map_err(|source| match timed_out(&source) {
+            // Whoever listens and takes no connection for so long has a full queue of them.
+            true => ClientError::Mute(self.mute()),
+            false => ClientError::Down { socket: self.socket.clone(), source },
+        })
+    }
+}
+
+impl From<io::Error> for ClientError {
+    fn from(error: io::Error) -> ClientError {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<Mute>()) {
+            Some(mute) => ClientError::Mute(mute.clone()),
+            None => ClientError::Broken(error),
+        }
+    }
+}
+
+/// The answer's body, or what was refused.
+fn answer<R: Read>(stream: R) -> io::Result<Result<BodyReader<R>, ClientError>> {
+    let mut from = BufReader::new(stream);
+    let head = http::read_head(&mut from)?;
+    let mut body = BodyReader::new(from, head);
+    if (200..300).contains(&head.status) {
+        return Ok(Ok(body));
+    }
+    let mut text = String::new();
+    body.read_to_string(&mut text)?;
+    Ok(Err(ClientError::Refused(Box::new(refusal(head.status, &text)))))
 }
 
 /// The error object, or a stand-in where something else than our daemon answered.
@@ -161,14 +231,23 @@ fn refusal(status: u16, text: &str) -> ErrorBody {
 fn connect(socket: &Path) -> io::Result<UnixStream> {
     const LONGEST: usize = 100;
     if socket.as_os_str().len() <= LONGEST {
-        return UnixStream::connect(socket);
+        return connect_to(&SocketAddrUnix::new(socket)?);
     }
     let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
     let folder = std::fs::File::open(folder)?;
-    let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder));
-    UnixStream::connect(Path::new(&short).join(name))
+    let short = format!("/proc/self/fd/{}", folder.as_raw_fd());
+    connect_to(&SocketAddrUnix::new(Path::new(&short).join(name))?)
+}
+
+/// Connects, within the time that a daemon has to answer.
+fn connect_to(address: &SocketAddrUnix) -> io::Result<UnixStream> {
+    let socket =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(ANSWERS_WITHIN))?;
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, address))?;
+    Ok(socket.into())
 }
 
 #[cfg(test)]

@@ -7,9 +7,13 @@ pub mod error;
 mod http;
 pub mod name;
 pub mod object;
+pub mod place;
 pub mod request;
 pub mod units;
+mod watched;
 
 pub use client::{Client, ClientError};
 pub use error::{ErrorBody, ErrorKind};
 pub use name::{Name, NotAName};
+pub use place::Place;
+pub use watched::Mute;

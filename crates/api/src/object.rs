@@ -252,6 +252,23 @@ pub struct Status {
     pub config_refused: Option<String>,
 }
 
+/// A sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Ping {
+    /// How far its start has come, while it starts. Requests are taken then, and answered afterwards.
+    pub starting: Option<Starting>,
+}
+
+/// How far a daemon's start has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Starting {
+    /// Sessions that it has looked at.
+    pub seen: u64,
+    /// All of them; 0 while they are being loaded.
+    pub of: u64,
+}
+
 /// One piece of an agent's output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]

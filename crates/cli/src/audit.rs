@@ -2,6 +2,7 @@
 
 use crate::args::Global;
 use crate::connect;
+use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use crate::places;
 use pinfold_daemon::audit;
@@ -31,16 +32,16 @@ pub(crate) fn of_grants(folder: &Folder, global: &Global) {
         let pids: Vec<String> = ended.processes.iter().map(|process| process.pid.to_string()).collect();
         if !global.quiet {
             let holder = ended.session.as_ref().map(|session| format!(" session `{session}`,"));
-            eprintln!(
+            talk(&format!(
                 "note: ends {}, left by the last holder of `{}`,{} whose shim was lost",
                 pids.join(", "),
                 ended.resource,
                 holder.unwrap_or_default()
-            );
+            ));
         }
         match written {
             Ok(()) => tell_daemon(&global),
-            Err(failure) => eprintln!("warning: {}", failure.message()),
+            Err(failure) => talk(&format!("warning: {}", failure.message())),
         }
     });
 }

@@ -2,9 +2,9 @@
 
 use crate::args::Global;
 use crate::error::{Failure, Kind};
-use crate::places;
+use crate::{inside, places};
 use pinfold_api::error::ErrorEnvelope;
-use pinfold_api::{Client, ClientError, ErrorBody};
+use pinfold_api::{Client, ClientError, ErrorBody, Mute, place};
 use pinfold_daemon::{Home, Options, StartError};
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -14,8 +14,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Another daemon that has the home answers within this, or something is wrong with it.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(20);
+/// A daemon that has the home answers within this, or is mute.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// Daemons that come and go before they answer are tried again for so long.
+const GIVE_UP: Duration = Duration::from_secs(20);
 /// A daemon that is starting is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
@@ -26,7 +28,13 @@ pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
         runtime: places::runtime(global)?,
         user_locks: places::user_locks()?,
         config: places::config(global)?,
+        variables: places::variables(global)?,
     })
+}
+
+/// A client of a home's daemon, wherever that is. Nothing is asked yet.
+pub(crate) fn at(home: &Home) -> Client {
+    Client::of_home(&home.state, home.socket())
 }
 
 /// Asks at once: whether a daemon answers is seen by its answer. One is started where none does, unless that was
@@ -35,7 +43,7 @@ pub(crate) fn at_once<T>(
     global: &Global,
     ask: impl Fn(&Client) -> Result<T, ClientError>,
 ) -> Result<T, Failure> {
-    match ask(&Client::new(home(global)?.socket())) {
+    match ask(&at(&home(global)?)) {
         Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(ask(&client(global)?)?),
         answer => Ok(answer?),
     }
@@ -44,18 +52,47 @@ pub(crate) fn at_once<T>(
 /// A client of the daemon; it is started if it does not run, unless that was forbidden.
 pub(crate) fn client(global: &Global) -> Result<Client, Failure> {
     let home = home(global)?;
-    let client = Client::new(home.socket());
-    match client.reach() {
-        Ok(()) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => Ok(client),
-        Err(ClientError::Down { .. } | ClientError::Broken(_)) if global.no_start => Err(down(&home)),
-        // A daemon that an agent started would be part of the agent's tree, and end with it.
-        Err(ClientError::Down { .. } | ClientError::Broken(_))
-            if std::env::var_os("PINFOLD_RUN").is_some() =>
-        {
-            Err(down(&home).hint("inside a run no daemon is started; `pinfold up` outside of it does"))
+    match find(&home)? {
+        Found::Up(client) => Ok(client),
+        Found::Down if global.no_start => Err(down(&home)),
+        Found::Down => {
+            refuse_inside(&home)?;
+            start(&home, global)
         }
-        Err(ClientError::Down { .. } | ClientError::Broken(_)) => start(&home, global).map(|()| client),
     }
+}
+
+/// What was found of a home's daemon.
+pub(crate) enum Found {
+    /// It answers.
+    Up(Client),
+    /// The kernel says that there is none.
+    Down,
+}
+
+/// Looks for the daemon of a home. Its lock says whether there is one, whatever its socket says; one that is there
+/// and does not answer is a failure.
+pub(crate) fn find(home: &Home) -> Result<Found, Failure> {
+    let until = Instant::now() + ANSWERS_WITHIN;
+    let client = at(home);
+    loop {
+        match client.ping() {
+            Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => return Ok(Found::Up(client)),
+            Err(ClientError::Mute(mute)) => return Err(mute.into()),
+            Err(ClientError::Down { .. } | ClientError::Broken(_)) => {}
+        }
+        // It starts, or its socket was removed and it makes another.
+        match place::is_held(&home.state) {
+            false => return Ok(Found::Down),
+            true if Instant::now() >= until => return Err(mute(home).into()),
+            true => std::thread::sleep(ASK_AGAIN),
+        }
+    }
+}
+
+/// What is said of a daemon that has the home and does not answer.
+pub(crate) fn mute(home: &Home) -> Mute {
+    Mute { pid: place::holder(&home.state), socket: home.socket() }
 }
 
 /// A client of a daemon that must run already.
@@ -69,19 +106,28 @@ pub(crate) fn never_starting(global: &Global) -> Global {
 }
 
 pub(crate) fn down(home: &Home) -> Failure {
-    let message = format!("no daemon of {} answers at {}", home.state.display(), home.socket().display());
+    let message = format!("no daemon of {} runs", home.state.display());
     Failure::new(Kind::Unavailable, message)
         .hint("`pinfold up` starts it; --home or PINFOLD_HOME names another home")
 }
 
+/// A daemon that an agent started would be part of the agent's tree, and end with it.
+fn refuse_inside(home: &Home) -> Result<(), Failure> {
+    if !inside::is_inside() {
+        return Ok(());
+    }
+    Err(down(home).hint("inside a run no daemon is started; `pinfold up` outside of it does"))
+}
+
 /// Starts the daemon and returns when it answers. When several try, one of them is it and all return.
-pub(crate) fn start(home: &Home, global: &Global) -> Result<(), Failure> {
-    let until = Instant::now() + ANSWERS_WITHIN;
+fn start(home: &Home, global: &Global) -> Result<Client, Failure> {
+    let until = Instant::now() + GIVE_UP;
     while Instant::now() < until {
-        // Where one has the home already, none is started to find that out.
-        let another = !is_free(home) || matches!(start_one(home, global)?, Started::Another);
-        if !another || wait_for_another(home, until) {
-            return Ok(());
+        if let Started::Up = start_one(home, global)? {
+            return Ok(at(home));
+        }
+        if let Found::Up(client) = find(home)? {
+            return Ok(client);
         }
     }
     Err(down(home))
@@ -97,9 +143,11 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     let failed = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(&program);
-    if let Some(home) = global.home.as_ref() {
-        command.arg("--home").arg(std::path::absolute(home).unwrap_or_else(|_| home.clone()));
+    if global.home.is_some() {
+        command.arg("--home").arg(&home.state);
     }
+    // It runs in another directory: what is relative is the caller's.
+    command.envs(places::named()?);
     // What keeps it from starting comes back as an object: its log may be what cannot be written.
     command.args(["--json", "up", "--foreground", "--detached"]).current_dir("/");
     // Whoever starts it may itself be part of a run; the daemon is not.
@@ -123,31 +171,6 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     Err(did_not_start(home, &said, status))
 }
 
-/// Waits until the daemon that has the home answers; `false` when there is none any more.
-fn wait_for_another(home: &Home, until: Instant) -> bool {
-    let client = Client::new(home.socket());
-    while Instant::now() < until {
-        if client.reach().is_ok() {
-            return true;
-        }
-        if is_free(home) {
-            return false;
-        }
-        std::thread::sleep(ASK_AGAIN);
-    }
-    false
-}
-
-/// Whether no daemon has the home's lock; it is only looked at for a moment.
-fn is_free(home: &Home) -> bool {
-    use rustix::fs::{FlockOperation, Mode, OFlags};
-    let file = rustix::fs::open(home.daemon_lock(), OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
-    match file {
-        Ok(file) => rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
-        Err(_) => true,
-    }
-}
-
 fn did_not_start(home: &Home, said: &str, status: ExitStatus) -> Failure {
     match serde_json::from_str::<ErrorEnvelope>(said) {
         Ok(ErrorEnvelope { error }) => {
@@ -166,6 +189,7 @@ fn open_log(home: &Home) -> std::io::Result<std::fs::File> {
 /// Runs the daemon in this process.
 pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure> {
     let home = home(global)?;
+    refuse_inside(&home)?;
     if detached {
         // Fails only for a process that leads a group, which a spawned one does not.
         _ = rustix::process::setsid();

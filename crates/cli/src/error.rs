@@ -3,7 +3,7 @@
 use crate::args::Global;
 use crate::edge::{say, talk};
 use crate::json;
-use pinfold_api::{ClientError, ErrorBody};
+use pinfold_api::{ClientError, ErrorBody, Mute};
 use pinfold_lock::{AcquireError, BusyBecause, DirectoryError, FolderError, NotAResource};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -59,11 +59,6 @@ impl Failure {
     /// The error object of the contract, without what is around it.
     pub(crate) fn object(&self) -> Value {
         json!({ "kind": self.kind.word(), "message": self.message, "hint": self.hint, "holder": self.holder })
-    }
-
-    /// Whether it says that no daemon answers.
-    pub(crate) fn is_down(&self) -> bool {
-        self.kind == Kind::Unavailable
     }
 
     /// Shows an object beside it where JSON was asked for.
@@ -195,7 +190,29 @@ impl From<ClientError> for Failure {
             ClientError::Down { .. } => {
                 Self::from_error(Kind::Unavailable, &error).hint("`pinfold up` starts the daemon")
             }
+            ClientError::Mute(mute) => mute.into(),
             ClientError::Broken(_) | ClientError::Garbled(_) => Self::from_error(Kind::Unavailable, &error),
         }
     }
+}
+
+impl From<Mute> for Failure {
+    fn from(mute: Mute) -> Self {
+        let failure = Self::from_error(Kind::Unavailable, &mute);
+        let Some(pid) = mute.pid else {
+            return failure.hint("its process cannot be seen from here: it is reached where it was started");
+        };
+        let instead =
+            format!("`kill -9 {pid}`, then `pinfold up`, has another take over, and the agents go on");
+        failure.hint(match state_of(pid) {
+            Some('T' | 't') => format!("it is stopped: `kill -CONT {pid}` lets it go on; {instead}"),
+            Some(_) | None => format!("nothing was changed; {instead}"),
+        })
+    }
+}
+
+/// The letter by which the kernel tells what a process does.
+fn state_of(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }

@@ -9,6 +9,7 @@ mod connect;
 mod demo;
 mod edge;
 mod error;
+mod inside;
 mod json;
 mod paint;
 mod places;

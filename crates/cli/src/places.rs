@@ -5,6 +5,7 @@ use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use pinfold_lock::{Folder, Modes, Resource};
 use std::env;
+use std::ffi::OsString;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -35,6 +36,12 @@ pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> 
         }
     }
     Ok(folders)
+}
+
+/// The folder of a home's session locks, if there is one.
+pub(crate) fn session_locks(global: &Global) -> Result<Option<Folder>, Failure> {
+    let path = home_path(global)?.join("locks");
+    path.exists().then(|| open(&path, global)).transpose()
 }
 
 fn open(path: &Path, global: &Global) -> Result<Folder, Failure> {
@@ -110,38 +117,81 @@ pub(crate) fn home(global: &Global) -> Result<PathBuf, Failure> {
 
 /// Where sockets live: below a home that was named, else in the runtime folder of the login.
 pub(crate) fn runtime(global: &Global) -> Result<PathBuf, Failure> {
-    let named = global.home.is_some() || variable("PINFOLD_HOME").is_some();
-    match variable("XDG_RUNTIME_DIR").filter(|path| !named && path.is_absolute() && path.is_dir()) {
-        Some(path) => Ok(path.join("pinfold")),
-        None => home_path(global),
+    let home = home_path(global)?;
+    match variable("XDG_RUNTIME_DIR").filter(|path| path.is_absolute() && path.is_dir()) {
+        Some(path) if is_usual(&home) => Ok(path.join("pinfold")),
+        Some(_) | None => Ok(home),
     }
 }
 
 /// The configuration: in a home that was named, else in the user's folder for such files.
 pub(crate) fn config(global: &Global) -> Result<PathBuf, Failure> {
-    let named = global.home.is_some() || variable("PINFOLD_HOME").is_some();
+    let home = home_path(global)?;
     let user = variable("XDG_CONFIG_HOME")
         .filter(|path| path.is_absolute())
         .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".config")));
-    match user.filter(|_| !named) {
+    match user.filter(|_| is_usual(&home)) {
         Some(folder) => Ok(folder.join("pinfold/config.toml")),
-        None => Ok(home_path(global)?.join("config.toml")),
+        None => Ok(home.join("config.toml")),
     }
 }
 
+/// What agents are told of where things live, as `NAME=value`.
+pub(crate) fn variables(global: &Global) -> Result<Vec<OsString>, Failure> {
+    let said = |name: &str, path: PathBuf| {
+        let mut entry = OsString::from(format!("{name}="));
+        entry.push(path);
+        entry
+    };
+    let mut all = vec![said("PINFOLD_HOME", home_path(global)?)];
+    if variable("PINFOLD_LOCKS").is_some() {
+        all.push(said("PINFOLD_LOCKS", user_locks()?));
+    }
+    Ok(all)
+}
+
+/// The variables by which the caller named a place, for a process in another directory.
+pub(crate) fn named() -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+    let names = ["PINFOLD_HOME", "PINFOLD_LOCKS"].into_iter();
+    names
+        .filter_map(|name| Some((name, variable(name)?)))
+        .map(|(name, path)| Ok((name, absolute(&path)?)))
+        .collect()
+}
+
 fn home_path(global: &Global) -> Result<PathBuf, Failure> {
-    if let Some(path) = global.home.clone().or_else(|| variable("PINFOLD_HOME")) {
+    if let Some(path) = global.home.clone().or_else(said_home) {
         return absolute(&path);
     }
+    usual_home().ok_or_else(|| {
+        Failure::new(Kind::BadConfig, "there is no home directory")
+            .hint("--home DIR or PINFOLD_HOME names one")
+    })
+}
+
+/// The home that the environment names: by its own variable, or inside a session by that session's socket, which is
+/// all that agents of the version before were told.
+pub(crate) fn said_home() -> Option<PathBuf> {
+    variable("PINFOLD_HOME").or_else(|| {
+        let socket = variable("PINFOLD_SESSION").and_then(|_| variable("PINFOLD_SOCKET"))?;
+        let socket = std::fs::read_link(&socket).unwrap_or(socket);
+        let home = socket.parent()?;
+        home.join("daemon.lock").exists().then(|| home.to_owned())
+    })
+}
+
+/// Whether a home is the one that is used where none is named: agents are told its name too.
+fn is_usual(home: &Path) -> bool {
+    usual_home().is_some_and(|usual| usual == home)
+}
+
+fn usual_home() -> Option<PathBuf> {
     let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
     let state = state
         .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state")));
     let state = state
         .or_else(|| password_home(rustix::process::geteuid().as_raw()).map(|home| home.join(".local/state")));
-    state.map(|state| state.join("pinfold")).ok_or_else(|| {
-        Failure::new(Kind::BadConfig, "there is no home directory")
-            .hint("--home DIR or PINFOLD_HOME names one")
-    })
+    state.map(|state| state.join("pinfold"))
 }
 
 fn variable(name: &str) -> Option<PathBuf> {

@@ -1,6 +1,7 @@
 //! Where a daemon keeps its things. Every name is made from an id, never from what a user typed.
 
 use pinfold_store::SessionId;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// The folders of one home.
@@ -14,6 +15,8 @@ pub struct Home {
     pub user_locks: PathBuf,
     /// The configuration; it need not exist.
     pub config: PathBuf,
+    /// What every agent is told of where things live, as `NAME=value`.
+    pub variables: Vec<OsString>,
 }
 
 impl Home {
@@ -71,10 +74,18 @@ impl Home {
         self.session(id).join("exits")
     }
 
-    /// Where a session's shim listens.
+    /// Where a session's shim is told to listen.
     #[must_use]
     pub fn shim_socket(&self, id: SessionId) -> PathBuf {
         self.runtime.join("shims").join(format!("{id}.sock"))
+    }
+
+    /// Where a session's shim may listen: one of an earlier daemon was told another folder, and one that cannot listen
+    /// there does so beside its records.
+    pub(crate) fn shim_sockets(&self, id: SessionId) -> [PathBuf; 3] {
+        let own = self.shim_socket(id);
+        let of_home = Home { runtime: self.state.clone(), ..self.clone() }.shim_socket(id);
+        [own, of_home, self.records(id).with_file_name(pinfold_shim::BESIDE_RECORDS)]
     }
 
     /// Every folder that must be there before anything is started.

@@ -5,12 +5,14 @@ use crate::fleet::Fleet;
 use crate::locks::{Refused, Reserved};
 use crate::observe::Seen;
 use crate::shims::{LinkNumber, ShimUp};
+use pinfold_api::object::Ping;
 use pinfold_api::{ErrorBody, ErrorKind, Name};
 use pinfold_core::decision::Answer;
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, Outcome, SessionId};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
@@ -44,6 +46,10 @@ pub(crate) enum Input {
     Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
     /// The configuration shall be read again.
     Reload,
+    /// Somebody wants a sign of life.
+    Ping { reply: oneshot::Sender<Ping> },
+    /// The API socket was removed, and is elsewhere now, or there again.
+    Moved { runtime: PathBuf, socket: PathBuf },
     /// A session had long enough to come to rest for the daemon's end.
     DownOverdue { id: SessionId },
     /// A verb wrote something down for the events.

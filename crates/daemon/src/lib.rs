@@ -12,6 +12,7 @@ mod consumer;
 pub mod crash;
 mod definition;
 mod disk;
+mod doorway;
 mod entry;
 mod fleet;
 mod follow;

@@ -2,16 +2,19 @@
 
 use crate::home::Home;
 use crate::locks::{Folders, Lost};
-use crate::shims::{Found, ShimUp, find};
+use crate::shims::{Found, ShimUp, anywhere, find};
 use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::{Ended, RunNumber, World};
 use pinfold_shim::Keeping;
 use pinfold_store::SessionId;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// A shim that lives listens within this when its daemon has gone, or counts as mute for now.
 const LISTENS: Duration = Duration::from_secs(2);
 const AGAIN: Duration = Duration::from_millis(2);
+/// The list of all sockets is long: it is read so often at most.
+const ELSEWHERE: Duration = Duration::from_millis(250);
 
 /// What was found.
 pub(crate) struct Seen {
@@ -44,7 +47,7 @@ pub(crate) fn observe(
     subject: &Subject,
 ) -> Seen {
     let exits = exits(home, subject.id);
-    match seek(folders, generation, subject) {
+    match seek(home, folders, generation, subject) {
         Found::Shim(up) => {
             let shim = match up.welcome.keeping {
                 Keeping::Standing => ShimSeen::Standing,
@@ -64,18 +67,34 @@ pub(crate) fn observe(
 }
 
 /// Looks for a shim until there is one, or none for certain. One that has just lost its daemon is about to listen.
-fn seek(folders: &Folders, generation: u64, subject: &Subject) -> Found {
-    let until = Instant::now() + LISTENS;
+fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> Found {
+    let begun = Instant::now();
+    let mut elsewhere = begun;
     loop {
-        match find(&subject.lost.listen, generation) {
+        match first_at(&home.shim_sockets(subject.id), generation) {
             Found::Nobody if !subject.may_live || folders.prove_absent(&subject.lost).is_ok() => {
                 return Found::Nobody;
             }
-            Found::Nobody if Instant::now() < until => std::thread::sleep(AGAIN),
-            Found::Nobody => return Found::Mute,
+            Found::Nobody => {}
             found @ (Found::Mute | Found::Shim(_)) => return found,
         }
+        if Instant::now() >= elsewhere {
+            if let found @ (Found::Mute | Found::Shim(_)) = first_at(&anywhere(subject.id), generation) {
+                return found;
+            }
+            elsewhere = Instant::now() + ELSEWHERE;
+        }
+        if begun.elapsed() >= LISTENS {
+            return Found::Mute;
+        }
+        std::thread::sleep(AGAIN);
     }
+}
+
+/// The first that is found at one of several sockets.
+fn first_at(sockets: &[PathBuf], generation: u64) -> Found {
+    let found = sockets.iter().map(|socket| find(socket, generation));
+    found.into_iter().find(|found| !matches!(found, Found::Nobody)).unwrap_or(Found::Nobody)
 }
 
 fn exits(home: &Home, id: SessionId) -> Vec<(RunNumber, Ended)> {

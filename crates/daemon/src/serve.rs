@@ -1,7 +1,9 @@
 //! The daemon's life from its lock to its last event.
 
+use crate::config::Config;
 use crate::crash;
 use crate::disk::Disk;
+use crate::doorway::{Doorway, private_folder};
 use crate::fleet::{Fleet, Parts};
 use crate::home::Home;
 use crate::http::{Context, Holds, router};
@@ -11,19 +13,18 @@ use crate::log::log;
 use pinfold_core::event::Machine;
 use pinfold_core::identity::BootId;
 use pinfold_lock::FolderError;
-use pinfold_store::{Batch, OpenError, Reader, Store};
+use pinfold_store::{Batch, Meta, OpenError, Reader, Store};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
 
 /// Answers that are under way when the daemon ends get this long.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -84,9 +85,8 @@ pub enum StartError {
 /// # Errors
 /// Another daemon has the home, or something that it needs cannot be used.
 pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
-    for folder in options.home.folders() {
-        private_folder(&folder).map_err(|source| StartError::Place { path: folder, source })?;
-    }
+    let state = options.home.state.clone();
+    private_folder(&state).map_err(|source| StartError::Place { path: state, source })?;
     let _only = become_the_only_one(&options.home.daemon_lock())?;
     crate::log::rotate(options.log.clone());
     crash::point("daemon.alone");
@@ -96,10 +96,6 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     runtime.block_on(live(options, open_files, up))
-}
-
-fn private_folder(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The kernel's word that no other daemon has this home, for as long as this process lives.
@@ -126,11 +122,46 @@ fn raise_open_files() -> Option<(u64, u64)> {
 }
 
 async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce()) -> Result<(), StartError> {
+    let config = crate::config::load(&options.home.config)?;
+    let (doorway, listener) = Doorway::open(&options.home)?;
+    crash::point("daemon.listening");
+    let home = doorway.home.clone();
+    let (handle, inputs) = Handle::new();
+    let (listeners, later) = mpsc::unbounded_channel();
+    _ = listeners.send(listener);
+    let (opens, door) = watch::channel(None);
+    let served = tokio::spawn(crate::http::serve(later, door, handle.clone()));
+    let kept = tokio::spawn(doorway.keep(listeners, handle.clone()));
+    let begun = begin(Options { home, ..options }, config, open_files, handle.clone()).await;
+    let ended = match begun {
+        Ok((fleet, reader)) => {
+            opens.send_replace(Some(router(context(&fleet, reader, &handle))));
+            tokio::spawn(end_by_signal(handle.clone()));
+            tokio::spawn(reload_by_signal(handle));
+            up();
+            log(format_args!("daemon {} of {} is up", std::process::id(), fleet.home.state.display()));
+            fleet.run(inputs).await
+        }
+        Err(error) => {
+            drop((inputs, opens));
+            Err(error)
+        }
+    };
+    // Whoever waits for an answer gets it; whoever follows something notices the end.
+    _ = tokio::time::timeout(LAST_ANSWERS, served).await;
+    _ = kept.await;
+    ended
+}
+
+/// Loads what is stored and looks at what is there. Whoever comes meanwhile is told that it is under way.
+async fn begin(
+    options: Options,
+    config: Config,
+    open_files: Option<(u64, u64)>,
+    handle: Handle,
+) -> Result<(Fleet, Reader), StartError> {
     let home = options.home;
-    let config = crate::config::load(&home.config)?;
-    let store = Store::open(&home.database(), &pinfold_store::Options::default())?;
-    let reader = store.reader()?;
-    let meta = reader.meta()?;
+    let (store, reader, meta) = open_store(home.database()).await?;
     let boot = boot_id();
     let machine = match (&meta.boot_id, &boot) {
         (Some(then), Some(now)) if then == now => Machine::Same,
@@ -138,21 +169,20 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
         (Some(_), _) => Machine::Restarted,
     };
     let folders = Folders::open(&home)?;
-    let (handle, inputs) = Handle::new();
     let told = handle.clone();
     folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
     let parts = Parts {
-        home: home.clone(),
+        folders,
+        home,
         reader: Some(store.reader()?),
         store,
         alone: None,
-        folders,
         generation: meta.generation + 1,
         shim_program: options.shim,
         open_files,
         umask: options.umask,
         last_event: reader.max_seq()?,
-        handle: handle.clone(),
+        handle,
         config,
     };
     let mut fleet = Fleet::new(parts)?;
@@ -162,21 +192,19 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     fleet.load(&reader)?;
     fleet.take_audit();
     crash::point("daemon.loaded");
-    let listener = listen(&home.socket())?;
-    crash::point("daemon.listening");
     fleet.look_around(machine);
-    let served = serve(listener, &fleet, reader, &handle);
-    tokio::spawn(end_by_signal(handle.clone()));
-    tokio::spawn(reload_by_signal(handle));
-    up();
-    log(format_args!("daemon {} of {} is up", std::process::id(), home.state.display()));
-    let socket = fleet.socket.clone();
-    let ended = fleet.run(inputs).await;
-    // Whoever waits for an answer gets it; whoever follows something notices the end.
-    _ = tokio::time::timeout(LAST_ANSWERS, served).await;
-    _ = std::fs::remove_file(home.socket());
-    crate::alias::remove(&socket, &home.socket());
-    ended
+    Ok((fleet, reader))
+}
+
+/// A large database takes its time; the thread that answers does not wait for it.
+async fn open_store(path: PathBuf) -> Result<(Store, Reader, Meta), StartError> {
+    let opened = tokio::task::spawn_blocking(move || {
+        let store = Store::open(&path, &pinfold_store::Options::default())?;
+        let reader = store.reader()?;
+        let meta = reader.meta()?;
+        Ok((store, reader, meta))
+    });
+    opened.await.map_err(io::Error::other)?
 }
 
 fn boot_id() -> Option<String> {
@@ -194,39 +222,8 @@ fn announce(fleet: &Fleet, boot: &str) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Replaces the socket of a daemon that is gone: we have the home's lock, so nobody listens there.
-fn listen(path: &Path) -> Result<UnixListener, StartError> {
-    let place = |source| StartError::Place { path: path.to_owned(), source };
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(place(error)),
-        Ok(()) | Err(_) => {}
-    }
-    let listener = bind(path).map_err(place)?;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(place)?;
-    Ok(listener)
-}
-
-/// Binds a socket, however long its path is: the kernel takes about 100 bytes.
-fn bind(path: &Path) -> io::Result<UnixListener> {
-    const LONGEST: usize = 100;
-    if path.as_os_str().len() <= LONGEST {
-        return UnixListener::bind(path);
-    }
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let folder = std::fs::File::open(folder)?;
-    let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder));
-    UnixListener::bind(Path::new(&short).join(name))
-}
-
-fn serve(
-    listener: UnixListener,
-    fleet: &Fleet,
-    reader: Reader,
-    handle: &Handle,
-) -> tokio::task::JoinHandle<()> {
-    let context = Context {
+fn context(fleet: &Fleet, reader: Reader, handle: &Handle) -> Context {
+    Context {
         handle: handle.clone(),
         database: Arc::new(Mutex::new(reader)),
         last_event: fleet.last_event.subscribe(),
@@ -234,8 +231,7 @@ fn serve(
         folders: fleet.folders(),
         holds: Holds::default(),
         metrics: Arc::clone(&fleet.metrics),
-    };
-    tokio::spawn(crate::http::serve(listener, router(context), handle.clone()))
+    }
 }
 
 /// SIGTERM and SIGINT are a `down`.

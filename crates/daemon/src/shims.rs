@@ -1,6 +1,7 @@
 //! Connections with shims: commands go out at once, reports come in through a task; the loop never waits.
 
 use crate::crash;
+use crate::home::Home;
 use crate::input::{Handle, Input};
 use crate::locks::{Reserved, lost_in};
 use crate::log::log;
@@ -15,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,8 @@ pub(crate) struct LinkNumber(pub(crate) u64);
 
 /// A shim that has just said welcome.
 pub(crate) struct ShimUp {
+    /// Where it was told to listen, or was found.
+    pub(crate) socket: PathBuf,
     pub(crate) link: Link,
     pub(crate) welcome: Box<Welcome>,
     pub(crate) child: Option<Child>,
@@ -44,6 +47,7 @@ pub(crate) struct ShimLink {
     pub(crate) pid: u32,
     /// It was told to give the locks back and to go.
     pub(crate) leaving: bool,
+    socket: PathBuf,
     out: Outlet,
 }
 
@@ -58,6 +62,16 @@ impl ShimLink {
     /// The way to it, for whoever is not the loop.
     pub(crate) fn outlet(&self) -> Outlet {
         self.out.clone()
+    }
+
+    /// Where it listens; where its socket was removed it is told to make another, and nothing is said for now.
+    pub(crate) fn socket(&self, home: &Home, id: SessionId) -> Option<PathBuf> {
+        let all = std::iter::once(self.socket.clone()).chain(home.shim_sockets(id));
+        let there = all.into_iter().find(|socket| std::fs::symlink_metadata(socket).is_ok());
+        if there.is_none() {
+            self.send(&Command::Listen);
+        }
+        there
     }
 
     /// Tells it to give the locks back and to go.
@@ -90,7 +104,7 @@ impl ShimLink {
                 None
             }
         };
-        let link = ShimLink { number, pid, leaving: false, out };
+        let link = ShimLink { number, pid, leaving: false, socket: up.socket, out };
         // Output is read from the log, by whoever wants it.
         link.send(&Command::Follow { on: false });
         Ok((link, reaper))
@@ -213,7 +227,7 @@ pub(crate) fn open(
         child.as_mut().map(note_end);
         return Err(error.to_string());
     }
-    Ok(Box::new(ShimUp { link, welcome, child }))
+    Ok(Box::new(ShimUp { socket: opening.listen.clone(), link, welcome, child }))
 }
 
 /// What was found at a shim's socket.
@@ -230,9 +244,31 @@ pub(crate) enum Found {
 pub(crate) fn find(socket: &Path, generation: u64) -> Found {
     let Ok(mut link) = Link::connect(socket) else { return Found::Nobody };
     match greet(&mut link, generation, Instant::now() + ANSWER) {
-        Ok(welcome) => Found::Shim(Box::new(ShimUp { link, welcome, child: None })),
+        Ok(welcome) => {
+            Found::Shim(Box::new(ShimUp { socket: socket.to_owned(), link, welcome, child: None }))
+        }
         Err(_) => Found::Mute,
     }
+}
+
+/// Sockets of a session's shims in any folder, of our user: an earlier daemon may have had another runtime folder.
+pub(crate) fn anywhere(id: SessionId) -> Vec<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let own = rustix::process::geteuid().as_raw();
+    let all = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let ours = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.uid() == own);
+    listening_at(&all, &format!("/shims/{id}.sock")).map(PathBuf::from).filter(|path| ours(path)).collect()
+}
+
+/// The paths in a list of the kernel's that end so, of sockets that listen.
+fn listening_at<'a>(list: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
+    /// `__SO_ACCEPTCON`.
+    const LISTENS: &str = "00010000";
+    list.lines().filter_map(move |line| {
+        let fields: Vec<&str> = line.splitn(8, ' ').collect();
+        let path = line.get(line.find('/')?..)?;
+        (fields.get(3) == Some(&LISTENS) && path.ends_with(end)).then_some(path)
+    })
 }
 
 fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, String> {
@@ -244,5 +280,20 @@ fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome
         }
         Ok(_) => Err("the shim left before it said welcome".into()),
         Err(error) => Err(crate::locks::chain(&error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shim_is_found_by_the_end_of_its_path_where_it_listens() {
+        let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    ffff0001: 00000002 00000000 00010000 0001 01 14 /run/a b/shims/X.sock\n\
+                    ffff0002: 00000003 00000000 00000000 0001 03 15 /run/a b/shims/X.sock\n\
+                    ffff0003: 00000002 00000000 00010000 0001 01 16 /run/shims/Y.sock\n\
+                    ffff0004: 00000002 00000000 00010000 0001 01 17\n";
+        assert_eq!(listening_at(list, "/shims/X.sock").collect::<Vec<_>>(), ["/run/a b/shims/X.sock"]);
     }
 }

@@ -73,6 +73,8 @@ pub enum Command {
         /// Whether.
         on: bool,
     },
+    /// Listen for newcomers, also where the socket was removed meanwhile.
+    Listen,
 }
 
 /// What a new shim keeps.
@@ -80,7 +82,7 @@ pub enum Command {
 pub struct Keep {
     /// The session's name, for people and as `PINFOLD_SESSION`.
     pub session: String,
-    /// Where to listen for daemons.
+    /// Where to listen for daemons; where that cannot be, beside the records.
     pub listen: PathBuf,
     /// From when on to listen there.
     pub listens: Listens,
@@ -261,6 +263,7 @@ mod kind {
     pub(super) const DIE_AT: u8 = 10;
     pub(super) const ACK: u8 = 11;
     pub(super) const FOLLOW: u8 = 12;
+    pub(super) const LISTEN: u8 = 13;
 }
 
 impl Command {
@@ -286,6 +289,7 @@ impl Command {
             }),
             Self::Ack { run } => write(out, kind::ACK, |f| _ = f.number(1, run.0)),
             Self::Follow { on } => write(out, kind::FOLLOW, |f| _ = f.flag(1, *on)),
+            Self::Listen => write(out, kind::LISTEN, |_| ()),
         }
     }
 
@@ -318,6 +322,7 @@ impl Command {
             }
             kind::ACK => Self::Ack { run: run(1)? },
             kind::FOLLOW => Self::Follow { on: fields.flag(1)? },
+            kind::LISTEN => Self::Listen,
             _ => return Ok(None),
         }))
     }

@@ -26,6 +26,9 @@ pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
 
+/// The socket beside a session's exit records: there a shim listens where it cannot where it was told to.
+pub const BESIDE_RECORDS: &str = "shim.sock";
+
 /// Every process below another, with those of all threads of each.
 #[must_use]
 pub fn descendants(process: u32) -> Vec<u32> {

@@ -48,6 +48,59 @@ pub(crate) fn listen(path: &Path) -> Result<OwnedFd, Errno> {
     Ok(socket)
 }
 
+/// A socket that listens, and the file that leads to it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: OwnedFd,
+    path: PathBuf,
+    file: (u64, u64),
+}
+
+impl Listener {
+    /// Listens at the first of several paths where that is possible. Folders that were removed are made again.
+    pub(crate) fn open(paths: &[&Path]) -> Result<Self, Errno> {
+        let mut problem = Errno::INVAL;
+        for path in paths {
+            make_folders(path);
+            match listen(path).and_then(|socket| Ok((socket, file_at(path)?))) {
+                Ok((socket, file)) => return Ok(Self { socket, path: (*path).to_owned(), file }),
+                Err(errno) => problem = errno,
+            }
+        }
+        Err(problem)
+    }
+
+    /// Whether its path still leads to it: whoever empties a folder for sockets does not ask whose they are.
+    pub(crate) fn is_there(&self) -> bool {
+        file_at(&self.path).is_ok_and(|file| file == self.file)
+    }
+
+    /// Takes the path away, if it is still its own.
+    pub(crate) fn remove(&self) {
+        if self.is_there() {
+            let _ = rustix::fs::unlink(&self.path);
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn file_at(path: &Path) -> Result<(u64, u64), Errno> {
+    rustix::fs::lstat(path).map(|file| (file.st_dev, file.st_ino))
+}
+
+/// The folder of a socket, and the one above it; more than that is not ours.
+fn make_folders(socket: &Path) {
+    let Some(folder) = socket.parent().filter(|folder| !folder.exists()) else { return };
+    for missing in [folder.parent(), Some(folder)].into_iter().flatten() {
+        let _ = rustix::fs::mkdir(missing, Mode::RWXU);
+    }
+}
+
 /// Connects to a path.
 pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let (address, _folder) = address(path)?;

@@ -100,7 +100,16 @@ impl Teller {
     /// Passes on what comes until the daemon has gone; an error when nobody listens any more.
     fn pass_on(&self, lines: impl Iterator<Item = std::io::Result<String>>) -> Result<(), ()> {
         let mut ready = false;
-        for line in lines.map_while(Result::ok) {
+        for line in lines {
+            let line = match line.map_err(ClientError::from) {
+                Ok(line) => line,
+                // Whoever only follows has nothing to show any more; a terminal is its shim's, and stays.
+                Err(ClientError::Mute(mute)) => {
+                    self.tell(Err(mute.into()))?;
+                    break;
+                }
+                Err(_) => break,
+            };
             if let Ok(line) = serde_json::from_str::<AttachLine>(&line) {
                 let over = matches!(line, AttachLine::Failed(_));
                 ready |= !matches!(line, AttachLine::Waiting { .. });
@@ -128,7 +137,12 @@ impl Teller {
                 Ok(lines) => lines.map_while(Result::ok).for_each(drop),
                 // The session is gone: nobody counts us any more.
                 Err(ClientError::Refused(_)) => return,
-                Err(ClientError::Down { .. } | ClientError::Broken(_) | ClientError::Garbled(_)) => {}
+                Err(
+                    ClientError::Down { .. }
+                    | ClientError::Broken(_)
+                    | ClientError::Mute(_)
+                    | ClientError::Garbled(_),
+                ) => {}
             }
         }
     }

@@ -11,17 +11,17 @@ mod terminal;
 mod tty;
 
 use crate::args::Global;
-use crate::connect;
 use crate::error::{Failure, Kind};
 use crate::verbs::session_path;
+use crate::{connect, inside};
 use clap::Args;
 use counted::{Counted, News};
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach as Request;
 use pinfold_core::visible::visible;
+use pinfold_daemon::Home;
 use pinfold_shim::attach::Seat;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 
 /// How to attach.
 #[derive(Debug, Clone, Args)]
@@ -40,8 +40,8 @@ pub(crate) struct Attach {
 }
 
 pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
+    refuse_own(&attach.session, &connect::home(global)?)?;
     let client = connect::client(global)?;
-    refuse_own(&attach.session, client.socket())?;
     // Before any thread is started: all of them shall leave these signals to us.
     let signals = signals::take().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let size = tty::size();
@@ -80,11 +80,9 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
 }
 
 /// A terminal that shows itself would never come to rest.
-fn refuse_own(session: &str, socket: &Path) -> Result<(), Failure> {
-    let inside = std::env::var("PINFOLD_SESSION").is_ok_and(|own| own == session);
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let here = std::env::var_os("PINFOLD_SOCKET").and_then(|own| real(Path::new(&own)));
-    if inside && here.is_some() && here == real(socket) {
+fn refuse_own(session: &str, home: &Home) -> Result<(), Failure> {
+    let named = std::env::var("PINFOLD_SESSION").is_ok_and(|own| own == session);
+    if named && inside::is_inside_of(home) {
         return Err(Failure::new(Kind::Usage, format!("you are inside session `{session}` already")));
     }
     Ok(())

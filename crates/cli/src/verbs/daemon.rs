@@ -2,13 +2,20 @@
 
 use super::{say, talk};
 use crate::args::Global;
-use crate::connect;
-use crate::error::Failure;
+use crate::connect::{self, Found};
+use crate::error::{Failure, Kind};
+use crate::{inside, places};
 use pinfold_api::ClientError;
 use pinfold_api::object::Status;
 use pinfold_core::words;
+use pinfold_daemon::Home;
+use pinfold_lock::LockSeen;
 use serde_json::{Value, json};
+use std::sync::mpsc;
 use std::time::Duration;
+
+/// A daemon that has answered to `down` has only its database to close.
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Which `up`.
 #[derive(Debug, Clone, Copy, clap::Args)]
@@ -28,7 +35,10 @@ pub(crate) fn up(up: Up, global: &Global) -> Result<(), Failure> {
         return connect::run_daemon(global, up.detached);
     }
     if up.replace {
-        send_away(global, true)?;
+        let home = connect::home(global)?;
+        // Before the old one goes: no other is started in its place here.
+        inside::refuse(&home, "up --replace")?;
+        send_away(&home, true)?;
     }
     let client = connect::client(&Global { no_start: false, ..global.clone() })?;
     let status: Status = client.get("/v1/status")?;
@@ -41,41 +51,83 @@ pub(crate) fn up(up: Up, global: &Global) -> Result<(), Failure> {
 }
 
 pub(crate) fn down(keep: bool, global: &Global) -> Result<(), Failure> {
-    let was_up = send_away(global, keep)?;
+    let home = connect::home(global)?;
+    inside::refuse(&home, "down")?;
+    let (was_up, running) = match send_away(&home, keep)? {
+        Gone::Now => (true, Vec::new()),
+        Gone::Before => (false, running_on(global)?),
+    };
     if global.json {
-        say(&json!({ "was_up": was_up }));
+        say(&json!({ "was_up": was_up, "running": running }));
     } else if !global.quiet {
         talk(&if was_up { "the daemon is down" } else { "the daemon was down already" });
+        if !running.is_empty() {
+            talk(&warning(&running));
+        }
     }
     Ok(())
 }
 
-/// Asks the daemon to go, and returns when it has; `false` when there was none.
-fn send_away(global: &Global, keep: bool) -> Result<bool, Failure> {
-    let client = match connect::running(global) {
-        Ok(client) => client,
-        Err(failure) if failure.is_down() => return Ok(false),
-        Err(failure) => return Err(failure),
-    };
+/// When a daemon went.
+enum Gone {
+    /// It was asked to.
+    Now,
+    /// There was none.
+    Before,
+}
+
+/// Asks the daemon to go, and returns when it has.
+fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
+    let Found::Up(client) = connect::find(home)? else { return Ok(Gone::Before) };
     match client.post::<Value>("/v1/daemon/down", &json!({ "keep": keep })) {
         // It may be gone before its answer is out.
         Ok(_) | Err(ClientError::Broken(_) | ClientError::Down { .. }) => {}
         Err(error) => return Err(error.into()),
     }
-    wait_until_gone(global)?;
-    Ok(true)
+    wait_until_gone(home)?;
+    Ok(Gone::Now)
 }
 
 /// The daemon's lock is free when its process has ended, whatever its socket says.
-fn wait_until_gone(global: &Global) -> Result<(), Failure> {
-    let home = connect::home(global)?;
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::CLOEXEC;
-    let Ok(file) = rustix::fs::open(home.daemon_lock(), flags, rustix::fs::Mode::empty()) else {
-        return Ok(());
+fn wait_until_gone(home: &Home) -> Result<(), Failure> {
+    let Ok(file) = std::fs::File::open(home.daemon_lock()) else { return Ok(()) };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        // Shared: several who wait do not keep a new daemon out for longer than this call.
+        _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared);
+        drop(file);
+        _ = sender.send(());
+    });
+    receiver.recv_timeout(ENDS_WITHIN).map_err(|_| connect::mute(home).into())
+}
+
+/// The sessions that are held although no daemon runs, as their locks tell, with the process that holds each.
+fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
+    let Some(folder) = places::session_locks(global)? else { return Ok(Vec::new()) };
+    let locks = folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?;
+    let object = |lock: &LockSeen| {
+        let name = lock.resource.strip_prefix("session:")?;
+        Some(json!({ "name": name, "pid": lock.holder.identity.map(|identity| identity.pid) }))
     };
-    // Shared: several who wait do not keep a new daemon out for longer than this call.
-    _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared);
-    Ok(())
+    Ok(locks.iter().filter_map(object).collect())
+}
+
+fn warning(running: &[Value]) -> String {
+    /// More names than this are a list that nobody reads.
+    const SHOWN: usize = 5;
+    let named = |one: &Value| match one["pid"].as_u64() {
+        Some(pid) => format!("{} (pid {pid})", one["name"].as_str().unwrap_or_default()),
+        None => one["name"].as_str().unwrap_or_default().to_owned(),
+    };
+    let mut names: Vec<String> = running.iter().take(SHOWN).map(named).collect();
+    if running.len() > SHOWN {
+        names.push("...".to_owned());
+    }
+    let (count, names) = (running.len(), names.join(", "));
+    let subject = if count == 1 { "1 agent runs on".to_owned() } else { format!("{count} agents run on") };
+    format!(
+        "warning: {subject} without a daemon: {names}\nhint: `pinfold up`, then `pinfold down`, stops them"
+    )
 }
 
 pub(crate) fn status(global: &Global) -> Result<(), Failure> {

@@ -87,25 +87,8 @@ fn caller() -> Caller {
         session: variable("PINFOLD_SESSION"),
         run: variable("PINFOLD_RUN"),
         socket: variable("PINFOLD_SOCKET"),
-        ancestors: ancestors(),
+        ancestors: crate::inside::above(),
     }
-}
-
-/// The processes above this one; the environment may have been cleared on the way.
-fn ancestors() -> Vec<u32> {
-    let mut all = Vec::new();
-    let mut pid = std::process::id();
-    while let Some(parent) = parent_of(pid).filter(|parent| *parent > 1 && !all.contains(parent)) {
-        all.push(parent);
-        pid = parent;
-    }
-    all
-}
-
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program may have anything in it, a parenthesis too.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 pub(crate) fn rm(sessions: &[String], yes: bool, global: &Global) -> Result<(), Failure> {
@@ -122,13 +105,4 @@ pub(crate) fn rm(sessions: &[String], yes: bool, global: &Global) -> Result<(), 
             format!("{name} is deleted: its record, {messages} messages, {runs} runs, {size} of files");
         Ok(Done { words, object: json!(removed) })
     })
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_processes_above_are_found() {
-        let parent = std::os::unix::process::parent_id();
-        assert_eq!(super::ancestors().first().copied(), Some(parent).filter(|parent| *parent > 1));
-    }
 }

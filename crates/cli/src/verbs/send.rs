@@ -97,7 +97,7 @@ fn wait(sent: &Message, left: Duration, global: &Global) -> Result<Message, Clie
         Err(_) => address.push_str("?wait="),
     }
     let home = connect::home(global).map_err(|_| ClientError::Broken(std::io::ErrorKind::NotFound.into()))?;
-    pinfold_api::Client::new(home.socket()).get(&address)
+    connect::at(&home).get(&address)
 }
 
 fn latest(sent: &Message, global: &Global) -> Option<Message> {

@@ -96,9 +96,9 @@ fn warn_of_next_run(lock: &LockSeen, global: &Global) {
     let Ok(client) = connect::running(global) else { return };
     let session = client.get::<Value>(&format!("/v1/sessions/{name}")).unwrap_or_default();
     if session["mode"] == "always" && session["state"] != "stopped" {
-        eprintln!(
+        super::talk(&format!(
             "note: session `{name}` is of mode `always` and is started again; `pinfold stop {name}` keeps it down"
-        );
+        ));
     }
 }
 

@@ -8,7 +8,7 @@ use crate::edge::Words;
 use crate::error::{Failure, Kind};
 use clap::Args;
 use pinfold_api::object::{Event, LogLine};
-use pinfold_api::{Client, units};
+use pinfold_api::{Client, ClientError, units};
 use serde_json::{Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -53,7 +53,7 @@ pub(crate) fn logs(logs: &Logs, global: &Global) -> Result<(), Failure> {
     let words = if logs.raw { Words::Raw } else { Words::for_stdout() };
     let mut all = Vec::new();
     for line in client.lines(&address)? {
-        let line = line.map_err(|error| Failure::from_error(Kind::Unavailable, &error))?;
+        let line = line.map_err(ClientError::from)?;
         if global.json && !logs.follow {
             all.extend(serde_json::from_str::<Value>(&line));
         } else if global.json {
@@ -122,7 +122,7 @@ fn since_of(text: &str) -> Result<String, Failure> {
 
 fn follow(client: &Client, address: &str, global: &Global) -> Result<(), Failure> {
     for line in client.lines(address)? {
-        let line = line.map_err(|error| Failure::from_error(Kind::Unavailable, &error))?;
+        let line = line.map_err(ClientError::from)?;
         let Some(data) = line.strip_prefix("data:") else { continue };
         if global.json {
             say(&data.trim_start());

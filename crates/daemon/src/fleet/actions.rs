@@ -212,7 +212,12 @@ impl Fleet {
             run,
             run_id: entry.run_id(run)?.to_string(),
             arguments: words.iter().map(OsString::from).collect(),
-            environment: environment(definition, entry.session.spec().policy.watchdog, terminal),
+            environment: environment(
+                definition,
+                &self.home.variables,
+                entry.session.spec().policy.watchdog,
+                terminal,
+            ),
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
@@ -288,9 +293,21 @@ impl Fleet {
 }
 
 /// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
-fn environment(definition: &Definition, watchdog: Duration, terminal: bool) -> Vec<OsString> {
+///
+/// Where things live is told too, unless the session was made with another word on it.
+fn environment(
+    definition: &Definition,
+    places: &[OsString],
+    watchdog: Duration,
+    terminal: bool,
+) -> Vec<OsString> {
     let mut all: Vec<OsString> =
         definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
+    let named = |place: &&OsString| {
+        let name = place.as_encoded_bytes().split(|byte| *byte == b'=').next();
+        name.is_some_and(|name| definition.env.keys().any(|key| key.as_bytes() == name))
+    };
+    all.extend(places.iter().filter(|place| !named(place)).cloned());
     if watchdog > Duration::ZERO {
         all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
     }

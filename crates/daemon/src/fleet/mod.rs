@@ -26,6 +26,7 @@ use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
 use order::Order;
+use pinfold_api::object::{Ping, Starting};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
@@ -212,6 +213,8 @@ impl Fleet {
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Memory { id, run, read } => self.memory_read(id, run, read),
             Input::Reload => self.reload(),
+            Input::Ping { reply } => _ = reply.send(self.ping()),
+            Input::Moved { runtime, socket } => (self.home.runtime, self.socket) = (runtime, socket),
             Input::DownOverdue { id } => self.end_mute(id),
             Input::Audited => self.take_audit(),
             Input::Note { event, reply } => self.note(*event, reply),
@@ -437,6 +440,13 @@ impl Fleet {
     /// Where to put what comes for a session that was not looked at yet.
     fn unseen(&self) -> bool {
         self.entries.values().any(|entry| entry.early.is_some())
+    }
+
+    /// How far the start has come, if it is not over.
+    fn ping(&self) -> Ping {
+        let (of, seen) = (self.entries.len(), self.entries.values().filter(|entry| entry.early.is_none()));
+        let starting = Starting { seen: seen.count() as u64, of: of as u64 };
+        Ping { starting: (starting.seen < starting.of).then_some(starting) }
     }
 
     fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {

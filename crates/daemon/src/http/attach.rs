@@ -280,9 +280,14 @@ fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<Option<AttachLine>
         (Life::Running { run, .. }, Way::Terminal) | (Life::Held { run, .. }, _) => Some(*run),
         _ => None,
     };
-    if let Some(run) = run.filter(|_| entry.shim.is_some()) {
-        let socket = fleet.home.shim_socket(id).display().to_string();
-        return Ok(Some(AttachLine::Ready { socket, run: run.0 }));
+    if let (Some(run), Some(shim)) = (run, &entry.shim) {
+        return Ok(Some(match shim.socket(&fleet.home, id) {
+            Some(socket) => AttachLine::Ready { socket: socket.display().to_string(), run: run.0 },
+            None => AttachLine::Waiting {
+                message: format!("the socket of `{}`'s terminal was removed; it is made again", entry.name),
+                left_ms: None,
+            },
+        }));
     }
     if let Some(over) = cannot_be(entry) {
         return Err(over);

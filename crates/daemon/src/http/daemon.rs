@@ -7,16 +7,18 @@ use crate::memory::capabilities;
 use crate::view;
 use axum::Json;
 use axum::extract::State;
-use pinfold_api::object::Status;
+use pinfold_api::object::{Ping, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
 
-/// Nothing but a sign of life.
-pub(crate) async fn ping() -> Json<Value> {
-    Json(json!({}))
+/// A sign of life of the loop, also before every session was looked at.
+pub(crate) async fn ping(State(context): State<Context>) -> Answered<Ping> {
+    let (reply, receiver) = oneshot::channel();
+    context.handle.tell(Input::Ping { reply });
+    Ok(Json(context.handle.answer(receiver).await?))
 }
 
 pub(crate) async fn status(State(context): State<Context>) -> Answered<Status> {

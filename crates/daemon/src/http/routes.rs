@@ -11,7 +11,8 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::object::{
-    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Purged, Removed, Row, Sent, Session, Status,
+    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Ping, Purged, Removed, Row, Sent, Session,
+    Status,
 };
 use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Purge, Stop};
 use serde_json::Value;
@@ -68,26 +69,30 @@ pub(crate) fn router(context: Context) -> Router {
 }
 
 fn of_daemon(api: Api) -> Api {
-    api.add(get("/v1/ping", "A sign of life").answers::<Value>(), daemon::ping)
-        .add(get("/v1/status", "The daemon").answers::<Status>(), daemon::status)
-        .add(get("/metrics", "Metrics, as Prometheus reads them").answers_text(), metrics::text)
-        .add(get("/v1/metrics", "Metrics").answers::<Vec<Metric>>(), metrics::objects)
-        .add(
-            post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
-                .takes::<daemon::Down>()
-                .answers::<Value>(),
-            daemon::down,
-        )
-        .add(
-            post("/v1/daemon/audit", "Take what verbs wrote down into the events").answers::<Value>(),
-            daemon::audit,
-        )
-        .add(
-            get("/v1/events", "Audit records: server-sent events, or an array with follow=false")
-                .asks::<events::Which>()
-                .streams_events::<Event>(),
-            events::events,
-        )
+    api.add(
+        get("/v1/ping", "A sign of life, within 5 s; while it starts, how far that has come")
+            .answers::<Ping>(),
+        daemon::ping,
+    )
+    .add(get("/v1/status", "The daemon").answers::<Status>(), daemon::status)
+    .add(get("/metrics", "Metrics, as Prometheus reads them").answers_text(), metrics::text)
+    .add(get("/v1/metrics", "Metrics").answers::<Vec<Metric>>(), metrics::objects)
+    .add(
+        post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
+            .takes::<daemon::Down>()
+            .answers::<Value>(),
+        daemon::down,
+    )
+    .add(
+        post("/v1/daemon/audit", "Take what verbs wrote down into the events").answers::<Value>(),
+        daemon::audit,
+    )
+    .add(
+        get("/v1/events", "Audit records: server-sent events, or an array with follow=false")
+            .asks::<events::Which>()
+            .streams_events::<Event>(),
+        events::events,
+    )
 }
 
 fn of_lists(api: Api) -> Api {

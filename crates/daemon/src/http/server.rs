@@ -1,20 +1,25 @@
 //! Takes connections, within limits: nobody who is slow, silent or gone keeps anything from the others.
 
+use super::answer::Failure;
 use super::wire::{self, Wire};
 use crate::input::Handle;
 use crate::log::log;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
+use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
+use pinfold_api::object::{Ping, Starting};
+use pinfold_api::{ErrorBody, ErrorKind};
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tower_service::Service;
 
 /// Every head of a request is smaller.
@@ -44,13 +49,21 @@ impl Peer {
     }
 }
 
-/// Serves until the loop has ended; returns when the last answer is out.
-pub(crate) async fn serve(listener: UnixListener, router: Router, handle: Handle) {
+/// What answers, once everything is loaded.
+pub(crate) type Door = watch::Receiver<Option<Router>>;
+
+/// Serves until the loop has ended, at the listener that came last; returns when the last answer is out.
+pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, door: Door, handle: Handle) {
     let connections = Connections::new(most());
     let (open, mut closed) = mpsc::channel::<()>(1);
+    let Some(mut listener) = listeners.recv().await else { return };
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
+            Some(another) = listeners.recv() => {
+                listener = another;
+                continue;
+            }
             () = handle.ended() => break,
         };
         match accepted {
@@ -60,7 +73,7 @@ pub(crate) async fn serve(listener: UnixListener, router: Router, handle: Handle
                     continue;
                 };
                 let open = open.clone();
-                let connection = attend(stream, place, router.clone(), handle.clone());
+                let connection = attend(stream, place, door.clone(), handle.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(open);
@@ -84,7 +97,7 @@ fn most() -> usize {
     quarter.clamp(16, MOST_CONNECTIONS)
 }
 
-async fn attend(stream: UnixStream, place: Place, router: Router, handle: Handle) {
+async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
     let peer = Peer::of(&stream);
     let stream = Arc::new(stream);
     let used = &place;
@@ -92,8 +105,7 @@ async fn attend(stream: UnixStream, place: Place, router: Router, handle: Handle
         used.has_asked();
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(peer);
-        let mut router = router.clone();
-        async move { router.call(request).await }
+        answer(request, door.clone())
     });
     let mut settings = http1::Builder::new();
     settings.timer(TokioTimer::new()).header_read_timeout(HEAD_WITHIN);
@@ -117,6 +129,18 @@ async fn attend(stream: UnixStream, place: Place, router: Router, handle: Handle
             }
         }
     }
+}
+
+/// Answers; before everything is loaded, only that it is under way.
+async fn answer(request: Request, mut door: Door) -> Result<Response, Infallible> {
+    if door.borrow().is_none() && request.uri().path() == "/v1/ping" {
+        return Ok(axum::Json(Ping { starting: Some(Starting::default()) }).into_response());
+    }
+    let Ok(Some(mut router)) = door.wait_for(Option::is_some).await.map(|router| router.clone()) else {
+        let problem = ErrorBody::new(ErrorKind::Unavailable, "the daemon did not start");
+        return Ok(Failure::from(problem).into_response());
+    };
+    router.call(request).await
 }
 
 /// The connections that are open.

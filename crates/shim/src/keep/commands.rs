@@ -35,6 +35,8 @@ impl Shim {
                     self.with_input(Input::close);
                 }
             }
+            // What fails here is missed by whoever comes.
+            Command::Listen => _ = self.links.listen(&self.keep),
             Command::Release => self.release(),
             Command::DieAt { at, grace } => self.die_at(at, grace),
             Command::Ack { run } => {

@@ -119,9 +119,9 @@ impl Shim {
         self.drop_spare();
         self.viewers.end(None);
         crash::point("leave.unmarked");
-        if self.links.listener.is_some() {
-            // Before the lock is free: behind it, the path belongs to the next shim.
-            let _ = rustix::fs::unlink(&self.keep.listen);
+        if let Some(listener) = &self.links.listener {
+            // Before the lock is free: afterwards the path belongs to the next shim.
+            listener.remove();
         }
         if let Some(scratch) = self.keep.scratch.as_ref().filter(|_| !self.links.has_parent()) {
             // Whoever made it was killed, and cannot do it.

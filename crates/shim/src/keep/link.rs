@@ -2,15 +2,14 @@
 
 use super::wire::Wire;
 use crate::attach::{Join, Said};
-use crate::command::Command;
+use crate::command::{Command, Keep};
 use crate::frame::{Decoder, FrameError};
 use crate::log::{Position, Stream};
 use crate::report::{Report, encode_output};
-use crate::socket;
+use crate::socket::Listener;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Output beyond this is not sent: the daemon reads it from the log.
@@ -21,6 +20,8 @@ const REPORTS_QUEUED: usize = 1 << 20;
 const MOST_PENDING: usize = 8;
 /// How long newcomers wait when there are no descriptors for them.
 const DEAF: Duration = Duration::from_millis(100);
+/// Without a daemon, the path by which the next one comes is looked at so often.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// One connection.
 #[derive(Debug)]
@@ -171,32 +172,44 @@ impl AsFd for Link {
 #[derive(Debug)]
 pub(super) struct Links {
     /// Where newcomers come; nothing while it is not listened.
-    pub(super) listener: Option<OwnedFd>,
+    pub(super) listener: Option<Listener>,
     pub(super) daemon: Option<Link>,
     pub(super) pending: Vec<Link>,
     generation: Option<u64>,
     deaf: Option<Instant>,
+    /// When to look again whether the next daemon can come.
+    look: Option<Instant>,
 }
 
 impl Links {
     pub(super) fn new(first: Link) -> Self {
-        Self { listener: None, daemon: None, pending: vec![first], generation: None, deaf: None }
+        Self { listener: None, daemon: None, pending: vec![first], generation: None, deaf: None, look: None }
     }
 
-    /// Listens for newcomers, if it does not yet.
-    pub(super) fn listen(&mut self, path: &Path) -> Result<(), Errno> {
-        if self.listener.is_none() {
-            self.listener = Some(socket::listen(path)?);
+    /// Listens for newcomers, if it does not yet, or where its path was removed.
+    pub(super) fn listen(&mut self, keep: &Keep) -> Result<(), Errno> {
+        if !self.listener.as_ref().is_some_and(Listener::is_there) {
+            // A folder for sockets may be gone for good, as that of a login is behind its end. The records' is not.
+            let beside = keep.records.with_file_name(crate::BESIDE_RECORDS);
+            self.listener = Some(Listener::open(&[&keep.listen, &beside])?);
         }
         Ok(())
     }
 
-    /// Listens once there is no daemon any more; what fails is tried again in a moment.
-    pub(super) fn listen_if_lost(&mut self, path: &Path, now: Instant) {
+    /// Listens once there is no daemon any more, and looks now and then whether it can still be found.
+    pub(super) fn listen_if_lost(&mut self, keep: &Keep, now: Instant) {
         let lost = self.daemon.is_none() && self.generation.is_some();
-        if lost && self.deaf.is_none() && self.listen(path).is_err() {
-            self.deaf = Some(now + DEAF);
+        if !lost {
+            self.look = None;
+        } else if self.look.is_none_or(|at| now >= at) {
+            let pause = if self.listen(keep).is_ok() { LOOK } else { DEAF };
+            self.look = Some(now + pause);
         }
+    }
+
+    /// When to look again whether the next daemon can come.
+    pub(super) fn look(&self) -> Option<Instant> {
+        self.look
     }
 
     /// Takes new connections of our own user.

@@ -59,7 +59,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     rustix::io::ioctl_fionbio(&first, true)?;
     let mut links = Links::new(Link::new(first, decoder, Origin::Parent));
     if keep.listens == Listens::AtOnce {
-        links.listen(&keep.listen)?;
+        links.listen(&keep)?;
     }
     crash::point("keep.listening");
     hush()?;

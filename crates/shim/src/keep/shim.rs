@@ -166,7 +166,8 @@ impl Shim {
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
         let spare = self.spare.as_ref().map(|spare| spare.until);
-        [phase, spare, self.unstored, self.settle, self.links.deaf(), paint].into_iter().flatten().min()
+        let (deaf, look) = (self.links.deaf(), self.links.look());
+        [phase, spare, self.unstored, self.settle, deaf, look, paint].into_iter().flatten().min()
     }
 
     fn heed(&mut self, waker: Waker) {
@@ -330,7 +331,7 @@ impl Shim {
             self.viewers.serve(pty, now);
         }
         self.links.recover(now);
-        self.links.listen_if_lost(&self.keep.listen, now);
+        self.links.listen_if_lost(&self.keep, now);
         if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
             self.end(None);
         }

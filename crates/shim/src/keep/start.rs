@@ -71,7 +71,7 @@ impl Shim {
         self.log.limit(start.log);
         let shape = Shape::of(start);
         if start.terminal.is_some() {
-            self.links.listen(&self.keep.listen).map_err(refused)?;
+            self.links.listen(&self.keep).map_err(refused)?;
         }
         if let Some(spare) = self.take_spare(shape)
             && let Ok(run) = self.release_child(start, &name, spare)

@@ -1,0 +1,127 @@
+//! Where a home's daemon is: a small file in the home that its daemon writes and everybody else reads.
+//!
+//! A login, cron, `su` and ssh differ in where they look for sockets; the home is the same for all of them. Who has
+//! the home is another question, and only the kernel answers it: the flock on `daemon.lock`.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// The file in a home that says where its daemon is.
+const FILE: &str = "daemon.place";
+/// The file in a home whose flock makes its daemon the only one.
+const LOCK: &str = "daemon.lock";
+
+/// Where a daemon is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The daemon's process.
+    pub pid: u32,
+    /// Its API socket.
+    pub socket: PathBuf,
+}
+
+impl Place {
+    /// What the home says. A missing or torn file says nothing, nor does one that names a socket of another user.
+    ///
+    /// It may have outlived its daemon, so it proves nothing: it only says where to ask.
+    #[must_use]
+    pub fn read(home: &Path) -> Option<Place> {
+        let place = Place::from_bytes(&std::fs::read(home.join(FILE)).ok()?)?;
+        let (socket, home) = (std::fs::metadata(&place.socket).ok()?, std::fs::metadata(home).ok()?);
+        (socket.file_type().is_socket() && socket.uid() == home.uid()).then_some(place)
+    }
+
+    /// Says where the daemon is. Whoever reads meanwhile sees the file of before, or this one.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn write(&self, home: &Path) -> io::Result<()> {
+        let new = home.join(format!("{FILE}.new"));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(&self.to_bytes())?;
+        std::fs::rename(&new, home.join(FILE))
+    }
+
+    /// The daemon that wrote it goes.
+    pub fn remove(home: &Path) {
+        _ = std::fs::remove_file(home.join(FILE));
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = format!("{}\n", self.pid).into_bytes();
+        bytes.extend_from_slice(self.socket.as_os_str().as_bytes());
+        bytes.push(b'\n');
+        bytes
+    }
+
+    /// A path may have any byte in it but 0, a newline too: the last one ends the file.
+    fn from_bytes(bytes: &[u8]) -> Option<Place> {
+        let bytes = bytes.strip_suffix(b"\n")?;
+        let line = bytes.iter().position(|byte| *byte == b'\n')?;
+        let pid = std::str::from_utf8(&bytes[..line]).ok()?.parse().ok()?;
+        let socket = PathBuf::from(std::ffi::OsString::from_vec(bytes[line + 1..].to_vec()));
+        socket.is_absolute().then_some(Place { pid, socket })
+    }
+}
+
+/// The process that has a home, by the kernel's word: it has the lock. Nothing where that process cannot be seen from
+/// here, or is gone.
+#[must_use]
+pub fn holder(home: &Path) -> Option<u32> {
+    let lock = std::fs::metadata(home.join(LOCK)).ok()?;
+    let lock = (lock.dev(), lock.ino());
+    let written = std::fs::read(home.join(FILE)).ok().and_then(|bytes| Place::from_bytes(&bytes));
+    let said = written.map(|place| place.pid).filter(|pid| holds(*pid, lock));
+    said.or_else(|| processes().find(|pid| holds(*pid, lock)))
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Whether a process has the exclusive flock on a file. Whoever waits for it has the file open too.
+fn holds(pid: u32, lock: (u64, u64)) -> bool {
+    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
+    open.flatten().any(|entry| {
+        let same = std::fs::metadata(entry.path()).is_ok_and(|file| (file.dev(), file.ino()) == lock);
+        same && {
+            let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(entry.file_name());
+            let info = std::fs::read_to_string(info).unwrap_or_default();
+            info.lines().any(|line| line.contains("FLOCK") && line.contains("WRITE"))
+        }
+    })
+}
+
+/// Whether a daemon has the home. It is looked at for a moment, with a shared lock: a daemon that starts just then
+/// tries again.
+#[must_use]
+pub fn is_held(home: &Path) -> bool {
+    use rustix::fs::{FlockOperation, flock};
+    File::open(home.join(LOCK)).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn any_path_is_read_back_and_a_torn_file_says_nothing() {
+        for path in [&b"/run/user/7/pinfold/pinfold.sock"[..], b"/a\nb/\xff.sock"] {
+            let place = Place { pid: 4711, socket: OsStr::from_bytes(path).into() };
+            let bytes = place.to_bytes();
+            assert_eq!(Place::from_bytes(&bytes), Some(place));
+            for cut in 0..bytes.len() - 1 {
+                let torn = Place::from_bytes(&bytes[..cut]);
+                // A newline in a path may end a piece of it; that piece is no socket.
+                assert!(torn.is_none() || path.contains(&b'\n'), "{cut}");
+            }
+        }
+        assert_eq!(Place::from_bytes(b"4711\nrelative.sock\n"), None);
+        assert_eq!(Place::from_bytes(b"\0\0\0\0"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! A connection whose daemon is asked for a sign of life, on a second one, whenever nothing has come for a while.
+
+use crate::client::{Client, ClientError};
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A daemon that lives answers a ping within this.
+pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
+/// An answer that has not come after this is first asked after: nearly all come sooner, and cost no second request.
+const FIRST: Duration = Duration::from_millis(500);
+/// From then on so often. With the time for the answer that makes less than 10 s.
+const EVERY: Duration = Duration::from_secs(4);
+/// A daemon whose socket is gone makes another within 2 s; so often in a row nobody listens at all.
+const NOBODY: u32 = 3;
+
+/// A daemon that has its home's lock, so lives, and does not answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the daemon{} lives and has not answered for {} s", named(*pid), ANSWERS_WITHIN.as_secs())]
+pub struct Mute {
+    /// Its process, where it can be seen from here.
+    pub pid: Option<u32>,
+    /// Where it was asked.
+    pub socket: PathBuf,
+}
+
+fn named(pid: Option<u32>) -> String {
+    pid.map_or_else(|| " (of another pid namespace)".to_owned(), |pid| format!(" (pid {pid})"))
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    stream: UnixStream,
+    client: Client,
+    /// How often in a row nobody listened where the daemon was asked.
+    nobody: u32,
+}
+
+impl Watched {
+    pub(crate) fn new(stream: UnixStream, client: Client) -> io::Result<Watched> {
+        stream.set_read_timeout(Some(FIRST))?;
+        stream.set_write_timeout(Some(FIRST))?;
+        Ok(Watched { stream, client, nobody: 0 })
+    }
+
+    /// Nothing has come for a while: an error where the daemon does not run.
+    fn ask_after(&mut self) -> io::Result<()> {
+        match self.client.ping() {
+            Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => self.nobody = 0,
+            Err(ClientError::Mute(mute)) => return Err(io::Error::other(mute)),
+            // It goes, or listens elsewhere in a moment. While this connection is open there is somebody.
+            Err(ClientError::Down { .. } | ClientError::Broken(_)) => {
+                self.nobody += 1;
+                if self.nobody >= NOBODY {
+                    return Err(io::Error::other(self.client.mute()));
+                }
+            }
+        }
+        self.stream.set_read_timeout(Some(EVERY))?;
+        self.stream.set_write_timeout(Some(EVERY))
+    }
+
+    fn insist<T>(&mut self, mut what: impl FnMut(&mut UnixStream) -> io::Result<T>) -> io::Result<T> {
+        loop {
+            match what(&mut self.stream) {
+                Err(error) if timed_out(&error) => self.ask_after()?,
+                done => return done,
+            }
+        }
+    }
+}
+
+/// Whether the time that was set for a socket is up.
+pub(crate) fn timed_out(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
+}
+
+impl Read for Watched {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.insist(|stream| stream.read(into))
+    }
+}
+
+impl Write for Watched {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.insist(|stream| stream.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
