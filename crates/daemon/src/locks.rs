@@ -4,10 +4,11 @@ use crate::definition::Definition;
 use crate::home::Home;
 use crate::log::log;
 use pinfold_core::life::{CannotStart, HolderSeen};
+use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
 use pinfold_lock::{
-    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, LockSeen, Request, Resource, Run,
-    SessionName, Survivors,
+    AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
+    Resource, Run, SessionName, Survivors,
 };
 use rustix::io::Errno;
 use std::io;
@@ -22,6 +23,23 @@ pub(crate) struct Folders {
 
 /// A lock that was taken, with its folder.
 pub(crate) type Reserved = (Folder, Guard);
+
+/// What became of whoever held a lock and was to be ended.
+pub(crate) enum HolderEnded {
+    /// Nobody holds it any more.
+    Gone,
+    /// Somebody cannot be ended.
+    Still(Unended),
+}
+
+/// Those who hold a lock although they should not any more: a shim that has it, or what survived its shim.
+fn undying(lock: &LockSeen) -> Unended {
+    let mut pids: Vec<u32> = lock.others.iter().map(|other| other.pid).collect();
+    pids.extend(lock.holder.identity.map(|identity| identity.pid));
+    pids.sort_unstable();
+    pids.dedup();
+    Unended::Survivors { shim: None, left: pids.into_iter().filter_map(pinfold_shim::survivor).collect() }
+}
 
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
@@ -124,6 +142,15 @@ impl Folders {
         self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
+    /// Who has a session's own lock and does not answer, if anybody. Takes no lock; blocks.
+    pub(crate) fn silent(&self, name: &str) -> Option<Unended> {
+        let resource = Resource::Session(SessionName::new(name).ok()?);
+        let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
+        // The record names the agent; whoever else has the lock is its shim.
+        let shim = lock.others.first().map(|shim| shim.pid);
+        Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
+    }
+
     /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run.
     pub(crate) fn prove_absent(&self, name: &str) -> Result<(), Box<Refused>> {
         let Ok(session) = SessionName::new(name) else { return Ok(()) };
@@ -139,11 +166,16 @@ impl Folders {
     }
 
     /// Ends whoever has the session's own lock, with its whole tree. Blocks.
-    pub(crate) fn end_holder(&self, name: &str) {
-        let Ok(session) = SessionName::new(name) else { return };
+    pub(crate) fn end_holder(&self, name: &str) -> HolderEnded {
+        let Ok(session) = SessionName::new(name) else { return HolderEnded::Gone };
         let resource = Resource::Session(session);
-        if let Err(error) = self.of(&resource).end_holder(&resource) {
-            log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+        match self.of(&resource).end_holder(&resource) {
+            Ok(Ended::NobodyHeld | Ended::Free { .. }) => HolderEnded::Gone,
+            Ok(Ended::StillHeld { lock, .. }) => HolderEnded::Still(undying(&lock)),
+            Err(error) => {
+                log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+                HolderEnded::Still(Unended::Silent { shim: None })
+            }
         }
     }
 

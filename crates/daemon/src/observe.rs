@@ -4,6 +4,7 @@ use crate::home::Home;
 use crate::locks::Folders;
 use crate::shims::{Found, ShimUp, find};
 use pinfold_core::event::{Machine, ShimSeen};
+use pinfold_core::unended::Unended;
 use pinfold_core::{Ended, RunNumber, World};
 use pinfold_shim::Keeping;
 use pinfold_store::SessionId;
@@ -17,12 +18,14 @@ const AGAIN: Duration = Duration::from_millis(2);
 pub(crate) struct Seen {
     pub(crate) world: World,
     pub(crate) shim: Option<ShimUp>,
+    /// Who holds the lock and does not answer.
+    pub(crate) silent: Option<Unended>,
 }
 
 impl Seen {
     /// Nothing was learned.
     pub(crate) fn nothing(machine: Machine) -> Seen {
-        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None }
+        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None, silent: None }
     }
 }
 
@@ -53,12 +56,15 @@ pub(crate) fn observe(
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
-            Seen { world: World { machine, shim, exits }, shim: shim_up }
+            Seen { world: World { machine, shim, exits }, shim: shim_up, silent: None }
         }
-        Found::Mute => Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None },
+        Found::Mute => {
+            let silent = folders.silent(&subject.name);
+            Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None, silent }
+        }
         Found::Nobody => {
             let exits = crate::observe::exits(home, subject.id);
-            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None }
+            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None, silent: None }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! `up`, `down`, `status`: the daemon itself.
 
+use super::left::none_left;
 use super::say;
 use crate::args::Global;
 use crate::connect;
 use crate::error::Failure;
 use pinfold_api::ClientError;
-use pinfold_api::object::Status;
+use pinfold_api::object::{Status, WentDown};
 use pinfold_core::words;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::time::Duration;
 
 /// Which `up`.
@@ -57,12 +58,15 @@ fn send_away(global: &Global, keep: bool) -> Result<bool, Failure> {
         Err(failure) if failure.is_down() => return Ok(false),
         Err(failure) => return Err(failure),
     };
-    match client.post::<Value>("/v1/daemon/down", &json!({ "keep": keep })) {
+    let went: WentDown = match client.post("/v1/daemon/down", &json!({ "keep": keep })) {
+        Ok(went) => went,
         // It may be gone before its answer is out.
-        Ok(_) | Err(ClientError::Broken(_) | ClientError::Down { .. }) => {}
+        Err(ClientError::Broken(_) | ClientError::Down { .. }) => WentDown::default(),
         Err(error) => return Err(error.into()),
-    }
+    };
     wait_until_gone(global)?;
+    let hint = "their locks stay held; `pinfold up` finds them again";
+    none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
     Ok(true)
 }
 

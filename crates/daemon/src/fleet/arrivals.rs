@@ -7,8 +7,8 @@ use crate::entry::Entry;
 use crate::input::Input;
 use crate::log::log;
 use crate::observe::{Seen, Subject, observe};
-use pinfold_core::Event;
 use pinfold_core::event::{Machine, Shim};
+use pinfold_core::{Event, RunEvent};
 use pinfold_store::{Facts, Loaded, Reader, SessionId, StoredSession, Take};
 use std::sync::Arc;
 use std::time::Duration;
@@ -115,6 +115,9 @@ impl Fleet {
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
+        if let (Some(run), Some(by)) = (run, seen.silent) {
+            self.of_run(id, run, RunEvent::Unended(by));
+        }
         self.follow_config(id);
         self.archive_orphan(id);
         crash::point("observed.after");
