@@ -41,6 +41,17 @@ fn undying(lock: &LockSeen) -> Unended {
     Unended::Survivors { shim: None, left: pids.into_iter().filter_map(pinfold_shim::survivor).collect() }
 }
 
+/// Whether a process is a shim, by the name that shims give themselves.
+fn is_shim(pid: &u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("pinfold-shim"))
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold anything, also `)`: the last one ends it.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
     /// Somebody has one of them.
@@ -146,8 +157,9 @@ impl Folders {
     pub(crate) fn silent(&self, name: &str) -> Option<Unended> {
         let resource = Resource::Session(SessionName::new(name).ok()?);
         let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
-        // The record names the agent; whoever else has the lock is its shim.
-        let shim = lock.others.first().map(|shim| shim.pid);
+        // The record names the agent, which is a child of its shim.
+        let agent = lock.holder.identity.map(|identity| identity.pid);
+        let shim = agent.into_iter().flat_map(|agent| [Some(agent), parent(agent)]).flatten().find(is_shim);
         Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
     }
 

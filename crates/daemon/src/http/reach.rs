@@ -10,7 +10,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 /// Somebody who was in the way before gets this long: what was in the way may have gone a moment ago.
-const MOMENT: Duration = Duration::from_secs(2);
+/// A shim that was stopped when its daemon came is found to run again within this.
+const MOMENT: Duration = Duration::from_secs(3);
+
+/// Waits a moment for something to become so.
+pub(crate) async fn a_moment(seen: &mut watch::Receiver<Snapshot>, so: impl Fn(&Snapshot) -> bool) {
+    _ = tokio::time::timeout(MOMENT, seen.wait_for(|seen| so(seen))).await;
+}
 
 /// Returns when it is so. `done` is what the session was to be, for the error.
 pub(crate) async fn reach(
@@ -21,7 +27,7 @@ pub(crate) async fn reach(
     reached: impl Fn(&Snapshot) -> bool,
 ) -> Result<(), Failure> {
     if seen.borrow().unended {
-        _ = tokio::time::timeout(MOMENT, seen.wait_for(|seen| reached(seen))).await;
+        a_moment(seen, &reached).await;
     }
     while let Ok(now) = seen.wait_for(|seen| reached(seen) || seen.unended).await.map(|now| *now) {
         if reached(&now) {

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
-use super::reach::{in_the_way, not_done, reach};
+use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::input::{Create, Input};
@@ -291,14 +291,16 @@ pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session
 }
 
 pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
-    let answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
-    let Answer::Refused(refused) = answer else { return Ok(answer) };
+    let mut answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     // A shim that does not answer keeps a run from ending; whoever wants a run finds its lock held.
-    if let (Refusal::ShimMute, Some(done)) = (refused, ending(ask))
-        && let Some((name, by)) = in_the_way(context, id).await?
-    {
-        return Err(not_done(&name, done, &by).into());
+    if let (Answer::Refused(Refusal::ShimMute), Some(done)) = (&answer, ending(ask)) {
+        a_moment(&mut watcher(context, id).await?, |seen| !seen.unended).await;
+        if let Some((name, by)) = in_the_way(context, id).await? {
+            return Err(not_done(&name, done, &by).into());
+        }
+        answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     }
+    let Answer::Refused(refused) = answer else { return Ok(answer) };
     let name =
         context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| entry.name.clone())).await?;
     Err(refusal(&name.unwrap_or_default(), refused))

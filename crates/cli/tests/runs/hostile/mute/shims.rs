@@ -129,9 +129,8 @@ fn a_shorter_grace_is_the_one_that_counts() {
 #[test]
 fn a_stop_of_what_is_dead_succeeds_at_once() {
     let world = World::new();
-    let shim = session(&world, "a", &["--mode", "once"], "exit 0");
+    world.ok(&["new", "a", "--mode", "once", "--", "true"]);
     world.wait("a", "stopped");
-    drop(shim);
     assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 0);
     let shim = session(&world, "b", &[], SLEEP);
     let process = held(shim);
