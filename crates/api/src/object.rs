@@ -175,6 +175,27 @@ pub struct Purged {
     pub archived: Vec<String>,
     /// Those that were left alone.
     pub skipped: Vec<Skipped>,
+    /// Those whose runs do not end; they are archived when that has happened.
+    #[serde(default)]
+    pub left: Vec<Left>,
+}
+
+/// A session whose run was to end and does not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Left {
+    pub session: String,
+    pub why: String,
+    /// The processes that are in the way.
+    pub pids: Vec<u32>,
+}
+
+/// How the daemon went down.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WentDown {
+    /// Sessions whose runs could not be ended; the next daemon finds them again.
+    #[serde(default)]
+    pub left: Vec<Left>,
 }
 
 /// A session that purge left alone.

@@ -10,6 +10,7 @@ use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
 use crate::session::{Runs, Takeover};
 use crate::time::{Boot, Wall};
+use crate::unended::Unended;
 use crate::why::Why;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -69,6 +70,8 @@ pub enum Change {
     Closing(bool),
     /// Its shim does not answer: nothing is decided until it does, or its lock is free.
     Mute(bool),
+    /// Who is in the way of its run's end, if anybody.
+    Unended(Option<Box<Unended>>),
     /// A line in its audit log.
     Record(Record),
 }
@@ -102,7 +105,8 @@ pub enum Action {
         /// What for.
         purpose: Purpose,
     },
-    /// End the whole tree of a run: stop signal, grace, SIGKILL. Asked again, the shorter grace counts.
+    /// End the whole tree of a run: stop signal, grace, SIGKILL. Asked again, the shorter grace counts. Answers
+    /// `Exited`, and `Unended` before it when that takes longer than it should.
     Stop {
         /// Which.
         run: RunNumber,

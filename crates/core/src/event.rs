@@ -5,6 +5,7 @@ use crate::ids::{ConsumerId, MessageId, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process};
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, Source};
+use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -182,6 +183,10 @@ pub enum RunEvent {
         /// Who holds what it could not get, where the adapter knows.
         holder: Option<Box<HolderSeen>>,
     },
+    /// It should have ended, and somebody is in the way.
+    Unended(Unended),
+    /// Its shim, which was silent, is at work again.
+    ShimAnswered,
     /// Its watchdog was fed, or it said that it is ready.
     SignOfLife,
     /// Its memory was read.

@@ -12,8 +12,10 @@ impl Session {
     #[must_use]
     pub fn explain(&self, now: Now) -> String {
         let mut sentence = self.what_is(now);
-        if self.live.mute {
-            sentence.push_str("; its shim holds the lock and does not answer");
+        match &self.live.unended {
+            Some(by) => sentence.push_str(&format!("; {by}; {}", by.advice("unlock --kill"))),
+            None if self.live.mute => sentence.push_str("; its shim holds the lock and does not answer"),
+            None => {}
         }
         for part in
             [self.who_is_there(), self.what_waits(), self.what_is_next(now.boot)].into_iter().flatten()
@@ -42,7 +44,7 @@ impl Session {
                 } else {
                     String::new()
                 };
-                format!("stopping{since}: {}", stopping_because(*goal))
+                format!("stopping{since}: {}", self.stopping_because(*goal))
             }
             Life::Backoff { reason, .. } => self.waiting_because(*reason),
             Life::Blocked { holder, on } => blocked(holder.as_deref(), *on, now),
@@ -54,6 +56,21 @@ impl Session {
                 format!("failed: {}; `start` or a message tries again", fail_cause(cause))
             }
             Life::Archived { .. } => "archived: kept as a record; `restore` brings it back".into(),
+        }
+    }
+
+    fn stopping_because(&self, goal: Goal) -> &'static str {
+        match goal {
+            Goal::Stop => "a person stopped it",
+            Goal::Restart => "a person restarted it",
+            Goal::Park => "nobody needs it",
+            Goal::Drain => "it is over its memory limit",
+            Goal::Takeover => "a terminal takes it over",
+            Goal::Archive => "it goes to the archive",
+            Goal::Down if self.live.closing => "the daemon is going down",
+            Goal::Down => "it was to end with the daemon before this one",
+            Goal::Watchdog => "its watchdog was silent",
+            Goal::Yield => "its vendor session is held by somebody else",
         }
     }
 
@@ -115,20 +132,6 @@ impl Session {
             Upcoming::Watchdog => format!("its watchdog must be fed within {wait}"),
             Upcoming::NotNeeded => format!("gives up in {wait} unless somebody needs it"),
         })
-    }
-}
-
-fn stopping_because(goal: Goal) -> &'static str {
-    match goal {
-        Goal::Stop => "a person stopped it",
-        Goal::Restart => "a person restarted it",
-        Goal::Park => "nobody needs it",
-        Goal::Drain => "it is over its memory limit",
-        Goal::Takeover => "a terminal takes it over",
-        Goal::Archive => "it goes to the archive",
-        Goal::Down => "the daemon is going down",
-        Goal::Watchdog => "its watchdog was silent",
-        Goal::Yield => "its vendor session is held by somebody else",
     }
 }
 

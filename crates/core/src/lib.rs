@@ -24,6 +24,7 @@ pub mod policy;
 pub mod rules;
 pub mod session;
 pub mod time;
+pub mod unended;
 pub mod visible;
 pub mod why;
 pub mod words;

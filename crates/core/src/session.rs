@@ -13,6 +13,7 @@ use crate::machine;
 use crate::policy::{Mode, Spec};
 use crate::rules::memory::MemoryWatch;
 use crate::time::{Boot, Moment, Now, Wall};
+use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub(crate) struct Live {
     pub(crate) closing: bool,
     /// Its lock is held and its shim does not answer: nothing is decided until the world was seen.
     pub(crate) mute: bool,
+    /// Who is in the way of its run's end.
+    pub(crate) unended: Option<Box<Unended>>,
 }
 
 /// The numbers of a session's runs.
@@ -183,6 +186,7 @@ impl Session {
             Change::Spec(spec, in_force) => self.define(spec, *in_force),
             Change::Closing(closing) => self.live.closing = *closing,
             Change::Mute(mute) => self.live.mute = *mute,
+            Change::Unended(by) => self.live.unended.clone_from(by),
             Change::Record(_) => {}
         }
     }
@@ -286,6 +290,12 @@ impl Session {
     #[must_use]
     pub fn takeover(&self) -> Option<Takeover> {
         self.live.takeover
+    }
+
+    /// Who is in the way of its run's end, if it should have ended and has not.
+    #[must_use]
+    pub fn unended(&self) -> Option<&Unended> {
+        self.live.unended.as_deref()
     }
 
     /// The run that may have processes now.
@@ -402,7 +412,8 @@ impl Change {
             | Change::Memory(_)
             | Change::SignOfLife(_)
             | Change::Closing(_)
-            | Change::Mute(_) => false,
+            | Change::Mute(_)
+            | Change::Unended(_) => false,
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::exit::{Exit, Verdict};
 use crate::life::CannotStart;
 use crate::rules::WaitReason;
 use crate::session::Need;
+use crate::unended::Unended;
 use crate::words;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -71,6 +72,9 @@ pub enum Why {
         limit: u64,
     },
     WatchdogSilent,
+    Unended {
+        by: Unended,
+    },
     VendorSessionBusy,
     Refused,
     GoingDown,
@@ -219,6 +223,7 @@ impl fmt::Display for Why {
             Why::OverMemoryLimit { bytes, limit } => {
                 write!(f, "it uses {} of its limit of {}", words::size(*bytes), words::size(*limit))
             }
+            Why::Unended { by } => write!(f, "it should have ended, but {by}"),
             Why::Person(asked) => f.write_str(asked.sentence()),
             Why::Memory(seen) => f.write_str(seen.sentence()),
             Why::Takeover(step) => f.write_str(step.sentence()),

@@ -1,6 +1,7 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::definition::{self, Definition, Turns};
+use crate::fleet::{Farewell, Watch};
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
@@ -36,6 +37,11 @@ pub(crate) struct Entry {
     pub(crate) early: Option<Vec<Input>>,
     /// The stop that was asked for last: a shim that is still being started has not heard of it.
     pub(crate) stop: Option<(RunNumber, Duration)>,
+    /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
+    pub(crate) watch: Option<Watch>,
+    pub(crate) heard: bool,
+    /// How the daemon's end stands with it.
+    pub(crate) farewell: Farewell,
     /// The lock that was refused last, and the thread that waits for it.
     pub(crate) refused: Option<Resource>,
     pub(crate) waiting: Option<Arc<Cancel>>,
@@ -92,11 +98,13 @@ pub(crate) struct Pending {
 pub(crate) struct Snapshot {
     pub(crate) state: State,
     pub(crate) runs: Runs,
+    /// Whether somebody is in the way of a run's end.
+    pub(crate) unended: bool,
 }
 
 impl Snapshot {
     pub(crate) fn of(session: &Session) -> Snapshot {
-        Snapshot { state: session.state(), runs: session.runs() }
+        Snapshot { state: session.state(), runs: session.runs(), unended: session.unended().is_some() }
     }
 }
 
@@ -123,6 +131,9 @@ impl Entry {
             shim: None,
             early: None,
             stop: None,
+            watch: None,
+            heard: false,
+            farewell: Farewell::default(),
             refused: None,
             waiting: None,
             ready: false,

@@ -1,8 +1,8 @@
 //! Everything that can reach the loop, and the handle by which it does.
 
 use crate::definition::Definition;
-use crate::fleet::Fleet;
-use crate::locks::{Refused, Reserved};
+use crate::fleet::{Fleet, Goodbye, Overdue, Watch};
+use crate::locks::{HolderEnded, Refused, Reserved};
 use crate::observe::Seen;
 use crate::shims::{LinkNumber, ShimUp};
 use pinfold_api::object::Ping;
@@ -50,14 +50,18 @@ pub(crate) enum Input {
     Ping { reply: oneshot::Sender<Ping> },
     /// The API socket was removed, and is elsewhere now, or there again.
     Moved { runtime: PathBuf, socket: PathBuf },
+    /// A stop that was told to a shim is behind its grace, so far.
+    StopOverdue { id: SessionId, watch: Watch, overdue: Overdue },
     /// A session had long enough to come to rest for the daemon's end.
     DownOverdue { id: SessionId },
+    /// Whoever held a session's lock was to be ended for that.
+    HolderEnded { id: SessionId, ended: HolderEnded },
     /// A verb wrote something down for the events.
     Audited,
     /// Something that no session decides belongs into the events; whoever waits hears when it is durable.
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
-    Down { agents: Agents, reply: Option<oneshot::Sender<()>> },
+    Down { agents: Agents, reply: Option<Goodbye> },
 }
 
 /// What somebody wants of an inbox.

@@ -4,10 +4,11 @@ use crate::definition::Definition;
 use crate::home::Home;
 use crate::log::log;
 use pinfold_core::life::{CannotStart, HolderSeen};
+use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
 use pinfold_lock::{
-    AcquireError, Busy, Cancel, DirectoryError, Folder, FolderError, Guard, LockSeen, Request, Resource, Run,
-    SessionName, Survivors,
+    AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
+    Resource, Run, SessionName, Survivors,
 };
 use rustix::io::Errno;
 use std::io;
@@ -32,6 +33,34 @@ pub(crate) struct Lost {
     pub(crate) run: Option<String>,
     /// Where its shim listened.
     pub(crate) listen: std::path::PathBuf,
+}
+
+/// What became of whoever held a lock and was to be ended.
+pub(crate) enum HolderEnded {
+    /// Nobody holds it any more.
+    Gone,
+    /// Somebody cannot be ended.
+    Still(Unended),
+}
+
+/// Those who hold a lock although they should not any more: a shim that has it, or what survived its shim.
+fn undying(lock: &LockSeen) -> Unended {
+    let mut pids: Vec<u32> = lock.others.iter().map(|other| other.pid).collect();
+    pids.extend(lock.holder.identity.map(|identity| identity.pid));
+    pids.sort_unstable();
+    pids.dedup();
+    Unended::Survivors { shim: None, left: pids.into_iter().filter_map(pinfold_shim::survivor).collect() }
+}
+
+/// Whether a process is a shim, by the name that shims give themselves.
+fn is_shim(pid: &u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("pinfold-shim"))
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold anything, also `)`: the last one ends it.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// Why the locks of a run were not taken.
@@ -149,6 +178,16 @@ impl Folders {
         self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
+    /// Who has a session's own lock and does not answer, if anybody. Takes no lock; blocks.
+    pub(crate) fn silent(&self, name: &str) -> Option<Unended> {
+        let resource = Resource::Session(SessionName::new(name).ok()?);
+        let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
+        // The record names the agent, which is a child of its shim.
+        let agent = lock.holder.identity.map(|identity| identity.pid);
+        let shim = agent.into_iter().flat_map(|agent| [Some(agent), parent(agent)]).flatten().find(is_shim);
+        Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
+    }
+
     /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run. All other
     /// locks of that run are marked as what they are: free.
     pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<Refused>> {
@@ -172,11 +211,16 @@ impl Folders {
     }
 
     /// Ends whoever has the session's own lock, with its whole tree. Blocks.
-    pub(crate) fn end_holder(&self, name: &str) {
-        let Ok(session) = SessionName::new(name) else { return };
+    pub(crate) fn end_holder(&self, name: &str) -> HolderEnded {
+        let Ok(session) = SessionName::new(name) else { return HolderEnded::Gone };
         let resource = Resource::Session(session);
-        if let Err(error) = self.of(&resource).end_holder(&resource) {
-            log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+        match self.of(&resource).end_holder(&resource) {
+            Ok(Ended::NobodyHeld | Ended::Free { .. } | Ended::PassedOn { .. }) => HolderEnded::Gone,
+            Ok(Ended::StillHeld { lock, .. }) => HolderEnded::Still(undying(&lock)),
+            Err(error) => {
+                log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+                HolderEnded::Still(Unended::Silent { shim: None })
+            }
         }
     }
 

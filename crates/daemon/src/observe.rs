@@ -4,6 +4,7 @@ use crate::home::Home;
 use crate::locks::{Folders, Lost};
 use crate::shims::{Found, ShimUp, anywhere, find};
 use pinfold_core::event::{Machine, ShimSeen};
+use pinfold_core::unended::Unended;
 use pinfold_core::{Ended, RunNumber, World};
 use pinfold_shim::Keeping;
 use pinfold_store::SessionId;
@@ -20,12 +21,14 @@ const ELSEWHERE: Duration = Duration::from_millis(250);
 pub(crate) struct Seen {
     pub(crate) world: World,
     pub(crate) shim: Option<ShimUp>,
+    /// Who holds the lock and does not answer.
+    pub(crate) silent: Option<Unended>,
 }
 
 impl Seen {
     /// Nothing was learned.
     pub(crate) fn nothing(machine: Machine) -> Seen {
-        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None }
+        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None, silent: None }
     }
 }
 
@@ -56,12 +59,15 @@ pub(crate) fn observe(
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
-            Seen { world: World { machine, shim, exits }, shim: shim_up }
+            Seen { world: World { machine, shim, exits }, shim: shim_up, silent: None }
         }
-        Found::Mute => Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None },
+        Found::Mute => {
+            let silent = folders.silent(&subject.lost.name);
+            Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None, silent }
+        }
         Found::Nobody => {
             let exits = crate::observe::exits(home, subject.id);
-            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None }
+            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None, silent: None }
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::log::log;
 use crate::outlet::Outlet;
 use pinfold_core::RunNumber;
 use pinfold_lock::{Folder, Guard};
-use pinfold_shim::client::{Link, Opening, spawn};
+use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
 use pinfold_shim::nursery::Nursery;
 use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
 use pinfold_store::SessionId;
@@ -25,6 +25,8 @@ use tokio::task::JoinHandle;
 
 /// A shim that was started answers within this; a machine that needs longer is out of order.
 const HANDSHAKE: Duration = Duration::from_secs(20);
+/// A shim that a nursery forks answers within milliseconds; after this, the nursery does not run.
+const FORKED: Duration = Duration::from_secs(2);
 /// A shim that lives answers a new daemon within this, or counts as mute for now.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -193,23 +195,11 @@ pub(crate) fn open(
 ) -> Result<Box<ShimUp>, String> {
     let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
     crash::point("spawn.before");
-    let spawned = match nursery {
-        Some(nursery) => nursery.spawn(opening, &lent).map(|link| (None, link)),
-        None => spawn(opening, &lent).map(|(child, link)| (Some(child), link)),
+    let born = match nursery {
+        Some(nursery) => from_nursery(nursery, opening, &lent, generation),
+        None => directly(opening, &lent, generation),
     };
-    let (mut child, mut link) = spawned.map_err(|error| crate::locks::chain(&error))?;
-    crash::point("spawn.handed");
-    let greeted = greet(&mut link, generation, Instant::now() + HANDSHAKE);
-    let welcome = match greeted {
-        Ok(welcome) => welcome,
-        Err(problem) => {
-            // Without its connection it leaves. Where it is our child, it is reaped here; where it is not, the
-            // process that it came from is not asked again.
-            drop(link);
-            child.as_mut().map_or_else(|| nursery.map_or((), Nursery::renew), note_end);
-            return Err(problem);
-        }
-    };
+    let ShimUp { socket, mut link, welcome, mut child } = born?;
     crash::point("spawn.greeted");
     for (_, guard) in guards {
         lost_in(&guard.surrender());
@@ -227,7 +217,57 @@ pub(crate) fn open(
         child.as_mut().map(note_end);
         return Err(error.to_string());
     }
-    Ok(Box::new(ShimUp { socket: opening.listen.clone(), link, welcome, child }))
+    Ok(Box::new(ShimUp { socket, link, welcome, child }))
+}
+
+/// A shim that is forked by the nursery. One that does not come although it was asked for is started without it.
+fn from_nursery(
+    nursery: &Nursery,
+    opening: &Opening,
+    lent: &[(&Folder, &Guard)],
+    generation: u64,
+) -> Result<ShimUp, String> {
+    let begun = Instant::now();
+    // It was lost while it was asked, or its program is: the other way says which.
+    let Ok((asked, mut link)) = nursery.spawn(opening, lent) else {
+        return directly(opening, lent, generation);
+    };
+    crash::point("spawn.handed");
+    let mut greeted = greet(&mut link, generation, begun + FORKED);
+    if let Err(NotGreeted::TimeUp) = greeted {
+        log(format_args!(
+            "the process that shims are forked from does not answer: another one takes its place"
+        ));
+        // A shim that it has forked is about to answer; one that it has not will never be.
+        nursery.renew(asked);
+        greeted = hear_welcome(&mut link, begun + HANDSHAKE);
+    }
+    match greeted {
+        Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: None }),
+        // It has nobody at its other end: no shim of it has a copy of the locks.
+        Err(NotGreeted::Closed) => directly(opening, lent, generation),
+        Err(problem @ (NotGreeted::TimeUp | NotGreeted::Other(_))) => {
+            // Without its connection it leaves; and the process that it came from is not asked again.
+            drop(link);
+            nursery.renew(asked);
+            Err(problem.to_string())
+        }
+    }
+}
+
+/// A shim that is our own child.
+fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<ShimUp, String> {
+    let (mut child, mut link) = spawn(opening, lent).map_err(|error| crate::locks::chain(&error))?;
+    crash::point("spawn.handed");
+    match greet(&mut link, generation, Instant::now() + HANDSHAKE) {
+        Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
+        Err(problem) => {
+            // Without its connection it leaves.
+            drop(link);
+            note_end(&mut child);
+            Err(problem.to_string())
+        }
+    }
 }
 
 /// What was found at a shim's socket.
@@ -271,15 +311,34 @@ fn listening_at<'a>(list: &'a str, end: &'a str) -> impl Iterator<Item = &'a str
     })
 }
 
-fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, String> {
-    link.send(&Command::Hello { generation }).map_err(|error| error.to_string())?;
+/// Why a shim did not say welcome.
+#[derive(Debug, thiserror::Error)]
+enum NotGreeted {
+    /// Nothing came in time.
+    #[error("the shim did not answer in time")]
+    TimeUp,
+    /// There is no shim at the other end, or not any more.
+    #[error("the shim left before it said welcome")]
+    Closed,
+    /// It said something else.
+    #[error("{0}")]
+    Other(String),
+}
+
+fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+    link.send(&Command::Hello { generation }).map_err(|_| NotGreeted::Closed)?;
+    hear_welcome(link, until)
+}
+
+fn hear_welcome(link: &mut Link, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
     match link.receive(Some(until)) {
         Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
         Ok(Some(Report::Refused { generation })) => {
-            Err(format!("the shim obeys a newer daemon ({generation})"))
+            Err(NotGreeted::Other(format!("the shim obeys a newer daemon ({generation})")))
         }
-        Ok(_) => Err("the shim left before it said welcome".into()),
-        Err(error) => Err(crate::locks::chain(&error)),
+        Ok(_) => Err(NotGreeted::Closed),
+        Err(ReceiveError::TimeUp) => Err(NotGreeted::TimeUp),
+        Err(error) => Err(NotGreeted::Other(crate::locks::chain(&error))),
     }
 }
 

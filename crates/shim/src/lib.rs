@@ -34,3 +34,9 @@ pub const BESIDE_RECORDS: &str = "shim.sock";
 pub fn descendants(process: u32) -> Vec<u32> {
     keep::descendants(process)
 }
+
+/// A process that was to be ended, if it still lives: who it is, and why it could not be.
+#[must_use]
+pub fn survivor(process: u32) -> Option<pinfold_core::unended::Survivor> {
+    keep::survivor(process)
+}

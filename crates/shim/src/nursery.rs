@@ -25,6 +25,10 @@ pub struct Nursery {
     process: Mutex<Option<Process>>,
 }
 
+/// Which process a shim was asked from: the one that does not answer is sent away, not the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked(u32);
+
 #[derive(Debug)]
 struct Process {
     child: Child,
@@ -38,35 +42,44 @@ impl Nursery {
         Self { program, arguments, crash_at, process: Mutex::new(None) }
     }
 
-    /// As [`crate::client::spawn`], with a shim that nobody has to reap.
+    /// As [`crate::client::spawn`], with a shim that nobody has to reap. The shim is there when it has answered a
+    /// hello: a process that does not run forks none.
     ///
     /// # Errors
     /// When the program cannot be started, or the locks cannot be sent; no shim is left behind then.
-    pub fn spawn(&self, opening: &Opening, guards: &[(&Folder, &Guard)]) -> Result<Link, SpawnError> {
+    pub fn spawn(
+        &self,
+        opening: &Opening,
+        guards: &[(&Folder, &Guard)],
+    ) -> Result<(Asked, Link), SpawnError> {
         let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
-        self.ask(&theirs.into())?;
+        let asked = self.ask(&theirs.into())?;
         // One that is given nothing to keep leaves.
         hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
-        Ok(Link::new(ours))
+        Ok((asked, Link::new(ours)))
     }
 
-    /// Has the next shim come from another process: this one does not answer.
-    pub fn renew(&self) {
-        *self.process.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// Has the next shim come from another process: the one that was asked does not answer. It is ended, and with
+    /// it whatever it was asked and has not done: the connection of such a shim ends.
+    pub fn renew(&self, asked: Asked) {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if process.as_ref().is_some_and(|known| known.asked() == asked) {
+            *process = None;
+        }
     }
 
-    fn ask(&self, theirs: &OwnedFd) -> Result<(), SpawnError> {
+    fn ask(&self, theirs: &OwnedFd) -> Result<Asked, SpawnError> {
         let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = &*process {
             match socket::send_with(&known.socket, &[0], &[theirs.as_fd()]) {
-                Ok(_) => return Ok(()),
+                Ok(_) => return Ok(known.asked()),
                 Err(Errno::PIPE | Errno::CONNRESET) => *process = None,
                 Err(errno) => return Err(SpawnError::HandOver(errno.into())),
             }
         }
         let new = process.insert(self.start()?);
         let sent = socket::send_with(&new.socket, &[0], &[theirs.as_fd()]);
-        sent.map(drop).map_err(|errno| SpawnError::HandOver(errno.into()))
+        sent.map(|_| new.asked()).map_err(|errno| SpawnError::HandOver(errno.into()))
     }
 
     fn start(&self) -> Result<Process, SpawnError> {
@@ -76,6 +89,13 @@ impl Nursery {
         let program = || self.program.clone();
         let child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
         Ok(Process { child, socket })
+    }
+}
+
+impl Process {
+    /// It is our child until it is dropped: no other has its pid.
+    fn asked(&self) -> Asked {
+        Asked(self.child.id())
     }
 }
 

@@ -8,6 +8,7 @@ use pinfold_core::exit::Said;
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
+use pinfold_core::unended::{Survivor, Undying};
 use std::fmt;
 
 /// Something a shim says.
@@ -80,6 +81,13 @@ pub enum Report {
         attempt: u32,
         /// Why.
         why: InputRefused,
+    },
+    /// What is left of a run that should be over, and cannot be ended. Said again when it changes.
+    Survivors {
+        /// Of which run.
+        run: RunNumber,
+        /// Who, and why.
+        left: Vec<Survivor>,
     },
     /// The locks are free, and the shim ends.
     Leaving,
@@ -176,6 +184,7 @@ mod kind {
     pub(super) const INPUT_REFUSED: u8 = 139;
     pub(super) const LEAVING: u8 = 140;
     pub(super) const TURN_DONE: u8 = 141;
+    pub(super) const SURVIVORS: u8 = 142;
 }
 
 impl Report {
@@ -206,6 +215,7 @@ impl Report {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into());
                 f.flag(4, *why == InputRefused::Full);
             }),
+            Self::Survivors { run, left } => encode_survivors(out, *run, left),
             Self::Leaving => write(out, kind::LEAVING, |_| ()),
         }
     }
@@ -243,6 +253,7 @@ impl Report {
                 Self::InputRefused { run: run()?, message: message()?, attempt: fields.small(3)?, why }
             }
             kind::TURN_DONE => Self::TurnDone(Box::new(Turn::read(fields)?)),
+            kind::SURVIVORS => Self::Survivors { run: run()?, left: survivors(fields)? },
             kind::LEAVING => Self::Leaving,
             _ => return Ok(None),
         }))
@@ -361,4 +372,32 @@ fn notice(fields: Fields<'_>) -> Result<Option<Notice>, FrameError> {
         5 => crate::exited::said(fields.number(4)?).map(Notice::Exit),
         _ => None,
     })
+}
+
+fn encode_survivors(out: &mut Vec<u8>, run: RunNumber, left: &[Survivor]) {
+    write(out, kind::SURVIVORS, |f| {
+        f.number(1, run.0);
+        for survivor in left {
+            f.group(2, |inner| {
+                inner.number(1, survivor.pid.into()).bytes(2, survivor.name.as_bytes());
+                if let Undying::NotPermitted { uid } = survivor.why {
+                    inner.number(3, uid.into());
+                }
+            });
+        }
+    });
+}
+
+fn survivors(fields: Fields<'_>) -> Result<Vec<Survivor>, FrameError> {
+    let mut left = Vec::new();
+    for bytes in fields.all(2) {
+        let inner = fields.inside(bytes)?;
+        let uid = inner.optional_number(3)?.and_then(|uid| u32::try_from(uid).ok());
+        left.push(Survivor {
+            pid: inner.small(1)?,
+            name: String::from_utf8_lossy(inner.bytes(2)?).into_owned(),
+            why: uid.map_or(Undying::DoesNotEnd, |uid| Undying::NotPermitted { uid }),
+        });
+    }
+    Ok(left)
 }

@@ -95,7 +95,8 @@ impl Rows<'_> {
             | Change::Interrupted(_)
             | Change::Spec(..)
             | Change::Closing(_)
-            | Change::Mute(_) => Vec::new(),
+            | Change::Mute(_)
+            | Change::Unended(_) => Vec::new(),
         }
     }
 

@@ -1,12 +1,13 @@
 //! `up`, `down`, `status`: the daemon itself.
 
+use super::left::none_left;
 use super::{say, talk};
 use crate::args::Global;
 use crate::connect::{self, Found};
 use crate::error::{Failure, Kind};
 use crate::{inside, places};
 use pinfold_api::ClientError;
-use pinfold_api::object::Status;
+use pinfold_api::object::{Status, WentDown};
 use pinfold_core::words;
 use pinfold_daemon::Home;
 use pinfold_lock::LockSeen;
@@ -79,12 +80,15 @@ enum Gone {
 /// Asks the daemon to go, and returns when it has.
 fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     let Found::Up(client) = connect::find(home)? else { return Ok(Gone::Before) };
-    match client.post::<Value>("/v1/daemon/down", &json!({ "keep": keep })) {
+    let went: WentDown = match client.post("/v1/daemon/down", &json!({ "keep": keep })) {
+        Ok(went) => went,
         // It may be gone before its answer is out.
-        Ok(_) | Err(ClientError::Broken(_) | ClientError::Down { .. }) => {}
+        Err(ClientError::Broken(_) | ClientError::Down { .. }) => WentDown::default(),
         Err(error) => return Err(error.into()),
-    }
+    };
     wait_until_gone(home)?;
+    let hint = "their locks stay held; `pinfold up` finds them again";
+    none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
     Ok(Gone::Now)
 }
 

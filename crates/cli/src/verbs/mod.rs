@@ -3,6 +3,7 @@
 mod agents;
 mod daemon;
 mod inbox;
+mod left;
 mod lock;
 mod locks;
 mod metrics;

@@ -1,5 +1,6 @@
 //! `restore`, `purge`, `rm`: what goes to the archive and what becomes of it there.
 
+use super::left::none_left;
 use super::sessions::path;
 use super::several::{self, Done};
 use super::{say, talk};
@@ -61,23 +62,27 @@ pub(crate) fn purge(purge: &Purge, global: &Global) -> Result<(), Failure> {
         caller: caller(),
     };
     let purged: Purged = connect::client(global)?.post("/v1/purge", &request)?;
+    if !global.json && !global.quiet {
+        tell(&purged, purge.dry_run);
+    }
+    let hint = "they are archived as soon as that has ended";
+    none_left(&purged.left, "not everything could be archived", hint)?;
     if global.json {
         say(&json!(purged));
-        return Ok(());
     }
-    if global.quiet {
-        return Ok(());
-    }
-    let word = if purge.dry_run { "would be archived" } else { "is archived" };
+    Ok(())
+}
+
+fn tell(purged: &Purged, dry_run: bool) {
+    let word = if dry_run { "would be archived" } else { "is archived" };
     purged.archived.iter().for_each(|name| talk(&format!("{name} {word}")));
     purged
         .skipped
         .iter()
         .for_each(|skipped| talk(&format!("{} is left alone: {}", skipped.name, skipped.why)));
-    if purged.archived.is_empty() {
+    if purged.archived.is_empty() && purged.left.is_empty() {
         talk(&"nothing to do");
     }
-    Ok(())
 }
 
 /// Who asks: whatever this process was given, and whoever is above it.

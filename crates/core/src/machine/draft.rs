@@ -189,6 +189,9 @@ impl<'a> Draft<'a> {
         if self.session.live.sign_of_life.is_some() {
             self.change(Change::SignOfLife(None));
         }
+        if self.session.live.unended.is_some() {
+            self.change(Change::Unended(None));
+        }
         if self.session.interrupted {
             self.change(Change::Interrupted(false));
         }

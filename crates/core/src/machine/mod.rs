@@ -9,6 +9,7 @@ mod recovery;
 mod retire;
 mod runs;
 mod takeover;
+mod unended;
 mod watching;
 
 use crate::decision::{Change, Decision, InForce};
@@ -67,6 +68,8 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::StartFailed(failure) => draft.start_failed(run, failure),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
         RunEvent::Exited { ended, shim, holder } => draft.exited(run, ended, *shim, holder.as_deref()),
+        RunEvent::Unended(by) => draft.unended(run, by),
+        RunEvent::ShimAnswered => draft.shim_answered(run),
         RunEvent::SignOfLife => draft.sign_of_life(run),
         RunEvent::MemoryRead { reading, source } => draft.memory_read(run, *reading, *source),
     }

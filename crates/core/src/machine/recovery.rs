@@ -4,7 +4,7 @@
 use super::draft::Draft;
 use crate::budgets::Budgets;
 use crate::decision::{Action, Change, Record, Refusal};
-use crate::event::{Event, Machine, Shim, ShimSeen, World};
+use crate::event::{Event, Machine, RunEvent, Shim, ShimSeen, World};
 use crate::exit::{Ended, Exit};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
@@ -18,6 +18,9 @@ impl Draft<'_> {
         }
         if self.session.live.mute {
             self.change(Change::Mute(false));
+        }
+        if self.session.live.unended.is_some() && world.shim != ShimSeen::Mute {
+            self.change(Change::Unended(None));
         }
         if world.machine == Machine::Restarted {
             self.forget_clock();
@@ -47,6 +50,7 @@ impl Draft<'_> {
             Event::ConsumerJoined { .. } | Event::ConsumerLeft { .. } | Event::SpecChanged(_) => {
                 return super::dispatch(self, event);
             }
+            Event::Run { event: RunEvent::Unended(_), .. } => return super::dispatch(self, event),
             Event::DownAsked => self.change(Change::Closing(true)),
             Event::Created | Event::Ticked | Event::Run { .. } | Event::HolderGone | Event::ShimLeft => {}
         }

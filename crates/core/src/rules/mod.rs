@@ -99,6 +99,10 @@ pub enum Warning {
     MemoryDrainLoop,
     /// The memory of a run with a limit cannot be read.
     MemoryUnreadable,
+    /// A run was asked to end, and its shim does not answer.
+    ShimSilent,
+    /// Something that a run started cannot be ended.
+    Survivors,
 }
 
 impl Warning {
@@ -110,6 +114,8 @@ impl Warning {
             Warning::CrashSoftLimit => "crash_soft_limit",
             Warning::MemoryDrainLoop => "memory_drain_loop",
             Warning::MemoryUnreadable => "memory_unreadable",
+            Warning::ShimSilent => "shim_silent",
+            Warning::Survivors => "survivors",
         }
     }
 }

@@ -169,6 +169,9 @@ async fn supervise(
             let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
             return outcome::of(object, ends, asked).map_err(RunError::from);
         }
+        if let (true, Some(_)) = (now.unended, asked) {
+            return Err(unended(handle, id).await?.into());
+        }
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { return Err(handle.going_down().into()) },
             signal = signals.next() => {
@@ -177,6 +180,13 @@ async fn supervise(
             }
         }
     }
+}
+
+/// A stop that does not come to an end is not waited for: whoever is in the way is named.
+async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, ErrorBody> {
+    let look = move |fleet: &mut Fleet| fleet.entries.get(&id)?.session.unended().map(ToString::to_string);
+    let by = handle.look(look).await?.unwrap_or_default();
+    Ok(ErrorBody::new(ErrorKind::Failed, format!("its run does not end: {by}")))
 }
 
 fn stop(handle: &Handle, id: SessionId, grace: Option<Duration>) {

@@ -51,6 +51,7 @@ impl Fleet {
         }
         crash::point("stop.before");
         self.tell_shim(id, &Command::Stop { run, grace });
+        self.watch_stop(id, run, grace);
         crash::point("stop.told");
     }
 

@@ -9,7 +9,7 @@ use crate::log::log;
 use crate::observe::{Seen, Subject, observe};
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
-use pinfold_core::{Event, World};
+use pinfold_core::{Event, RunEvent, World};
 use pinfold_store::{Facts, Loaded, Reader, SessionId, StoredSession, Take};
 use std::sync::Arc;
 use std::time::Duration;
@@ -120,6 +120,9 @@ impl Fleet {
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
+        if let (Some(run), Some(by)) = (run, seen.silent) {
+            self.of_run(id, run, RunEvent::Unended(by));
+        }
         self.follow_config(id);
         self.archive_orphan(id);
         crash::point("observed.after");

@@ -2,6 +2,7 @@
 
 mod actions;
 mod arrivals;
+mod down;
 mod measured;
 mod memory;
 mod messages;
@@ -10,8 +11,11 @@ mod order;
 mod reports;
 mod retire;
 mod sessions;
+mod unended;
 
+pub(crate) use down::{Farewell, Goodbye};
 pub(crate) use retire::{Candidate, Modes};
+pub(crate) use unended::{Overdue, Watch};
 
 use crate::alone::Alone;
 use crate::clock::Clock;
@@ -19,9 +23,8 @@ use crate::config::Config;
 use crate::crash;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
-use crate::input::{Agents, Handle, Input, Looker};
+use crate::input::{Handle, Input, Looker};
 use crate::locks::Folders;
-use crate::log::log;
 use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
@@ -44,8 +47,6 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 const STARTS_AT_ONCE: usize = 8;
 /// So long after the last shim was connected, what the burst left behind goes back to the kernel.
 const CALM: Duration = Duration::from_secs(3);
-/// Behind the grace, a shim that lives has answered within this.
-const NO_ANSWER: Duration = Duration::from_secs(2);
 
 /// All sessions, and everything that the loop needs to act.
 pub(crate) struct Fleet {
@@ -93,8 +94,8 @@ pub(crate) struct Fleet {
 /// How far the daemon's own end has come.
 enum Closing {
     No,
-    Waiting(Vec<oneshot::Sender<()>>),
-    Over(Vec<oneshot::Sender<()>>),
+    Waiting(Vec<Goodbye>),
+    Over(Vec<Goodbye>),
 }
 
 /// What a fleet is made of.
@@ -215,7 +216,9 @@ impl Fleet {
             Input::Reload => self.reload(),
             Input::Ping { reply } => _ = reply.send(self.ping()),
             Input::Moved { runtime, socket } => (self.home.runtime, self.socket) = (runtime, socket),
-            Input::DownOverdue { id } => self.end_mute(id),
+            Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
+            Input::DownOverdue { id } => self.down_overdue(id),
+            Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
             Input::Audited => self.take_audit(),
             Input::Note { event, reply } => self.note(*event, reply),
             Input::Down { agents, reply } => self.go_down(agents, reply),
@@ -389,54 +392,6 @@ impl Fleet {
         }
     }
 
-    fn go_down(&mut self, agents: Agents, reply: Option<oneshot::Sender<()>>) {
-        crash::point("down.before");
-        let replies = match std::mem::replace(&mut self.closing, Closing::No) {
-            Closing::No => Vec::new(),
-            Closing::Waiting(replies) | Closing::Over(replies) => replies,
-        };
-        let replies: Vec<_> = replies.into_iter().chain(reply).collect();
-        self.closing = match agents {
-            Agents::Kept => Closing::Over(replies),
-            Agents::Stopped => Closing::Waiting(replies),
-        };
-        if agents == Agents::Stopped {
-            let ids: Vec<SessionId> = self.entries.keys().copied().collect();
-            for id in ids {
-                self.ask_down(id);
-                self.remind_of_down(id);
-            }
-        }
-    }
-
-    /// A shim that does not answer cannot be asked: it has the grace, and then its tree is ended.
-    fn remind_of_down(&self, id: SessionId) {
-        let Some(entry) = self.entries.get(&id).filter(|entry| entry.session.live_run().is_some()) else {
-            return;
-        };
-        let (handle, grace) = (self.handle.clone(), entry.session.spec().policy.stop_grace);
-        tokio::spawn(async move {
-            tokio::time::sleep(grace + NO_ANSWER).await;
-            handle.tell(Input::DownOverdue { id });
-        });
-    }
-
-    fn end_mute(&mut self, id: SessionId) {
-        let Some(entry) = self.entries.get(&id) else { return };
-        if entry.shim.is_some() || entry.session.live_run().is_none() {
-            return;
-        }
-        log(format_args!("the shim of `{}` does not answer: its tree is ended", entry.name));
-        let (folders, name) = (self.folders.clone(), entry.name.clone());
-        tokio::task::spawn_blocking(move || folders.end_holder(&name));
-    }
-
-    /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
-    fn ask_down(&mut self, id: SessionId) {
-        let (event, facts) = (Box::new(Event::DownAsked), Box::default());
-        self.take(Input::Happened { id, event, facts, reply: None });
-    }
-
     /// Where to put what comes for a session that was not looked at yet.
     fn unseen(&self) -> bool {
         self.entries.values().any(|entry| entry.early.is_some())
@@ -451,30 +406,6 @@ impl Fleet {
 
     fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
         self.entries.get_mut(&id)?.early.as_mut()
-    }
-
-    fn end_if_at_rest(&mut self) {
-        if let Closing::Waiting(replies) = &mut self.closing
-            && self.entries.values().all(|entry| entry.at_rest())
-        {
-            self.closing = Closing::Over(std::mem::take(replies));
-        }
-    }
-
-    /// The last event, and the answer to whoever asked for the end.
-    fn say_goodbye(&mut self) {
-        crash::point("down.unsaid");
-        let mut batch = Batch::new();
-        batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
-        if let Err(error) = self.store.commit(batch).wait() {
-            log(format_args!("the last event was not written: {error}"));
-        }
-        crash::point("down.said");
-        if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {
-            for reply in replies {
-                _ = reply.send(());
-            }
-        }
     }
 
     pub(crate) fn daemon_event(&self, kind: &str, why: &str) -> AuditEvent {

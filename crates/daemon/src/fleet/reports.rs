@@ -66,6 +66,7 @@ impl Fleet {
             None => self.shim_lost(id),
             Some(report) => {
                 crash::point("report.before");
+                self.shim_speaks(id);
                 self.take_report(id, report);
                 crash::point("report.after");
             }
@@ -80,10 +81,12 @@ impl Fleet {
                 self.of_run(id, run, RunEvent::StartFailed(failure));
             }
             Report::Exited(exited) => self.exited(id, &exited, Shim::Standing),
+            Report::NoSuchRun { run } if Fleet::is_sign_of_life(run) => {}
             Report::NoSuchRun { run } => self.exited_unknown(id, run),
             Report::Notify { run, notice } => self.notified(id, run, notice),
             Report::Leaving => self.shim_left(id),
             Report::Refused { .. } => self.shim_lost(id),
+            Report::Survivors { run, left } => self.survivors(id, run, left),
             Report::InputTaken { run, message, attempt, from } => {
                 self.input_taken(id, run, message, attempt, from);
             }

@@ -327,7 +327,9 @@ fn waiting(entry: &Entry, now: Now) -> AttachLine {
         (Life::Running { .. }, Some(takeover)) => {
             (format!("`{name}` finishes its turn first; `--now` interrupts it"), Some(takeover.until.boot))
         }
-        (Life::Stopping { .. }, Some(_)) => (format!("`{name}`: the headless run ends"), None),
+        (Life::Stopping { .. }, Some(_)) if entry.session.unended().is_none() => {
+            (format!("`{name}`: the headless run ends"), None)
+        }
         (Life::Backoff { until, .. }, _) => {
             (format!("`{name}` waits before its next run; `--now` starts it"), Some(until.boot))
         }

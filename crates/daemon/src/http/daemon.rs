@@ -7,7 +7,7 @@ use crate::memory::capabilities;
 use crate::view;
 use axum::Json;
 use axum::extract::State;
-use pinfold_api::object::{Ping, Status};
+use pinfold_api::object::{Ping, Status, WentDown};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -45,12 +45,12 @@ pub(crate) struct Down {
     keep: bool,
 }
 
-pub(crate) async fn down(State(context): State<Context>, Said(down): Said<Down>) -> Answered<Value> {
+pub(crate) async fn down(State(context): State<Context>, Said(down): Said<Down>) -> Answered<WentDown> {
     let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
     let (sender, receiver) = oneshot::channel();
     context.handle.tell(Input::Down { agents, reply: Some(sender) });
-    context.handle.answer(receiver).await?;
-    Ok(Json(json!({})))
+    let left = context.handle.answer(receiver).await?;
+    Ok(Json(WentDown { left }))
 }
 
 /// A verb wrote something down: it becomes an event before this returns.

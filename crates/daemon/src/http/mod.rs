@@ -12,6 +12,7 @@ mod messages;
 mod metrics;
 mod openapi;
 mod outgoing;
+mod reach;
 mod retire;
 mod routes;
 mod server;

@@ -2,11 +2,13 @@
 
 use super::Context;
 use super::answer::{Answered, Failure, Named, Said, refusal};
+use super::reach::{in_the_way, reach};
 use super::sessions::{object, until, watcher};
+use crate::entry::Snapshot;
 use crate::fleet::{Candidate, Fleet, Modes};
 use axum::Json;
 use axum::extract::State;
-use pinfold_api::object::{Purged, Removed, Session, Skipped};
+use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
 use pinfold_api::request::Purge;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
@@ -16,7 +18,7 @@ use pinfold_store::SessionId;
 use tokio::sync::oneshot;
 
 pub(crate) async fn archive(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
-    until(&context, session, Ask::Archive, |state| state == CoreState::Archived).await
+    until(&context, session, Ask::Archive, "archived", |state| state == CoreState::Archived).await
 }
 
 pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
@@ -75,7 +77,13 @@ pub(crate) async fn purge(State(context): State<Context>, Said(purge): Said<Purg
     }
     for id in under_way.into_iter().filter(|_| !dry_run) {
         let mut seen = watcher(&context, id).await?;
-        _ = seen.wait_for(|seen| seen.state == CoreState::Archived).await;
+        let archived = |seen: &Snapshot| seen.state == CoreState::Archived;
+        if reach(&context, id, &mut seen, "archived", archived).await.is_err()
+            && let Some((name, by)) = in_the_way(&context, id).await?
+        {
+            purged.archived.retain(|archived| *archived != name);
+            purged.left.push(Left { session: name, why: by.to_string(), pids: by.pids() });
+        }
     }
     Ok(Json(purged))
 }

@@ -12,7 +12,7 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::object::{
     AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Ping, Purged, Removed, Row, Sent, Session,
-    Status,
+    Status, WentDown,
 };
 use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Purge, Stop};
 use serde_json::Value;
@@ -80,7 +80,7 @@ fn of_daemon(api: Api) -> Api {
     .add(
         post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
             .takes::<daemon::Down>()
-            .answers::<Value>(),
+            .answers::<WentDown>(),
         daemon::down,
     )
     .add(

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
+use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::input::{Create, Input};
@@ -19,7 +20,7 @@ use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::life::CannotStart;
 use pinfold_core::session::Runs;
-use pinfold_core::{Event, State as CoreState};
+use pinfold_core::{Event, Refusal, State as CoreState};
 use pinfold_store::{Facts, SessionId};
 use serde::Deserialize;
 use std::time::Duration;
@@ -130,7 +131,8 @@ async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Ses
         Answer::Already => return object(context, id).await,
         Answer::UnderWay | Answer::Done | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {}
     }
-    _ = seen.wait_for(|seen| started_since(seen, before) || at_an_end(seen.state)).await;
+    let done = if ask == Ask::Restart { "restarted" } else { "started" };
+    reach(context, id, &mut seen, done, |seen| started_since(seen, before) || at_an_end(seen.state)).await?;
     let now = *seen.borrow();
     if started_since(&now, before) {
         return object(context, id).await;
@@ -174,7 +176,7 @@ pub(crate) async fn stop(
 ) -> Answered<Session> {
     let grace = stop.timeout.as_deref().map(units::duration).transpose();
     let grace = grace.map_err(|error| bad_value(error.to_string()))?;
-    until(&context, session, Ask::Stop { grace }, |state| {
+    until(&context, session, Ask::Stop { grace }, "stopped", |state| {
         matches!(state, CoreState::Stopped | CoreState::Archived)
     })
     .await
@@ -185,6 +187,7 @@ pub(crate) async fn until(
     context: &Context,
     session: String,
     ask: Ask,
+    done: &str,
     reached: impl Fn(CoreState) -> bool,
 ) -> Answered<Session> {
     let id = find(context, session).await?;
@@ -192,7 +195,7 @@ pub(crate) async fn until(
     ask_of(context, id, ask).await?;
     let asked = seen.borrow_and_update().runs.last;
     // It was so for a moment when somebody has started another run since.
-    _ = seen.wait_for(|seen| reached(seen.state) || seen.runs.last > asked).await;
+    reach(context, id, &mut seen, done, |seen| reached(seen.state) || seen.runs.last > asked).await?;
     object(context, id).await
 }
 
@@ -288,9 +291,27 @@ pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session
 }
 
 pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
-    let answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
+    let mut answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
+    // A shim that does not answer keeps a run from ending; whoever wants a run finds its lock held.
+    if let (Answer::Refused(Refusal::ShimMute), Some(done)) = (&answer, ending(ask)) {
+        a_moment(&mut watcher(context, id).await?, |seen| !seen.unended).await;
+        if let Some((name, by)) = in_the_way(context, id).await? {
+            return Err(not_done(&name, done, &by).into());
+        }
+        answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
+    }
     let Answer::Refused(refused) = answer else { return Ok(answer) };
     let name =
         context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| entry.name.clone())).await?;
     Err(refusal(&name.unwrap_or_default(), refused))
+}
+
+/// What a session was to be that is asked to end its run.
+fn ending(ask: Ask) -> Option<&'static str> {
+    match ask {
+        Ask::Stop { .. } => Some("stopped"),
+        Ask::Restart => Some("restarted"),
+        Ask::Archive | Ask::Purge { .. } => Some("archived"),
+        Ask::Start | Ask::Interrupt | Ask::Restore | Ask::Takeover { .. } => None,
+    }
 }

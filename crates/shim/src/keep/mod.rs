@@ -19,6 +19,7 @@ mod raw;
 mod run;
 mod shim;
 mod start;
+mod survivors;
 mod title;
 mod tree;
 mod turns;
@@ -26,6 +27,7 @@ mod viewer;
 mod waiting;
 mod wire;
 
+pub(crate) use survivors::survivor;
 pub(crate) use tree::{descendants, read};
 
 use std::process::ExitCode;

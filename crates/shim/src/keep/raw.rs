@@ -166,6 +166,19 @@ pub(super) fn ignore_pipe_signal() {
     }
 }
 
+/// The user and the pid of whoever is at the other end of a socket; the pid is 0 where it has none that can be seen
+/// from here.
+pub(super) fn peer(socket: BorrowedFd<'_>) -> Result<(u32, u32), Errno> {
+    let mut peer = libc::ucred { pid: 0, uid: libc::uid_t::MAX, gid: libc::gid_t::MAX };
+    let mut length = libc::socklen_t::try_from(std::mem::size_of::<libc::ucred>()).unwrap_or(0);
+    // SAFETY: the kernel writes at most `length` bytes into `peer`, a plain C struct that any bytes are valid for.
+    let done = unsafe {
+        let value = (&raw mut peer).cast::<libc::c_void>();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length)
+    };
+    if done == 0 { Ok((peer.uid, peer.pid.unsigned_abs())) } else { Err(last_errno()) }
+}
+
 /// Gives back to the kernel what the allocator and the stack do not use now.
 pub(super) fn trim_memory() {
     crate::memory::trim();

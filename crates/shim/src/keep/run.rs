@@ -6,12 +6,13 @@ use super::output::Outputs;
 use super::pty::Pty;
 use super::turns::Turns;
 use super::waiting::Shape;
-use super::{child, tree};
+use super::{child, survivors, tree};
 use crate::exited::StartFailure;
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
+use pinfold_core::unended::Survivor;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::os::fd::OwnedFd;
@@ -41,6 +42,9 @@ pub(super) struct Run {
     pub(super) grace: Duration,
     pub(super) stopping: Option<Stopping>,
     pub(super) again: Option<(Instant, Duration)>,
+    /// When the tree was first killed, and who was said to survive it.
+    pub(super) killing: Option<Instant>,
+    pub(super) left: Vec<Survivor>,
     /// Until when nobody looks whether it has become the agent: it would lose its processor to whoever looks.
     pub(super) undisturbed: Option<Instant>,
     /// Whether the daemon was told that it runs.
@@ -114,8 +118,33 @@ impl Run {
             group.kill();
         }
         tree::kill();
+        self.killing.get_or_insert(now);
         let wait = self.again.map_or(FIRST_RETRY, |(_, wait)| (wait * 2).min(LAST_RETRY));
         self.again = Some((now + wait, wait));
+    }
+
+    /// Who cannot be ended, when that is known and was not said yet; looked for with every new try to end them.
+    pub(super) fn new_survivors(&mut self, now: Instant) -> Option<&Vec<Survivor>> {
+        let (since, (next, wait)) = (self.killing?, self.again?);
+        let just_tried = next == now + wait;
+        if !just_tried {
+            return None;
+        }
+        let left = survivors::after(now.saturating_duration_since(since));
+        if left == self.left {
+            return None;
+        }
+        self.left = left;
+        // When all of them have gone, the end of the run says so.
+        (!self.left.is_empty()).then_some(&self.left)
+    }
+
+    /// Whoever is new hears of survivors too, and of those that there are now.
+    pub(super) fn tell_survivors_again(&mut self, now: Instant) {
+        self.left.clear();
+        if let Some((at, _)) = &mut self.again {
+            *at = now;
+        }
     }
 
     /// When [`Run::force`] has something to do next.

@@ -202,6 +202,9 @@ impl Shim {
             let welcome = self.welcome();
             self.links.report(&Report::Welcome(Box::new(welcome)));
             self.notify.tell_again();
+            if let Phase::Running(run) = &mut self.phase {
+                run.tell_survivors_again(Instant::now());
+            }
             self.obey();
         }
     }
@@ -359,6 +362,10 @@ impl Shim {
                 let tree = run.reap();
                 if tree == Tree::Populated {
                     run.force(now);
+                    let number = run.number;
+                    if let Some(left) = run.new_survivors(now) {
+                        self.links.report(&Report::Survivors { run: number, left: left.clone() });
+                    }
                 }
                 let ended = tree == Tree::Empty && matches!(run.stage, Stage::Ending(_));
                 self.announce();

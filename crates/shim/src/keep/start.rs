@@ -116,6 +116,8 @@ impl Shim {
             grace: start.grace,
             stopping: None,
             again: None,
+            killing: None,
+            left: Vec::new(),
             announced: false,
             next: Shape::behind(start),
         })

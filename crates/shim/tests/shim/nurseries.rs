@@ -14,7 +14,7 @@ fn nursery() -> Nursery {
 fn shim(world: &World, nursery: &Nursery, session: &str) -> (Link, u32) {
     let guard = world.lock(session);
     let opening = Opening { listens: Listens::Late, ..world.opening(session) };
-    let mut link = nursery.spawn(&opening, &[(&world.folder, &guard)]).unwrap();
+    let (_, mut link) = nursery.spawn(&opening, &[(&world.folder, &guard)]).unwrap();
     link.send(&Command::Hello { generation: 1 }).unwrap();
     let shim = welcome(&mut link).shim;
     let _receipt = guard.surrender();
@@ -97,7 +97,7 @@ fn a_shim_that_cannot_be_had_is_said_to_be_missing() {
     none.spawn(&world.opening("api"), &[(&world.folder, &guard)]).unwrap_err();
     let no_shim = Nursery::new("/bin/true".into(), Vec::new(), None);
     let asked = no_shim.spawn(&world.opening("api"), &[(&world.folder, &guard)]);
-    let greeted = asked.map(|mut link| {
+    let greeted = asked.map(|(_, mut link)| {
         let _ = link.send(&Command::Hello { generation: 1 });
         link.receive(None)
     });

@@ -1,0 +1,209 @@
+//! Processes that no signal of the shim's can end: another user's, and one that the kernel keeps.
+
+use super::{LIMIT, number, session, until, why};
+use crate::processes::{self, lives};
+use crate::world::World;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whoever has no rights.
+const NOBODY: u32 = 65534;
+
+/// A world in which everything is run by a user without rights, and a program that becomes root's, as sudo does.
+struct Plain {
+    world: World,
+    sudo: PathBuf,
+}
+
+impl Plain {
+    fn new() -> Plain {
+        assert!(rustix::process::geteuid().is_root(), "another user needs root: run the tests as root");
+        let mut world = World::new();
+        let binaries = world.path("bin");
+        std::fs::create_dir(&binaries).unwrap();
+        let built = world.binary.parent().unwrap().to_owned();
+        for name in ["pinfold", "pinfold-shim"] {
+            // The checkout may be where others cannot look.
+            let (from, to) = (built.join(name), binaries.join(name));
+            std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop)).unwrap();
+        }
+        let wrapper = world.path("pinfold");
+        let real = binaries.join("pinfold");
+        let line = format!("#!/bin/sh\n{} '{}' \"$@\"\n", as_nobody(), real.display());
+        write_program(&wrapper, &line, 0o755);
+        world.binary = wrapper;
+        std::os::unix::fs::chown(&world.root, Some(NOBODY), Some(NOBODY)).unwrap();
+        let sudo = become_root(&world);
+        Plain { world, sudo }
+    }
+
+    /// A session with a child that belongs to root; its shim and the child.
+    fn with_child(&self, name: &str) -> (u32, u32) {
+        let script = format!("'{}' & echo child $!; exec sleep 1000", self.sudo.display());
+        let shim = session(&self.world, name, &[], &script);
+        let child = self.world.printed(name, "child ").parse().unwrap();
+        let user = || {
+            let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
+            status.lines().any(|line| line.starts_with("Uid:\t0\t0\t0"))
+        };
+        until("a child of root's", user);
+        (shim, child)
+    }
+}
+
+fn as_nobody() -> String {
+    format!("exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups --")
+}
+
+fn write_program(path: &Path, text: &str, mode: u32) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// Builds a program that takes all of root's ids and waits, wherever the file system lets it.
+fn become_root(world: &World) -> PathBuf {
+    let source = world.path("sudo.c");
+    let text = "#define _GNU_SOURCE\n#include <unistd.h>\n\
+                int main(int argc, char **argv) {\n\
+                  (void)argv;\n\
+                  if (setresgid(0, 0, 0) || setresuid(0, 0, 0)) return 1;\n\
+                  if (argc > 1) return 0;\n\
+                  for (;;) pause();\n\
+                }\n";
+    std::fs::write(&source, text).unwrap();
+    let places = [world.root.clone(), env!("CARGO_TARGET_TMPDIR").into()];
+    for place in &places {
+        let program = place.join(format!("sudo-{}", std::process::id()));
+        let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
+        assert!(built.success(), "cc: {built}");
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
+        let line = format!("{} '{}' try", as_nobody(), program.display());
+        if Command::new("sh").args(["-c", &line]).status().unwrap().success() {
+            return program;
+        }
+    }
+    panic!("no place where a program may become root's: {places:?} are all nosuid, or closed to others");
+}
+
+fn assert_names(text: &str, child: u32) {
+    assert!(text.contains(&format!("pid {child} ")) && text.contains("runs as user 0"), "{text}");
+}
+
+#[test]
+fn a_child_of_another_user_is_named_by_stop_and_why() {
+    let plain = Plain::new();
+    let (world, (shim, child)) = (&plain.world, plain.with_child("a"));
+    let answer = world.within(LIMIT, &["stop", "a"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_names(&answer.stderr, child);
+    assert_names(&why(world, "a"), child);
+    // The lock is held as long as anything of the run lives.
+    let locks = world.json(&["locks"]);
+    assert!(locks.as_array().unwrap().iter().any(|lock| lock["session"] == "a"), "{locks}");
+    assert!(lives(shim));
+    processes::kill(child);
+    world.wait("a", "stopped");
+    assert_eq!(world.events_of("a", "run_exited").len(), 1);
+}
+
+#[test]
+fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_both() {
+    let plain = Plain::new();
+    let (world, (shim, child)) = (&plain.world, plain.with_child("a"));
+    let daemon = world.daemon_pid();
+    let answer = world.within(LIMIT, &["down"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_names(&answer.stderr, child);
+    assert!(!lives(daemon) && lives(shim) && lives(child));
+    world.ok(&["up"]);
+    until("the survivor to be named again", || why(world, "a").contains(&format!("pid {child} ")));
+    assert_eq!(number(&world.show("a")["shim_pid"]), shim);
+    processes::kill(child);
+    // It is of mode `always`: what was to end with the daemon before starts with this one.
+    world.wait("a", "running");
+    assert_eq!(world.events_of("a", "run_exited").len(), 1);
+}
+
+#[test]
+fn an_end_without_a_daemon_is_written_down_by_the_shim_that_stayed() {
+    let plain = Plain::new();
+    let (world, (shim, child)) = (&plain.world, plain.with_child("a"));
+    assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 1);
+    assert_eq!(world.within(LIMIT, &["down"]).code, 1);
+    let shim = crate::world::held(shim);
+    processes::kill(child);
+    shim.wait();
+    assert_eq!(world.show("a")["state"], "stopped");
+    let ends = world.events_of("a", "run_exited");
+    assert_eq!((ends.len(), ends[0]["verdict"].as_str()), (1, Some("clean")), "{ends:?}");
+}
+
+#[test]
+fn what_an_agent_that_has_ended_left_behind_is_named() {
+    let plain = Plain::new();
+    let (world, (_, child)) = (&plain.world, plain.with_child("a"));
+    processes::kill(world.pid("a"));
+    until("the survivor to be named", || why(world, "a").contains(&format!("pid {child} ")));
+    processes::kill(child);
+    until("the end of the run", || world.events_of("a", "run_exited").len() == 1);
+}
+
+/// A group of the first hierarchy whose processes are frozen: the kernel lets no signal end them.
+struct Frozen(PathBuf);
+
+impl Frozen {
+    fn new(pid: u32) -> Frozen {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+        let mount = mounts.lines().find_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            (words[2] == "cgroup" && words[3].split(',').any(|option| option == "freezer")).then(|| words[1])
+        });
+        let mount =
+            mount.expect("no freezer of the first hierarchy is mounted: nothing can be made unkillable");
+        let group = Path::new(mount).join(format!("pinfold-test-{pid}"));
+        std::fs::create_dir(&group).expect("a group in the freezer needs root: run the tests as root");
+        std::fs::write(group.join("cgroup.procs"), pid.to_string()).unwrap();
+        std::fs::write(group.join("freezer.state"), "FROZEN").unwrap();
+        let frozen = || std::fs::read_to_string(group.join("freezer.state")).unwrap().starts_with("FROZEN");
+        until("a frozen process", frozen);
+        Frozen(group)
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        _ = std::fs::write(self.0.join("freezer.state"), "THAWED");
+        let members = || std::fs::read_to_string(self.0.join("cgroup.procs")).unwrap_or_default();
+        for pid in members().lines().filter_map(|line| line.parse().ok()) {
+            processes::kill(pid);
+        }
+        until("an empty group", || std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn a_process_that_the_kernel_keeps_is_named_and_the_stop_completes_when_it_is_let_go() {
+    let world = World::new();
+    session(&world, "a", &[], "sleep 1000 & echo child $!; exec sleep 1000");
+    let child: u32 = world.printed("a", "child ").parse().unwrap();
+    let frozen = Frozen::new(child);
+    let answer = world.within(LIMIT, &["stop", "a"]);
+    let named = format!("pid {child} (sleep) does not end");
+    assert!(answer.code == 1 && answer.stderr.contains(&named), "{answer:?}");
+    assert!(why(&world, "a").contains(&named), "{}", why(&world, "a"));
+    drop(frozen);
+    world.wait("a", "stopped");
+}
+
+#[test]
+fn down_ends_although_a_shim_cannot_be_ended() {
+    let world = World::new();
+    let shim = session(&world, "a", &[], "exec sleep 1000");
+    let frozen = Frozen::new(shim);
+    let answer = world.within(LIMIT, &["down"]);
+    assert!(answer.code == 1 && answer.stderr.contains(&format!("pid {shim} ")), "{answer:?}");
+    drop(frozen);
+    world.ok(&["up"]);
+    world.wait("a", "running");
+}

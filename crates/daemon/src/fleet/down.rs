@@ -1,0 +1,158 @@
+//! The daemon's own end: agents are stopped, what does not answer is ended, and what cannot be ended is named.
+
+use super::unended::NO_ANSWER;
+use super::{Closing, Fleet};
+use crate::crash;
+use crate::entry::Entry;
+use crate::input::{Agents, Input};
+use crate::locks::HolderEnded;
+use crate::log::log;
+use pinfold_api::object::Left;
+use pinfold_core::Event;
+use pinfold_core::unended::Unended;
+use pinfold_store::{Batch, SessionId};
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Whoever asked for the end, and is told what was left behind.
+pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
+
+/// What is not decided yet is looked at again after this.
+const SOON: Duration = Duration::from_millis(250);
+/// What is left of a run whose shim was ended is seen to be gone within this, unless something is wrong.
+const SETTLES: Duration = Duration::from_secs(3);
+/// So often a tree that does not come to rest is ended again, before it is left behind.
+const ENDINGS: u32 = 2;
+
+/// How the daemon's end stands with one session.
+#[derive(Debug, Default)]
+pub(crate) struct Farewell {
+    endings: u32,
+    /// Who is left behind, where somebody is.
+    left: Option<Unended>,
+}
+
+impl Fleet {
+    pub(super) fn go_down(&mut self, agents: Agents, reply: Option<Goodbye>) {
+        crash::point("down.before");
+        let replies = match std::mem::replace(&mut self.closing, Closing::No) {
+            Closing::No => Vec::new(),
+            Closing::Waiting(replies) | Closing::Over(replies) => replies,
+        };
+        let replies: Vec<_> = replies.into_iter().chain(reply).collect();
+        self.closing = match agents {
+            Agents::Kept => Closing::Over(replies),
+            Agents::Stopped => Closing::Waiting(replies),
+        };
+        if agents == Agents::Stopped {
+            let ids: Vec<SessionId> = self.entries.keys().copied().collect();
+            for id in ids {
+                self.ask_down(id);
+                self.remind_of_down(id);
+            }
+        }
+    }
+
+    /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
+    pub(super) fn ask_down(&mut self, id: SessionId) {
+        let (event, facts) = (Box::new(Event::DownAsked), Box::default());
+        self.take(Input::Happened { id, event, facts, reply: None });
+    }
+
+    /// A run has its grace to end; then its shim has to answer.
+    fn remind_of_down(&self, id: SessionId) {
+        let Some(entry) = self.entries.get(&id).filter(|entry| entry.session.live_run().is_some()) else {
+            return;
+        };
+        // Somebody who was in the way before had that time already.
+        let grace = match entry.session.unended() {
+            Some(_) => Duration::ZERO,
+            None => entry.session.spec().policy.stop_grace,
+        };
+        self.look_at_end(id, grace + NO_ANSWER);
+    }
+
+    fn look_at_end(&self, id: SessionId, after: Duration) {
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            handle.tell(Input::DownOverdue { id });
+        });
+    }
+
+    /// A session had long enough to come to rest for the daemon's end.
+    pub(super) fn down_overdue(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id).filter(|entry| entry.session.live_run().is_some()) else {
+            return;
+        };
+        match (entry.session.unended(), &entry.shim) {
+            // Its shim goes on with it, holds the lock, and writes the end down; the next daemon finds both.
+            (Some(by @ Unended::Survivors { .. }), Some(_)) => entry.farewell.left = Some(by.clone()),
+            (None, Some(_)) => self.look_at_end(id, SOON),
+            (Some(_), _) | (None, None) => self.end_mute(id),
+        }
+    }
+
+    /// A shim that does not answer cannot be asked: it is ended with its tree.
+    fn end_mute(&mut self, id: SessionId) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        log(format_args!("the shim of `{}` does not answer: its tree is ended", entry.name));
+        entry.farewell.endings += 1;
+        let (folders, name, handle) = (self.folders.clone(), entry.name.clone(), self.handle.clone());
+        tokio::spawn(async move {
+            let ended = tokio::task::spawn_blocking(move || folders.end_holder(&name)).await;
+            let ended = ended.unwrap_or(HolderEnded::Gone);
+            handle.tell(Input::HolderEnded { id, ended });
+        });
+    }
+
+    pub(super) fn holder_ended(&mut self, id: SessionId, ended: HolderEnded) {
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        match ended {
+            HolderEnded::Still(by) => entry.farewell.left = Some(by),
+            HolderEnded::Gone if entry.farewell.endings < ENDINGS => self.look_at_end(id, SETTLES),
+            HolderEnded::Gone => {
+                let shim = entry.shim.as_ref().map(|shim| shim.pid);
+                entry.farewell.left = Some(Unended::Silent { shim });
+            }
+        }
+    }
+
+    pub(super) fn end_if_at_rest(&mut self) {
+        if let Closing::Waiting(replies) = &mut self.closing
+            && self.entries.values().all(|entry| entry.at_rest() || entry.farewell.left.is_some())
+        {
+            self.closing = Closing::Over(std::mem::take(replies));
+        }
+    }
+
+    /// The last event, and the answer to whoever asked for the end.
+    pub(super) fn say_goodbye(&mut self) {
+        crash::point("down.unsaid");
+        let left: Vec<Left> = self.entries.values().filter_map(|entry| left(entry)).collect();
+        for left in &left {
+            log(format_args!("session `{}` is left behind: {}", left.session, left.why));
+        }
+        let mut batch = Batch::new();
+        let mut event = self.daemon_event("daemon_stopped", "the daemon goes down");
+        if !left.is_empty() {
+            event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
+        }
+        batch.event(event);
+        if let Err(error) = self.store.commit(batch).wait() {
+            log(format_args!("the last event was not written: {error}"));
+        }
+        crash::point("down.said");
+        if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {
+            for reply in replies {
+                _ = reply.send(left.clone());
+            }
+        }
+    }
+}
+
+/// A session that the daemon's end leaves behind although it was to stop.
+fn left(entry: &Entry) -> Option<Left> {
+    let by = entry.farewell.left.as_ref().filter(|_| !entry.at_rest())?;
+    Some(Left { session: entry.name.clone(), why: by.to_string(), pids: by.pids() })
+}

@@ -1,0 +1,60 @@
+//! Waits until something is so, or somebody is in the way of it: no verb waits for a shim that does not run.
+
+use super::Context;
+use super::answer::Failure;
+use crate::entry::Snapshot;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::unended::Unended;
+use pinfold_store::SessionId;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// Somebody who was in the way before gets this long: what was in the way may have gone a moment ago.
+/// A shim that was stopped when its daemon came is found to run again within this.
+const MOMENT: Duration = Duration::from_secs(3);
+
+/// Waits a moment for something to become so.
+pub(crate) async fn a_moment(seen: &mut watch::Receiver<Snapshot>, so: impl Fn(&Snapshot) -> bool) {
+    _ = tokio::time::timeout(MOMENT, seen.wait_for(|seen| so(seen))).await;
+}
+
+/// Returns when it is so. `done` is what the session was to be, for the error.
+pub(crate) async fn reach(
+    context: &Context,
+    id: SessionId,
+    seen: &mut watch::Receiver<Snapshot>,
+    done: &str,
+    reached: impl Fn(&Snapshot) -> bool,
+) -> Result<(), Failure> {
+    if seen.borrow().unended {
+        a_moment(seen, &reached).await;
+    }
+    while let Ok(now) = seen.wait_for(|seen| reached(seen) || seen.unended).await.map(|now| *now) {
+        if reached(&now) {
+            return Ok(());
+        }
+        if let Some((name, by)) = in_the_way(context, id).await? {
+            return Err(not_done(&name, done, &by).into());
+        }
+    }
+    // It has been removed: whoever looks at it next says so.
+    Ok(())
+}
+
+/// Who is in the way of the end of a session's run.
+pub(crate) async fn in_the_way(
+    context: &Context,
+    id: SessionId,
+) -> Result<Option<(String, Unended)>, Failure> {
+    let look = move |fleet: &mut crate::fleet::Fleet| {
+        let entry = fleet.entries.get(&id)?;
+        Some((entry.name.clone(), entry.session.unended()?.clone()))
+    };
+    Ok(context.handle.look(look).await?)
+}
+
+/// What was not done, who is in the way, and what helps.
+pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> ErrorBody {
+    ErrorBody::new(ErrorKind::Failed, format!("session `{name}` was not {done}: {by}"))
+        .hint(by.advice(&format!("pinfold unlock session:{name} --kill")))
+}
