@@ -70,6 +70,13 @@ pub enum Report {
     },
     /// The agent said that a turn is over.
     TurnDone(Box<Turn>),
+    /// The agent said that a turn is over while none was: it counts for nothing.
+    StrayDone {
+        /// Of which run.
+        run: RunNumber,
+        /// The message that it named, if it did.
+        named: Option<MessageId>,
+    },
     /// An input was not written, at least not all of it.
     InputRefused {
         /// Of which run.
@@ -176,6 +183,7 @@ mod kind {
     pub(super) const INPUT_REFUSED: u8 = 139;
     pub(super) const LEAVING: u8 = 140;
     pub(super) const TURN_DONE: u8 = 141;
+    pub(super) const STRAY_DONE: u8 = 142;
 }
 
 impl Report {
@@ -202,6 +210,12 @@ impl Report {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into()).number(4, from.0);
             }),
             Self::TurnDone(turn) => write(out, kind::TURN_DONE, |f| turn.write(f)),
+            Self::StrayDone { run, named } => write(out, kind::STRAY_DONE, |f| {
+                f.number(1, run.0);
+                if let Some(named) = named {
+                    f.wide(2, named.0);
+                }
+            }),
             Self::InputRefused { run, message, attempt, why } => write(out, kind::INPUT_REFUSED, |f| {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into());
                 f.flag(4, *why == InputRefused::Full);
@@ -243,6 +257,10 @@ impl Report {
                 Self::InputRefused { run: run()?, message: message()?, attempt: fields.small(3)?, why }
             }
             kind::TURN_DONE => Self::TurnDone(Box::new(Turn::read(fields)?)),
+            kind::STRAY_DONE => {
+                let named = fields.find(2).map(|_| message()).transpose()?;
+                Self::StrayDone { run: run()?, named }
+            }
             kind::LEAVING => Self::Leaving,
             _ => return Ok(None),
         }))

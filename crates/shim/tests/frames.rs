@@ -191,11 +191,19 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let turn =
         |done| Report::TurnDone(Box::new(Turn { run, message, attempt: 2, from: Position(1 << 40), done }));
     let input = Command::Input { run, message, attempt: 2, bytes: b"x".to_vec(), says_done: true };
-    let done = Done { to: Position(99), answer: vec![0; 300], whole: false };
+    let done = Done { to: Position(99), answer: vec![0; 300], whole: false, named: None };
+    let named = Done { named: Some(MessageId(u128::MAX)), ..done.clone() };
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
-    let terminal =
-        Start { terminal: Some(pinfold_shim::Size::new(50, 120)), repeats: true, ..Start::default() };
-    (vec![input, Command::Start(Box::new(terminal))], vec![taken, turn(None), turn(Some(done))])
+    let terminal = Start {
+        terminal: Some(pinfold_shim::Size::new(50, 120)),
+        repeats: true,
+        says_done: true,
+        ..Start::default()
+    };
+    let strays = [None, Some(message)].map(|named| Report::StrayDone { run, named });
+    let mut reports = vec![taken, turn(None), turn(Some(done)), turn(Some(named))];
+    reports.extend(strays);
+    (vec![input, Command::Start(Box::new(terminal))], reports)
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::Fleet;
 use super::order::Order;
 use crate::crash;
-use crate::definition::Definition;
+use crate::definition::{Definition, Turns};
 use crate::entry::Reservation;
 use crate::input::Input;
 use crate::locks::{Refused, Reserved, Wanted};
@@ -224,6 +224,7 @@ impl Fleet {
             grace: entry.session.spec().policy.stop_grace,
             terminal: terminal.then_some(entry.terminal),
             repeats: entry.session.spec().mode == Mode::Always,
+            says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
         }))
     }
 

@@ -85,6 +85,7 @@ impl Fleet {
                 self.input_taken(id, run, message, attempt, from);
             }
             Report::TurnDone(turn) => self.turn_done(id, &turn),
+            Report::StrayDone { run, named } => self.stray_done(id, run, named),
             Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
             Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } => {}
         }

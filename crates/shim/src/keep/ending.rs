@@ -2,7 +2,7 @@
 
 use super::group::Group;
 use super::run::{Run, Stage};
-use super::shim::{Phase, Shim, hear, mirror, wall};
+use super::shim::{Phase, Shim, hear, hear_end, mirror, wall};
 use super::start;
 use super::waiting::Shape;
 use crate::crash;
@@ -32,6 +32,7 @@ impl Shim {
             }
             hear(log, links, turns, number, stream, bytes);
         });
+        hear_end(log, links, turns, number);
         self.viewers.end(pty.as_deref());
         self.buffer = Vec::new();
         self.log.settle();

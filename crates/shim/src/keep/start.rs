@@ -106,7 +106,7 @@ impl Shim {
             outputs: Outputs::new(ends.stdout, ends.stderr),
             input: Input::new(start.run, ends.stdin),
             pty: ends.pty,
-            turns: Turns::new(&self.keep.records),
+            turns: Turns::new(&self.keep.records, start.says_done),
             group,
             began: Instant::now(),
             // Whoever waits for an agent on demand wants to know at once.
