@@ -6,6 +6,7 @@ use pinfold_api::{ClientError, ErrorBody};
 use pinfold_lock::{AcquireError, BusyBecause, DirectoryError, FolderError, NotAResource};
 use serde_json::{Value, json};
 use std::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 
 pub(crate) use pinfold_api::ErrorKind as Kind;
@@ -56,9 +57,11 @@ impl Failure {
 
 /// Tells the user and returns the exit code.
 pub(crate) fn report(failure: &Failure, global: &Global) -> ExitCode {
-    eprintln!("error: {}", failure.message);
+    // Standard error of a daemon is a file on a disk that may be full: then the object below still comes.
+    let mut out = std::io::stderr();
+    _ = writeln!(out, "error: {}", failure.message);
     if let Some(hint) = failure.hint.as_ref().filter(|_| !global.quiet) {
-        eprintln!("hint: {hint}");
+        _ = writeln!(out, "hint: {hint}");
     }
     if global.json {
         let error = json!({

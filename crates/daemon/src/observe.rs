@@ -5,7 +5,7 @@ use crate::locks::Folders;
 use crate::shims::{Found, ShimUp, find};
 use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::{Ended, RunNumber, World};
-use pinfold_shim::Keeping;
+use pinfold_shim::{Exited, Keeping, StartFailure};
 use pinfold_store::SessionId;
 use std::time::{Duration, Instant};
 
@@ -16,13 +16,21 @@ const AGAIN: Duration = Duration::from_millis(2);
 /// What was found.
 pub(crate) struct Seen {
     pub(crate) world: World,
+    /// Starts that were refused, by the records.
+    pub(crate) failures: Vec<(RunNumber, StartFailure)>,
     pub(crate) shim: Option<ShimUp>,
 }
 
 impl Seen {
+    fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> Seen {
+        let failures = records.iter().filter_map(|exited| Some((exited.run, exited.failure?))).collect();
+        let exits = records.into_iter().map(|exited| (exited.run, ended(exited))).collect();
+        Seen { world: World::new(machine, shim, exits), failures, shim: None }
+    }
+
     /// Nothing was learned.
     pub(crate) fn nothing(machine: Machine) -> Seen {
-        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None }
+        Seen::of(machine, ShimSeen::Mute, Vec::new())
     }
 }
 
@@ -43,7 +51,8 @@ pub(crate) fn observe(
     machine: Machine,
     subject: &Subject,
 ) -> Seen {
-    let exits = exits(home, subject.id);
+    let records = || pinfold_shim::record::read(&home.records(subject.id)).unwrap_or_default();
+    let before = records();
     match seek(home, folders, generation, subject) {
         Found::Shim(up) => {
             let shim = match up.welcome.keeping {
@@ -53,13 +62,10 @@ pub(crate) fn observe(
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
-            Seen { world: World { machine, shim, exits }, shim: shim_up }
+            Seen { shim: shim_up, ..Seen::of(machine, shim, before) }
         }
-        Found::Mute => Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None },
-        Found::Nobody => {
-            let exits = crate::observe::exits(home, subject.id);
-            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None }
-        }
+        Found::Mute => Seen::of(machine, ShimSeen::Mute, before),
+        Found::Nobody => Seen::of(machine, ShimSeen::Nobody, records()),
     }
 }
 
@@ -78,7 +84,6 @@ fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> F
     }
 }
 
-fn exits(home: &Home, id: SessionId) -> Vec<(RunNumber, Ended)> {
-    let records = pinfold_shim::record::read(&home.records(id)).unwrap_or_default();
-    records.into_iter().map(|exited| (exited.run, exited.ended)).collect()
+fn ended(exited: Exited) -> Ended {
+    Ended { at: Some(exited.at), ..exited.ended }
 }

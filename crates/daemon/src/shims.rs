@@ -6,6 +6,7 @@ use crate::locks::{Reserved, lost_in};
 use crate::log::log;
 use crate::outlet::Outlet;
 use pinfold_core::RunNumber;
+use pinfold_core::life::StartRefused;
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, spawn};
 use pinfold_shim::nursery::Nursery;
@@ -15,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::process::Child;
 use std::sync::Arc;
@@ -176,14 +178,15 @@ pub(crate) fn open(
     generation: u64,
     settled: RunNumber,
     start: Box<Start>,
-) -> Result<Box<ShimUp>, String> {
+) -> Result<Box<ShimUp>, StartRefused> {
+    make_places(opening);
     let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
     crash::point("spawn.before");
     let spawned = match nursery {
         Some(nursery) => nursery.spawn(opening, &lent).map(|link| (None, link)),
         None => spawn(opening, &lent).map(|(child, link)| (Some(child), link)),
     };
-    let (mut child, mut link) = spawned.map_err(|error| crate::locks::chain(&error))?;
+    let (mut child, mut link) = spawned.map_err(|error| refusal(&error))?;
     crash::point("spawn.handed");
     let greeted = greet(&mut link, generation, Instant::now() + HANDSHAKE);
     let welcome = match greeted {
@@ -211,9 +214,25 @@ pub(crate) fn open(
     if let Err(error) = told {
         drop(link);
         child.as_mut().map(note_end);
-        return Err(error.to_string());
+        return Err(refusal(&error));
     }
     Ok(Box::new(ShimUp { link, welcome, child }))
+}
+
+/// Makes the folders again that somebody removed since the session was made.
+fn make_places(opening: &Opening) {
+    for file in [&opening.records, &opening.listen] {
+        if let Some(folder) = file.parent() {
+            // What is wrong shows when they are used, and is told then.
+            _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        }
+    }
+}
+
+/// Why there is no shim, with the kernel's number for it.
+fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
+    let text = format!("no shim: {}", crate::locks::chain(error));
+    StartRefused { errno: crate::locks::errno_in(error), text }
 }
 
 /// What was found at a shim's socket.
@@ -235,14 +254,18 @@ pub(crate) fn find(socket: &Path, generation: u64) -> Found {
     }
 }
 
-fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, String> {
-    link.send(&Command::Hello { generation }).map_err(|error| error.to_string())?;
+fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, StartRefused> {
+    link.send(&Command::Hello { generation }).map_err(|error| refusal(&error))?;
+    let unnumbered = |text: String| Err(StartRefused { errno: None, text });
     match link.receive(Some(until)) {
         Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
         Ok(Some(Report::Refused { generation })) => {
-            Err(format!("the shim obeys a newer daemon ({generation})"))
+            unnumbered(format!("the shim obeys a newer daemon ({generation})"))
         }
-        Ok(_) => Err("the shim left before it said welcome".into()),
-        Err(error) => Err(crate::locks::chain(&error)),
+        Ok(Some(Report::CannotKeep { errno, text })) => {
+            Err(StartRefused { errno, text: format!("the shim cannot begin: {text}") })
+        }
+        Ok(_) => unnumbered("the shim left before it said welcome".into()),
+        Err(error) => Err(refusal(&error)),
     }
 }

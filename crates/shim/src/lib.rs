@@ -26,6 +26,9 @@ pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
 
+/// Where programs are looked for when the environment does not say.
+pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// Every process below another, with those of all threads of each.
 #[must_use]
 pub fn descendants(process: u32) -> Vec<u32> {

@@ -90,6 +90,13 @@ pub enum Report {
     },
     /// The locks are free, and the shim ends.
     Leaving,
+    /// The shim could not begin: the first and last word of one that was just started.
+    CannotKeep {
+        /// What the kernel said, if it was the kernel.
+        errno: Option<i32>,
+        /// What was wrong, in words.
+        text: String,
+    },
 }
 
 /// How things stand with a shim.
@@ -184,6 +191,7 @@ mod kind {
     pub(super) const LEAVING: u8 = 140;
     pub(super) const TURN_DONE: u8 = 141;
     pub(super) const STRAY_DONE: u8 = 142;
+    pub(super) const CANNOT_KEEP: u8 = 143;
 }
 
 impl Report {
@@ -221,6 +229,9 @@ impl Report {
                 f.flag(4, *why == InputRefused::Full);
             }),
             Self::Leaving => write(out, kind::LEAVING, |_| ()),
+            Self::CannotKeep { errno, text } => write(out, kind::CANNOT_KEEP, |f| {
+                f.number(1, errno.unwrap_or(0).unsigned_abs().into()).bytes(2, text.as_bytes());
+            }),
         }
     }
 
@@ -262,6 +273,10 @@ impl Report {
                 Self::StrayDone { run: run()?, named }
             }
             kind::LEAVING => Self::Leaving,
+            kind::CANNOT_KEEP => {
+                let errno = Some(fields.number(1)? as i32).filter(|errno| *errno != 0);
+                Self::CannotKeep { errno, text: String::from_utf8_lossy(fields.bytes(2)?).into_owned() }
+            }
             _ => return Ok(None),
         }))
     }

@@ -97,6 +97,8 @@ fn exited(exit: Exit, failure: Option<StartFailure>) -> Exited {
             oom_killed: true,
             forced: true,
             lived: Duration::from_millis(1200),
+            at: None,
+            last_line: None,
         },
         failure,
         pid: 4711,
@@ -115,7 +117,7 @@ fn reports() -> Vec<Report> {
     };
     let failures = [
         StartFailure::ProgramMissing,
-        StartFailure::NotExecutable,
+        StartFailure::NotExecutable { errno: 13 },
         StartFailure::DirectoryMissing,
         StartFailure::Refused { errno: 11 },
         StartFailure::Outdated { last: RunNumber(8) },
@@ -203,6 +205,9 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let strays = [None, Some(message)].map(|named| Report::StrayDone { run, named });
     let mut reports = vec![taken, turn(None), turn(Some(done)), turn(Some(named))];
     reports.extend(strays);
+    reports.push(Report::StartFailed { run, why: StartFailure::DirectoryClosed { errno: 13 } });
+    reports.push(Report::CannotKeep { errno: Some(24), text: "no".into() });
+    reports.push(Report::CannotKeep { errno: None, text: String::new() });
     (vec![input, Command::Start(Box::new(terminal))], reports)
 }
 

@@ -171,7 +171,7 @@ impl Fleet {
                 Ulid::from(named)
             )),
             None => {
-                log(format_args!("`{name}` printed PINFOLD_DONE without a message in flight: not counted"))
+                log(format_args!("`{name}` printed PINFOLD_DONE without a message in flight: not counted"));
             }
         }
     }

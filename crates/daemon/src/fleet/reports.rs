@@ -3,12 +3,14 @@
 use super::Fleet;
 use crate::crash;
 use crate::input::Input;
+use crate::last_line;
 use crate::lines::Lines;
 use crate::log::log;
 use crate::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
 use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
 use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::life::StartRefused;
 use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
@@ -17,7 +19,12 @@ use pinfold_store::{Facts, SessionId};
 const LAST_LINES: usize = 20;
 
 impl Fleet {
-    pub(super) fn shim_up(&mut self, id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String>) {
+    pub(super) fn shim_up(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        result: Result<Box<ShimUp>, StartRefused>,
+    ) {
         match result {
             Ok(up) => {
                 if let Err(problem) = self.attach(id, *up) {
@@ -26,9 +33,9 @@ impl Fleet {
                     self.look_again(id);
                 }
             }
-            Err(problem) => {
-                log(format_args!("no shim for session {id}: {problem}"));
-                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused));
+            Err(refused) => {
+                log(format_args!("session {id} cannot be started: {}", refused.text));
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
             }
         }
     }
@@ -87,7 +94,7 @@ impl Fleet {
             Report::TurnDone(turn) => self.turn_done(id, &turn),
             Report::StrayDone { run, named } => self.stray_done(id, run, named),
             Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
-            Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } => {}
+            Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } | Report::CannotKeep { .. } => {}
         }
     }
 
@@ -104,8 +111,9 @@ impl Fleet {
         let before = self.entries.get_mut(&id).and_then(|entry| entry.logged.replace(exited.log));
         let silent = before == Some(exited.log);
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
+        let ended = Ended { at: Some(exited.at), last_line: last_line::of(&output), ..exited.ended.clone() };
         let facts = Facts { output, ..Facts::default() };
-        let event = RunEvent::Exited { ended: exited.ended.clone(), shim, holder: None };
+        let event = RunEvent::Exited { ended, shim, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 
@@ -166,7 +174,7 @@ impl Fleet {
             true => self.exited_unknown(id, run),
             // Something of the run lives and cannot be ended, or somebody else has the lock: nothing is decided.
             false => {
-                let world = World { machine: Machine::Same, shim: ShimSeen::Mute, exits: Vec::new() };
+                let world = World::new(Machine::Same, ShimSeen::Mute, Vec::new());
                 self.happened(id, &Event::DaemonStarted(world), &Facts::default(), None);
             }
         }
@@ -188,9 +196,10 @@ impl Fleet {
             Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
             _ => std::time::Duration::ZERO,
         };
-        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
-        let event =
-            RunEvent::Exited { ended: Ended::new(Exit::ShimLost, lived), shim: Shim::Absent, holder: None };
+        let output = self.last_lines(id, run);
+        let ended = Ended { last_line: last_line::of(&output), ..Ended::new(Exit::ShimLost, lived) };
+        let facts = Facts { output, ..Facts::default() };
+        let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 

@@ -68,6 +68,8 @@ impl Shim {
                 oom_killed: run.group.as_ref().is_some_and(Group::ran_out_of_memory),
                 forced: run.stopping.is_some_and(|stopping| stopping.forced),
                 lived: run.lived,
+                at: None,
+                last_line: None,
             },
             failure: None,
             pid: run.process.pid,

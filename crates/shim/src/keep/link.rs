@@ -186,7 +186,14 @@ impl Links {
     /// Listens for newcomers, if it does not yet.
     pub(super) fn listen(&mut self, path: &Path) -> Result<(), Errno> {
         if self.listener.is_none() {
-            self.listener = Some(socket::listen(path)?);
+            self.listener = Some(match socket::listen(path) {
+                // Whoever cleans up temporary folders took it away.
+                Err(Errno::NOENT) => {
+                    make_folder_of(path);
+                    socket::listen(path)?
+                }
+                listener => listener?,
+            });
         }
         Ok(())
     }
@@ -293,4 +300,11 @@ impl Links {
     pub(super) fn has_daemon(&self) -> bool {
         self.daemon.is_some()
     }
+}
+
+fn make_folder_of(path: &Path) {
+    use std::os::unix::fs::DirBuilderExt;
+    let folder = path.parent().unwrap_or(path);
+    // What is wrong shows when it is used.
+    let _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
 }

@@ -152,14 +152,7 @@ impl Shim {
     pub(super) fn start_failed(&mut self, run: RunNumber, why: StartFailure) {
         let exited = Exited {
             run,
-            ended: Ended {
-                exit: Exit::NeverStarted,
-                said: None,
-                recognised: None,
-                oom_killed: false,
-                forced: false,
-                lived: Duration::ZERO,
-            },
+            ended: Ended::new(Exit::NeverStarted, Duration::ZERO),
             failure: Some(why),
             pid: 0,
             fence: self.guards.first().map_or(0, |guard| guard.fence().0),

@@ -66,7 +66,7 @@ fn an_answer_that_begins_with_some_other_id_is_an_answer() {
 fn a_late_line_while_no_daemon_lives_does_not_end_the_turn_either() {
     let world = World::new();
     let script = "read_message; first=$id; echo \"PINFOLD_DONE $id one\"; read_message; touch \"$ROOT/taken\"; \
-         until test -e \"$ROOT/go\"; do sleep 0.01; done; printf 'PINFOLD_DONE %s late' \"$first\"; exit 0";
+         until test -e \"$ROOT/go\"; do sleep 0.01; done; echo \"PINFOLD_DONE $first late\"; exit 0";
     world.json_chat("a", script);
     world.asks("a", "one");
     let second = world.ok(&["send", "a", "two"]).stdout.trim().to_owned();
@@ -78,7 +78,7 @@ fn a_late_line_while_no_daemon_lives_does_not_end_the_turn_either() {
         let message = world.inbox("a").into_iter().find(|message| message["id"] == *second)?;
         (message["tries"] == 2 || message["state"] == "done").then_some(message)
     });
-    assert_eq!(message["answer"], Value::Null, "{message}");
+    assert_eq!(message["tries"], 2, "the late line was taken for its answer: {message}");
 }
 
 #[test]
@@ -95,4 +95,102 @@ fn a_line_before_any_message_is_logged_and_counts_for_nothing() {
     for text in ["one", "two"] {
         assert_eq!(world.asks("a", text)["answer"], format!("answer to {text}"));
     }
+}
+
+/// The kind of error that a verb with `--json` told.
+fn kind(answer: &Answer) -> String {
+    answer.json()["error"]["kind"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn whoever_waits_for_a_session_that_cannot_start_hears_why_after_its_one_try() {
+    let world = World::new();
+    world.run(&[
+        "new",
+        "missing",
+        "--mode",
+        "on-demand",
+        "--turns",
+        "done",
+        "--force",
+        "--",
+        "/no/such/program",
+    ]);
+    let answer = world.sends_and_waits("missing", "hey");
+    assert_eq!((answer.code, kind(&answer).as_str()), (1, "failed"), "{answer:?}");
+    assert!(answer.stderr.contains("`missing` is failed"), "{answer:?}");
+    assert!(answer.stderr.contains("`/no/such/program` was not found"), "{answer:?}");
+    assert_eq!(answer.json()["state"], "queued", "the message is kept: {answer:?}");
+}
+
+#[test]
+fn whoever_waits_for_an_agent_that_fails_for_good_hears_its_last_words() {
+    let world = World::new();
+    world.new_chat("a", &[], "IFS= read -r line; echo 'no licence' >&2; exit 78");
+    let answer = world.sends_and_waits("a", "hey");
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.stderr.contains("exited with 78"), "{answer:?}");
+    assert!(answer.stderr.contains("`no licence`"), "{answer:?}");
+}
+
+#[test]
+fn whoever_waits_for_a_stopped_session_is_told_that_it_is_not_woken() {
+    let world = World::new();
+    world.new_chat("a", &[], "exec sleep 100000");
+    world.ok(&["stop", "a"]);
+    let answer = world.sends_and_waits("a", "hey");
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.stderr.contains("queued, not woken"), "{answer:?}");
+    assert!(answer.stderr.contains("`pinfold start a`"), "{answer:?}");
+}
+
+#[test]
+fn whoever_waits_hears_of_a_stop_and_of_the_archive() {
+    for (verb, words) in [("stop", "queued, not woken"), ("archive", "was archived")] {
+        let world = World::new();
+        world.new_chat("a", &[], "exec sleep 100000");
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| world.sends_and_waits("a", "hey"));
+            world.until("it is sent", || world.inbox("a").first().map(drop));
+            world.ok(&[verb, "a"]);
+            let answer = waiter.join().unwrap();
+            assert_eq!(answer.code, 1, "{verb}: {answer:?}");
+            assert!(answer.stderr.contains(words), "{verb}: {answer:?}");
+        });
+    }
+}
+
+#[test]
+fn whoever_waits_for_what_was_removed_is_told_so_and_no_hint_has_an_empty_name() {
+    let world = World::new();
+    world.new_chat("a", &[], "exec sleep 100000");
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| world.sends_and_waits("a", "hey"));
+        world.until("it is sent", || world.inbox("a").first().map(drop));
+        world.ok(&["archive", "a"]);
+        world.ok(&["rm", "a", "--yes"]);
+        let answer = waiter.join().unwrap();
+        assert_eq!(answer.code, 1, "{answer:?}");
+        assert!(!answer.stderr.contains("unknown") && !answer.stderr.contains("inbox  "), "{answer:?}");
+        assert!(["archived", "not_found"].contains(&kind(&answer).as_str()), "{answer:?}");
+    });
+}
+
+#[test]
+fn whoever_waits_where_no_answers_are_given_is_told_so_at_the_delivery() {
+    let world = World::new();
+    let options = ["--mode", "on-demand", "--turns", "line", "--idle", "1h"];
+    world.guarded("a", &options, "while read -r line; do echo \"$line\"; done");
+    let answer = world.within(SOON, &["send", "a", "hey", "--wait"]);
+    assert_eq!((answer.code, answer.stdout.as_str()), (0, ""), "{answer:?}");
+    assert!(answer.stderr.contains("no answers"), "{answer:?}");
+}
+
+#[test]
+fn a_message_to_an_archived_session_is_refused_as_such() {
+    let world = World::new();
+    world.new_chat("a", &[], "exec sleep 100000");
+    world.ok(&["archive", "a"]);
+    let answer = world.run(&["--json", "send", "a", "hey"]);
+    assert_eq!((answer.code, kind(&answer).as_str()), (1, "archived"), "{answer:?}");
 }
