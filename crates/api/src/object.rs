@@ -46,6 +46,9 @@ pub struct Session {
     pub foreign: bool,
     pub command: Vec<String>,
     pub vendor_session: Option<String>,
+    /// How its last run ended.
+    #[serde(default)]
+    pub last_exit: Option<LastExit>,
     /// The names of the variables it is given; values are never printed.
     pub env: Vec<String>,
     pub dir_lock: bool,
@@ -128,6 +131,19 @@ pub struct Revoked {
     pub fence: u64,
     /// Why it was revoked.
     pub why: String,
+}
+
+/// How the last run of a session ended. A run that was lost with its shim has neither code nor signal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct LastExit {
+    pub code: Option<i32>,
+    pub signal: Option<i32>,
+    pub verdict: String,
+    pub at: String,
+    pub uptime_ms: u64,
+    /// The last line that it printed, without control characters, cut where it is long.
+    pub last_line: Option<String>,
 }
 
 /// What happens next by itself.
@@ -322,6 +338,11 @@ pub enum AttachLine {
     Follow {},
     /// Whoever lost the daemon is counted again.
     Counted {},
+    /// The run of the terminal has ended.
+    Ended {
+        /// How, and what comes next, in words.
+        message: String,
+    },
     /// It cannot be; the answer ends.
     Failed(Box<crate::error::ErrorBody>),
 }

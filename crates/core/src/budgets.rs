@@ -21,6 +21,9 @@ pub struct Budgets {
     pub drain_warned: bool,
     /// Contended exits in a row.
     pub contended: u32,
+    /// Starts in a row that the system refused for now.
+    #[serde(default)]
+    pub refused: u32,
 }
 
 impl Budgets {

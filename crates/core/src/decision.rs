@@ -4,6 +4,7 @@ use crate::event::{ConsumerKind, Shim};
 use crate::exit::{Exit, Verdict};
 use crate::ids::{ConsumerId, MessageId, RunNumber};
 use crate::inbox::{MessageChange, MessageFailure};
+use crate::last_exit::LastExit;
 use crate::life::{Life, Purpose};
 use crate::policy::Spec;
 use crate::rules::memory::MemoryWatch;
@@ -40,6 +41,8 @@ pub enum Change {
     Life(Life),
     /// The numbers of its runs.
     Runs(Runs),
+    /// How its last run ended.
+    LastExit(Box<LastExit>),
     /// Its counters.
     Budgets(Box<crate::budgets::Budgets>),
     /// What keeps its locks while nothing runs.
@@ -227,6 +230,7 @@ pub enum Record {
     SessionCreated,
     RunStarted { run: RunNumber, pid: u32, fence: u64, purpose: Purpose },
     RunExited(Box<RunExited>),
+    StartFailed { run: RunNumber, errno: Option<i32>, text: String },
     Backoff { wait: Duration, reason: WaitReason },
     HealthWarn { reason: Warning },
     LockBusy { run: RunNumber },

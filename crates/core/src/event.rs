@@ -2,7 +2,7 @@
 
 use crate::exit::Ended;
 use crate::ids::{ConsumerId, MessageId, RunNumber};
-use crate::life::{CannotStart, HolderSeen, Process};
+use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, Source};
 use crate::unended::Unended;
@@ -167,7 +167,7 @@ pub enum RunEvent {
     },
     /// Its agent runs: exec succeeded.
     Started(Process),
-    /// It could not be started.
+    /// It could not be started: nothing of it was executed.
     StartFailed(StartFailure),
     /// Its vendor session was learned, and is held by somebody else.
     VendorBusy {
@@ -204,8 +204,8 @@ pub enum RunEvent {
 pub enum StartFailure {
     /// Trying again is pointless.
     Hopeless(CannotStart),
-    /// The system refused for now (out of processes, descriptors, memory or disk).
-    Refused,
+    /// The system refused; what it said tells whether trying again may help.
+    Refused(StartRefused),
     /// The shim that kept the locks had left already; nothing was tried.
     ShimGone,
 }
@@ -230,6 +230,20 @@ pub struct World {
     pub shim: ShimSeen,
     /// Exit records of runs, oldest first; those already settled do no harm.
     pub exits: Vec<(RunNumber, Ended)>,
+    /// Why runs of these records never began, where that is known.
+    #[serde(default)]
+    pub failures: Vec<(RunNumber, StartFailure)>,
+    /// The last line of the run that lived when the last daemon did.
+    #[serde(default)]
+    pub last_line: Option<String>,
+}
+
+impl World {
+    /// What was found, and no more.
+    #[must_use]
+    pub fn new(machine: Machine, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> World {
+        World { machine, shim, exits, failures: Vec::new(), last_line: None }
+    }
 }
 
 /// Whether stored boot-clock times still mean anything.

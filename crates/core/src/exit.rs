@@ -1,5 +1,6 @@
 //! How runs end, and the one verdict that each end gets.
 
+use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -44,8 +45,8 @@ impl fmt::Display for Exit {
         match self {
             Exit::Code(code) => write!(f, "exited with {code}"),
             Exit::Signal(signal) => write!(f, "was killed by signal {signal}"),
-            Exit::ShimLost => f.write_str("ended with its shim, which was lost"),
-            Exit::MachineLost => f.write_str("ended when the machine restarted"),
+            Exit::ShimLost => f.write_str("was lost with its shim"),
+            Exit::MachineLost => f.write_str("was ended by a restart of the machine"),
             Exit::NeverStarted => f.write_str("never started"),
         }
     }
@@ -80,7 +81,7 @@ pub enum Recognised {
     /// A usage limit, with its reset time where the vendor names one.
     UsageLimit {
         /// When it resets.
-        resets: Option<crate::time::Wall>,
+        resets: Option<Wall>,
     },
 }
 
@@ -104,13 +105,28 @@ pub struct Ended {
     /// How long it lived, time asleep not counted.
     #[serde(with = "crate::time::millis")]
     pub lived: std::time::Duration,
+    /// When it ended, where that is known.
+    #[serde(default)]
+    pub at: Option<Wall>,
+    /// The last line that it printed.
+    #[serde(default)]
+    pub last_line: Option<String>,
 }
 
 impl Ended {
     /// An end of which only this much is known.
     #[must_use]
     pub fn new(exit: Exit, lived: std::time::Duration) -> Ended {
-        Ended { exit, said: None, recognised: None, oom_killed: false, forced: false, lived }
+        Ended {
+            exit,
+            said: None,
+            recognised: None,
+            oom_killed: false,
+            forced: false,
+            lived,
+            at: None,
+            last_line: None,
+        }
     }
 }
 

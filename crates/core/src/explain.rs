@@ -1,11 +1,13 @@
 //! `why S`: what is, why, and what comes next, in a sentence.
 
-use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, Stage};
+use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, Stage, StartRefused};
 use crate::policy::Mode;
 use crate::rules::WaitReason;
+use crate::rules::verdict::Asked;
 use crate::session::{Session, Upcoming};
 use crate::time::{Boot, Now};
 use crate::words;
+use std::borrow::Cow;
 
 impl Session {
     /// Says what is, why, and what comes next and when.
@@ -17,13 +19,32 @@ impl Session {
             None if self.live.mute => sentence.push_str("; its shim holds the lock and does not answer"),
             None => {}
         }
-        for part in
-            [self.who_is_there(), self.what_waits(), self.what_is_next(now.boot)].into_iter().flatten()
-        {
+        // A wait says itself when it ends.
+        let waits = matches!(self.life, Life::Backoff { .. });
+        let next = if waits { None } else { self.what_is_next(now.boot) };
+        for part in [self.who_is_there(), self.what_waits(), next].into_iter().flatten() {
             sentence.push_str("; ");
             sentence.push_str(&part);
         }
         sentence
+    }
+
+    /// Says how its last run ended and what follows from that, for whoever watched it end.
+    #[must_use]
+    pub fn explain_end(&self, now: Now) -> Option<String> {
+        let exit = self.last_exit()?;
+        Some(match &self.life {
+            Life::Backoff { reason, refused, .. } => self.waiting(*reason, refused.as_deref(), now),
+            Life::Failed { .. } => format!("{exit}; it needs attention"),
+            Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => {
+                format!("{exit}; it runs again")
+            }
+            Life::Idle { .. }
+            | Life::Stopping { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Archived { .. } => exit.to_string(),
+        })
     }
 
     fn what_is(&self, now: Now) -> String {
@@ -46,14 +67,16 @@ impl Session {
                 };
                 format!("stopping{since}: {}", self.stopping_because(*goal))
             }
-            Life::Backoff { reason, .. } => self.waiting_because(*reason),
+            Life::Backoff { reason, refused, .. } => {
+                format!("waiting: {}", self.waiting(*reason, refused.as_deref(), now))
+            }
             Life::Blocked { holder, on } => blocked(holder.as_deref(), *on, now),
             Life::Stopped if self.spec.mode == Mode::Once && self.runs.count > 0 => {
-                "stopped: its one run is over; `start` runs it again".into()
+                format!("{}; `start` runs it again", self.ran_once())
             }
             Life::Stopped => "stopped by a person; `start` runs it again".into(),
             Life::Failed { cause } => {
-                format!("failed: {}; `start` or a message tries again", fail_cause(cause))
+                format!("failed: {}; `start` or a message tries again", self.fail_cause(cause))
             }
             Life::Archived { .. } => "archived: kept as a record; `restore` brings it back".into(),
         }
@@ -74,29 +97,68 @@ impl Session {
         }
     }
 
-    fn idle_because(&self, since: IdleSince) -> &'static str {
+    fn idle_because(&self, since: IdleSince) -> Cow<'static, str> {
         match (since, self.spec.mode) {
-            (IdleSince::Created, _) => "nobody has needed it yet",
-            (IdleSince::Parked, _) => "parked, because nobody needed it for its idle time",
-            (IdleSince::NotNeeded, _) => "its run has ended and nobody needs another",
-            (IdleSince::Restored, Mode::OnDemand) => "restored from the archive",
-            (IdleSince::Restored, Mode::Always | Mode::Once) => "restored from the archive; `start` runs it",
-            (IdleSince::DaemonDown, _) => "parked while the daemon was down",
+            (IdleSince::Created, _) => "nobody has needed it yet".into(),
+            (IdleSince::Parked, _) => "parked, because nobody needed it for its idle time".into(),
+            (IdleSince::NotNeeded, _) => match self.last_exit() {
+                Some(exit) => format!("its last run {exit}; nobody needs another").into(),
+                None => "its run has ended and nobody needs another".into(),
+            },
+            (IdleSince::Restored, Mode::OnDemand) => "restored from the archive".into(),
+            (IdleSince::Restored, Mode::Always | Mode::Once) => {
+                "restored from the archive; `start` runs it".into()
+            }
+            (IdleSince::DaemonDown, _) => "parked while the daemon was down".into(),
         }
     }
 
-    fn waiting_because(&self, reason: WaitReason) -> String {
-        let crashes = self.budgets.crashes;
-        match reason {
-            WaitReason::Crash if crashes == 1 => "waiting after a crash".into(),
-            WaitReason::Crash => format!("waiting after {crashes} crashes in a streak"),
-            WaitReason::OutOfMemory => "waiting: the kernel killed it for memory".into(),
+    fn ran_once(&self) -> String {
+        match self.last_exit() {
+            Some(exit) if exit.asked == Asked::ToEnd => format!("stopped by a person: its one run {exit}"),
+            Some(exit) => format!("stopped: its one run {exit}"),
+            None => "stopped: its one run is over".into(),
+        }
+    }
+
+    /// What a wait is for, and when it ends.
+    fn waiting(&self, reason: WaitReason, refused: Option<&StartRefused>, now: Now) -> String {
+        let last = || self.last_exit().map(|exit| format!(" (last: {exit})")).unwrap_or_default();
+        let (what, joint) = match reason {
+            WaitReason::Crash | WaitReason::OutOfMemory => (self.crashed(self.budgets.crashes), ", "),
             WaitReason::CleanRestartBudgetExceeded => {
-                "waiting: it ended cleanly too often in a short time".into()
+                (format!("it ended cleanly too often in a short time{}", last()), "; ")
             }
-            WaitReason::MemoryDrainLoop => "waiting: it met its memory limit too often".into(),
-            WaitReason::Contended => "waiting: somebody else holds what it needs".into(),
-            WaitReason::UsageLimit => "waiting for its usage limit to reset".into(),
+            WaitReason::MemoryDrainLoop => ("it met its memory limit too often".into(), "; "),
+            WaitReason::Contended => (format!("somebody else holds what it needs{}", last()), "; "),
+            WaitReason::UsageLimit => (format!("its usage limit has to reset{}", last()), "; "),
+            WaitReason::StartFailed => {
+                let text = refused.map_or("the system refused", |refused| refused.text.as_str());
+                (format!("it could not be started: {text}"), "; ")
+            }
+        };
+        match self.what_is_next(now.boot) {
+            Some(next) => format!("{what}{joint}{next}"),
+            None => what,
+        }
+    }
+
+    /// How it ended last, and how often it has in a row.
+    fn crashed(&self, crashes: u32) -> String {
+        let last = self.last_exit().map(|exit| format!("{exit}; ")).unwrap_or_default();
+        match crashes {
+            0 | 1 => format!("{last}crashed once"),
+            crashes => format!("{last}crashed {crashes} times in a row"),
+        }
+    }
+
+    fn fail_cause(&self, cause: &FailCause) -> String {
+        match (cause, self.last_exit()) {
+            (FailCause::Ended(_), Some(exit)) => exit.to_string(),
+            (FailCause::Ended(verdict), None) => format!("its last run ended as {}", verdict.word()),
+            (FailCause::CrashHardLimit { crashes }, _) => self.crashed(*crashes),
+            (FailCause::CannotStart(cause), _) => format!("cannot start: {cause}"),
+            (FailCause::Interrupted, _) => "its one run was cut short".into(),
         }
     }
 
@@ -158,14 +220,4 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
         sentence.push_str(&format!(" ({})", facts.join(", ")));
     }
     sentence
-}
-
-fn fail_cause(cause: &FailCause) -> String {
-    match cause {
-        FailCause::Ended(verdict) => format!("its last run ended as {}", verdict.word()),
-        FailCause::CrashHardLimit { crashes: 1 } => "it crashed".into(),
-        FailCause::CrashHardLimit { crashes } => format!("it crashed {crashes} times in a streak"),
-        FailCause::CannotStart(cause) => cause.to_string(),
-        FailCause::Interrupted => "its one run was cut short".into(),
-    }
 }

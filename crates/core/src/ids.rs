@@ -25,6 +25,24 @@ impl fmt::Display for RunNumber {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct MessageId(pub u128);
 
+/// Crockford's base 32, in which ids are written.
+const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+/// So many digits has an id.
+const LENGTH: usize = 26;
+
+impl MessageId {
+    /// The id that a word has the shape of, in letters of either case.
+    #[must_use]
+    pub fn in_word(word: &[u8]) -> Option<MessageId> {
+        // 26 digits are 130 bits, of which an id has 128.
+        if word.len() != LENGTH || !(b'0'..=b'7').contains(word.first()?) {
+            return None;
+        }
+        let digit = |letter: &u8| DIGITS.iter().position(|digit| *digit == letter.to_ascii_uppercase());
+        word.iter().try_fold(0, |bits, letter| Some(bits << 5 | digit(letter)? as u128)).map(MessageId)
+    }
+}
+
 /// An open connection that follows a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ConsumerId(pub u64);
@@ -32,6 +50,24 @@ pub struct ConsumerId(pub u64);
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_of_the_right_shape_is_an_id_and_no_other_is() {
+        let id = Some(MessageId(1_469_918_176_385 << 80));
+        assert_eq!(MessageId::in_word(b"01ARYZ6S410000000000000000"), id);
+        assert_eq!(MessageId::in_word(b"01aryz6s410000000000000000"), id);
+        assert_eq!(MessageId::in_word(b"7ZZZZZZZZZZZZZZZZZZZZZZZZZ"), Some(MessageId(u128::MAX)));
+        for word in
+            ["", "01ARYZ6S41000000000000000", "01ARYZ6S4100000000000000000", "81ARYZ6S410000000000000000"]
+        {
+            assert_eq!(MessageId::in_word(word.as_bytes()), None, "{word}");
+        }
+        for letter in *b"ILOU-\"" {
+            let mut word = *b"01ARYZ6S410000000000000000";
+            word[25] = letter;
+            assert_eq!(MessageId::in_word(&word), None);
+        }
+    }
 
     #[test]
     fn runs_are_numbered_from_one_on() {

@@ -2,8 +2,8 @@
 
 use crate::exit::Verdict;
 use crate::ids::RunNumber;
-use crate::rules::WaitReason;
 use crate::rules::verdict::Asked;
+use crate::rules::{self, WaitReason};
 use crate::time::{Moment, Wall};
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +64,9 @@ pub enum Life {
         until: Moment,
         /// What for.
         reason: WaitReason,
+        /// What the system said, where it refused a start.
+        #[serde(default)]
+        refused: Option<Box<StartRefused>>,
     },
     /// No run because somebody else holds what it needs.
     Blocked {
@@ -312,9 +315,49 @@ pub enum CannotStart {
         /// Which.
         directory: String,
     },
+    /// The program's first line names an interpreter that is not there.
+    InterpreterMissing {
+        /// Which program.
+        program: String,
+        /// What it names; none where it is no script, and its loader is missing.
+        interpreter: Option<String>,
+    },
+    /// The directory may not be entered.
+    DirectoryClosed {
+        /// Which.
+        directory: String,
+    },
     /// The lock folder cannot be used.
     LocksUnusable {
         /// What is wrong with it.
         problem: String,
     },
+    /// The system refused, and will refuse again.
+    Refused(StartRefused),
+}
+
+impl CannotStart {
+    /// What the system said, or would say.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            CannotStart::ProgramMissing { .. }
+            | CannotStart::DirectoryMissing { .. }
+            | CannotStart::InterpreterMissing { .. } => Some(rules::start::ENOENT),
+            CannotStart::NotExecutable { .. } | CannotStart::DirectoryClosed { .. } => {
+                Some(rules::start::EACCES)
+            }
+            CannotStart::LocksUnusable { .. } => None,
+            CannotStart::Refused(refused) => refused.errno,
+        }
+    }
+}
+
+/// What the system said when it refused a start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartRefused {
+    /// The kernel's number for it, where it was the kernel.
+    pub errno: Option<i32>,
+    /// What was refused and why, in words.
+    pub text: String,
 }

@@ -8,6 +8,7 @@ use crate::decision::{Change, Decision, InForce};
 use crate::event::{ConsumerKind, Event, Shim};
 use crate::ids::{ConsumerId, RunNumber};
 use crate::inbox::{Inbox, Queued};
+use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::machine;
 use crate::policy::{Mode, Spec};
@@ -35,6 +36,8 @@ pub struct Session {
     pub(crate) runs: Runs,
     pub(crate) shim: Shim,
     pub(crate) budgets: Budgets,
+    #[serde(default)]
+    pub(crate) last_exit: Option<Box<LastExit>>,
     pub(crate) inbox: Inbox,
     pub(crate) last_consumer: Option<Wall>,
     pub(crate) keep_until: Option<Boot>,
@@ -153,6 +156,7 @@ impl Session {
             runs: Runs::default(),
             shim: Shim::Absent,
             budgets: Budgets::default(),
+            last_exit: None,
             inbox: Inbox::default(),
             last_consumer: None,
             keep_until: None,
@@ -172,6 +176,7 @@ impl Session {
             Change::Life(life) => self.life = life.clone(),
             Change::Runs(runs) => self.runs = *runs,
             Change::Budgets(budgets) => self.budgets = (**budgets).clone(),
+            Change::LastExit(exit) => self.last_exit = Some(exit.clone()),
             Change::Shim(shim) => self.shim = *shim,
             Change::Message(step) => self.inbox.apply(step),
             Change::Joined(consumer, kind) => _ = self.live.consumers.insert(*consumer, *kind),
@@ -200,6 +205,11 @@ impl Session {
     /// Puts back the messages that wait, which are stored one by one and not with the session.
     pub fn refill(&mut self, waiting: impl IntoIterator<Item = Queued>) {
         self.inbox.refill(waiting);
+    }
+
+    /// Puts back how its last run ended, from a record of the time before that was stored with the session.
+    pub fn recall(&mut self, exit: LastExit) {
+        self.last_exit.get_or_insert_with(|| Box::new(exit));
     }
 
     fn define(&mut self, spec: &Spec, in_force: InForce) {
@@ -254,6 +264,12 @@ impl Session {
     #[must_use]
     pub fn budgets(&self) -> &Budgets {
         &self.budgets
+    }
+
+    /// How its last run ended, if one has.
+    #[must_use]
+    pub fn last_exit(&self) -> Option<&LastExit> {
+        self.last_exit.as_deref()
     }
 
     /// Its messages.
@@ -398,6 +414,7 @@ impl Change {
             Change::Life(_)
             | Change::Runs(_)
             | Change::Budgets(_)
+            | Change::LastExit(_)
             | Change::Shim(_)
             | Change::Message(_)
             | Change::LastConsumer(_)

@@ -48,7 +48,7 @@ impl Add<Duration> for Wall {
 }
 
 /// Rounds up, so that no wait ends early.
-fn whole_millis(wait: Duration) -> u64 {
+pub(crate) fn whole_millis(wait: Duration) -> u64 {
     u64::try_from(wait.as_micros().div_ceil(1000)).unwrap_or(u64::MAX)
 }
 

@@ -34,6 +34,11 @@ pub enum Why {
     CannotStart {
         cause: CannotStart,
     },
+    StartRefused {
+        text: String,
+        #[serde(with = "crate::time::millis")]
+        wait: Duration,
+    },
 
     EndedAsAsked {
         exit: Exit,
@@ -194,6 +199,16 @@ impl fmt::Display for CannotStart {
             CannotStart::DirectoryMissing { directory } => {
                 write!(f, "directory `{directory}` does not exist")
             }
+            CannotStart::InterpreterMissing { program, interpreter: Some(interpreter) } => {
+                write!(f, "`{program}`: interpreter `{interpreter}` not found")
+            }
+            CannotStart::InterpreterMissing { program, interpreter: None } => {
+                write!(f, "`{program}`: its loader was not found")
+            }
+            CannotStart::DirectoryClosed { directory } => {
+                write!(f, "directory `{directory}` may not be entered: permission denied")
+            }
+            CannotStart::Refused(refused) => f.write_str(&refused.text),
             CannotStart::LocksUnusable { problem } => write!(f, "its locks cannot be used: {problem}"),
         }
     }
@@ -204,6 +219,9 @@ impl fmt::Display for Why {
         match self {
             Why::Needed { need } => need.fmt(f),
             Why::CannotStart { cause } => write!(f, "it cannot be started: {cause}"),
+            Why::StartRefused { text, wait } => {
+                write!(f, "it could not be started: {text}; next try in {}", words::duration(*wait))
+            }
             Why::EndedAsAsked { exit } => write!(f, "it {exit}, as it was asked to end"),
             Why::RestartAtOnce { verdict, exit } => {
                 write!(f, "it {exit} ({}); the next run starts at once", verdict.word())
@@ -258,13 +276,14 @@ fn waiting(
     let wait = words::duration(wait);
     match reason {
         WaitReason::Crash | WaitReason::OutOfMemory => {
-            write!(f, "it {exit} ({}, {crashes} in this streak); next run in {wait}", reason.word())
+            write!(f, "it {exit} ({}, {crashes} in a row); next run in {wait}", reason.word())
         }
         WaitReason::CleanRestartBudgetExceeded => {
             write!(f, "it ended cleanly too often in a short time; next run in {wait}")
         }
         WaitReason::MemoryDrainLoop => write!(f, "it met its memory limit too often; next run in {wait}"),
         WaitReason::Contended => write!(f, "somebody else holds what it needs; next try in {wait}"),
+        WaitReason::StartFailed => write!(f, "it could not be started; next try in {wait}"),
         WaitReason::UsageLimit => write!(f, "it met a usage limit; next run in {wait}"),
     }
 }
@@ -388,7 +407,7 @@ mod tests {
             let exit = Exit::Code(1);
             Why::Waiting { reason, exit, crashes: 3, wait: Duration::from_secs(2) }.to_string()
         };
-        assert_eq!(why(WaitReason::Crash), "it exited with 1 (crash, 3 in this streak); next run in 2 s");
+        assert_eq!(why(WaitReason::Crash), "it exited with 1 (crash, 3 in a row); next run in 2 s");
         assert_eq!(why(WaitReason::Contended), "somebody else holds what it needs; next try in 2 s");
     }
 }

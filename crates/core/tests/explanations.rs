@@ -47,7 +47,8 @@ impl Told {
     }
 
     fn exits(&mut self, code: i32) -> &mut Told {
-        let ended = Ended::new(Exit::Code(code), Duration::from_millis(500));
+        let last_line = (code != 0).then(|| "RuntimeError: boom".into());
+        let ended = Ended { last_line, ..Ended::new(Exit::Code(code), Duration::from_millis(500)) };
         self.of_run(RunEvent::Exited { ended, shim: Shim::Standing, holder: None })
     }
 
@@ -118,11 +119,20 @@ fn one_consumer_is_said_as_one_and_only_where_something_runs() {
 fn waits_say_what_for_and_how_long() {
     let mut agent = Told::new(Mode::Always);
     agent.runs().exits(1);
-    assert_eq!(agent.why(), "waiting after a crash; next run in 1 s");
+    assert_eq!(
+        agent.why(),
+        "waiting: exited with 1 after 500 ms: `RuntimeError: boom`; crashed once, next run in 1 s"
+    );
     agent.pass(1).hear(Event::Ticked).of_run(RunEvent::Started(Process { pid: 8, fence: 2 })).exits(1);
-    assert_eq!(agent.why(), "waiting after 2 crashes in a streak; next run in 1 s");
+    assert_eq!(
+        agent.why(),
+        "waiting: exited with 1 after 500 ms: `RuntimeError: boom`; crashed 2 times in a row, next run in 1 s"
+    );
     agent.pass(1).hear(Event::Ticked).of_run(RunEvent::Started(Process { pid: 9, fence: 3 })).exits(75);
-    assert_eq!(agent.why(), "waiting: somebody else holds what it needs; next run in 10 s");
+    assert_eq!(
+        agent.why(),
+        "waiting: somebody else holds what it needs (last: exited with 75 after 500 ms: `RuntimeError: boom`); next run in 10 s"
+    );
 }
 
 #[test]
@@ -161,13 +171,19 @@ fn a_blocked_session_names_whoever_is_known() {
 fn failure_says_what_happened_and_what_to_do() {
     let mut agent = Told::new(Mode::Always);
     agent.runs().exits(78);
-    assert_eq!(agent.why(), "failed: its last run ended as hopeless; `start` or a message tries again");
+    assert_eq!(
+        agent.why(),
+        "failed: exited with 78 after 500 ms: `RuntimeError: boom`; `start` or a message tries again"
+    );
     let mut agent = Told::with(Spec {
         policy: Policy { crash_hard_limit: 1, ..Policy::default() },
         ..Spec::new(Mode::Always)
     });
     agent.runs().exits(1);
-    assert_eq!(agent.why(), "failed: it crashed; `start` or a message tries again");
+    assert_eq!(
+        agent.why(),
+        "failed: exited with 1 after 500 ms: `RuntimeError: boom`; crashed once; `start` or a message tries again"
+    );
 }
 
 #[test]
@@ -186,5 +202,27 @@ fn a_session_is_the_same_after_a_trip_through_the_store() {
 fn what_ran_once_and_ended_well_was_not_stopped_by_a_person() {
     let mut agent = Told::new(Mode::Once);
     agent.runs().exits(0);
-    assert_eq!(agent.why(), "stopped: its one run is over; `start` runs it again");
+    assert_eq!(agent.why(), "stopped: its one run exited with 0 after 500 ms; `start` runs it again");
+    let mut agent = Told::new(Mode::Once);
+    agent.runs().hear(Event::Asked(Ask::Stop { grace: None })).exits(143);
+    let run = "its one run exited with 143 after 500 ms: `RuntimeError: boom`";
+    assert_eq!(agent.why(), format!("stopped by a person: {run}; `start` runs it again"));
+}
+
+#[test]
+fn whoever_watched_a_run_end_is_told_how_and_what_comes() {
+    let boom = "exited with 1 after 500 ms: `RuntimeError: boom`";
+    let mut agent = Told::new(Mode::Always);
+    assert_eq!(agent.session.explain_end(agent.now), None);
+    agent.runs().exits(1);
+    let end = |agent: &Told| agent.session.explain_end(agent.now).expect("a run has ended");
+    assert_eq!(end(&agent), format!("{boom}; crashed once, next run in 1 s"));
+    agent.pass(1).hear(Event::Ticked);
+    assert_eq!(end(&agent), format!("{boom}; it runs again"));
+    let mut once = Told::new(Mode::Once);
+    once.runs().exits(1);
+    assert_eq!(end(&once), format!("{boom}; it needs attention"));
+    let mut chat = Told::new(Mode::OnDemand);
+    chat.hear(Event::Asked(Ask::Start)).runs().pass(600).hear(Event::Ticked).exits(0);
+    assert_eq!(end(&chat), "exited with 0 after 500 ms");
 }

@@ -214,15 +214,13 @@ impl Definition {
 
     /// Makes the directory real: symbolic links and `..` are gone, or it is missing.
     pub(crate) fn settle(&mut self, preset: Option<&Preset>) -> Result<(), CannotStart> {
-        let missing = || CannotStart::DirectoryMissing { directory: self.dir.display().to_string() };
-        let real = self.dir.canonicalize().ok().filter(|dir| dir.is_dir()).ok_or_else(missing)?;
-        self.dir = real;
+        self.dir = real_directory(&self.dir)?;
         if let Some(preset) = preset {
             // It was filled before: only the directory's name has changed.
             _ = self.fill(preset);
         }
         let program = self.command.first().map_or("", String::as_str);
-        find_program(program, self.env.get("PATH").map_or("", String::as_str), &self.dir)
+        find_program(program, self.path(), &self.dir)
     }
 }
 
@@ -230,8 +228,56 @@ impl Definition {
     /// Whether its terminal program is there; asked before a run is ended for it.
     pub(crate) fn find_interactive(&self) -> Result<(), CannotStart> {
         let program = self.interactive.first().map_or("", String::as_str);
-        find_program(program, self.env.get("PATH").map_or("", String::as_str), &self.dir)
+        find_program(program, self.path(), &self.dir)
     }
+}
+
+impl Definition {
+    /// Where its programs are looked for: where its runs will look for them.
+    fn path(&self) -> &str {
+        self.env.get("PATH").map_or(pinfold_shim::USUAL_PATH, String::as_str)
+    }
+
+    /// The interpreter that the first line of a program names, if it is a script.
+    pub(crate) fn interpreter_of(&self, program: &str) -> Option<String> {
+        use std::io::Read;
+        let file = places(program, self.path(), &self.dir).find(|file| executable(file))?;
+        let mut line = Vec::new();
+        std::fs::File::open(file).ok()?.take(LONGEST_FIRST_LINE).read_to_end(&mut line).ok()?;
+        let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+        let line = String::from_utf8_lossy(line);
+        line.split_ascii_whitespace().next().map(str::to_owned)
+    }
+}
+
+/// As much as the kernel reads of it.
+const LONGEST_FIRST_LINE: u64 = 256;
+
+/// The directory without symbolic links and `..`, if a run may start there.
+fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {
+    let directory = dir.display().to_string();
+    let real = match dir.canonicalize() {
+        Ok(real) => real,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Err(CannotStart::DirectoryClosed { directory });
+        }
+        Err(_) => return Err(CannotStart::DirectoryMissing { directory }),
+    };
+    if !real.is_dir() {
+        return Err(CannotStart::DirectoryMissing { directory });
+    }
+    match rustix::fs::access(&real, rustix::fs::Access::EXEC_OK) {
+        Ok(()) => Ok(real),
+        Err(_) => Err(CannotStart::DirectoryClosed { directory }),
+    }
+}
+
+/// The files that a program may be.
+fn places<'a>(program: &'a str, path: &'a str, dir: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let named = program.contains('/').then(|| dir.join(program));
+    let searched = !program.contains('/') && !program.is_empty();
+    let folders = searched.then(|| std::env::split_paths(path)).into_iter().flatten();
+    named.into_iter().chain(folders.map(move |folder| dir.join(folder).join(program)))
 }
 
 /// Looks for a program as exec would, and says what is wrong where it is not there.
@@ -245,8 +291,7 @@ fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart
             (false, _) => Err(missing),
         };
     }
-    let found = std::env::split_paths(path).any(|folder| executable(&dir.join(folder).join(program)));
-    if found && !program.is_empty() { Ok(()) } else { Err(missing) }
+    if places(program, path, dir).any(|file| executable(&file)) { Ok(()) } else { Err(missing) }
 }
 
 fn executable(file: &Path) -> bool {

@@ -8,7 +8,7 @@ use crate::shims::{LinkNumber, ShimUp};
 use pinfold_api::object::Ping;
 use pinfold_api::{ErrorBody, ErrorKind, Name};
 use pinfold_core::decision::Answer;
-use pinfold_core::life::CannotStart;
+use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, Outcome, SessionId};
@@ -33,7 +33,7 @@ pub(crate) enum Input {
     /// The locks of a session were taken, or not.
     Reserved { id: SessionId, result: Result<Vec<Reserved>, Refused> },
     /// A shim was started, or not.
-    ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String> },
+    ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
     /// A shim said something; nothing when its connection ended.
     Shim { id: SessionId, link: LinkNumber, report: Option<Report> },
     /// A shim died; whether it was proved that nothing of its run lives any more.

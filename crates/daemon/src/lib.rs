@@ -19,6 +19,7 @@ mod follow;
 mod home;
 mod http;
 mod input;
+mod last_line;
 mod lines;
 mod list;
 mod locks;

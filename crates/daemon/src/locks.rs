@@ -3,7 +3,7 @@
 use crate::definition::Definition;
 use crate::home::Home;
 use crate::log::log;
-use pinfold_core::life::{CannotStart, HolderSeen};
+use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
 use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
 use pinfold_lock::{
@@ -69,8 +69,8 @@ pub(crate) enum Refused {
     Busy { resource: Resource, holder: Option<Box<HolderSeen>> },
     /// They cannot be taken at all.
     Hopeless(CannotStart),
-    /// The system refused for now.
-    ForNow(String),
+    /// The system refused.
+    System(StartRefused),
 }
 
 /// What a run needs.
@@ -252,6 +252,9 @@ fn refused(resource: Resource, error: AcquireError) -> Refused {
         AcquireError::Directory(DirectoryError::Missing { path }) => {
             Refused::Hopeless(CannotStart::DirectoryMissing { directory: path.display().to_string() })
         }
+        AcquireError::Directory(DirectoryError::NotPermitted { path, .. }) => {
+            Refused::Hopeless(CannotStart::DirectoryClosed { directory: path.display().to_string() })
+        }
         AcquireError::NotAFile { .. } | AcquireError::Folder(_) => {
             Refused::Hopeless(CannotStart::LocksUnusable { problem: chain(&error) })
         }
@@ -259,7 +262,7 @@ fn refused(resource: Resource, error: AcquireError) -> Refused {
         | AcquireError::File { .. }
         | AcquireError::Cancelled { .. }
         | AcquireError::Restless { .. }
-        | AcquireError::Identity(_) => Refused::ForNow(chain(&error)),
+        | AcquireError::Identity(_) => Refused::system(&error),
     }
 }
 
@@ -279,6 +282,16 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = next.source();
     }
     text
+}
+
+/// The kernel's number for what an error comes down to, where it was the kernel.
+pub(crate) fn errno_in(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let errno = |error: &(dyn std::error::Error + 'static)| {
+        let own = error.downcast_ref::<Errno>().map(|errno| errno.raw_os_error());
+        own.or_else(|| error.downcast_ref::<io::Error>()?.raw_os_error())
+    };
+    chain.filter_map(errno).last()
 }
 
 fn holder(busy: &Busy) -> HolderSeen {
@@ -309,6 +322,12 @@ fn seen(lock: &LockSeen) -> HolderSeen {
 }
 
 impl Refused {
+    /// What the system said when the locks were to be taken.
+    pub(crate) fn system(error: &(dyn std::error::Error + 'static)) -> Refused {
+        let text = format!("its locks could not be taken: {}", chain(error));
+        Refused::System(StartRefused { errno: errno_in(error), text })
+    }
+
     /// What the core is told.
     pub(crate) fn event(&self) -> pinfold_core::RunEvent {
         use pinfold_core::RunEvent;
@@ -316,7 +335,7 @@ impl Refused {
         match self {
             Refused::Busy { holder, .. } => RunEvent::LockBusy { holder: holder.clone() },
             Refused::Hopeless(cause) => RunEvent::StartFailed(StartFailure::Hopeless(cause.clone())),
-            Refused::ForNow(_) => RunEvent::StartFailed(StartFailure::Refused),
+            Refused::System(refused) => RunEvent::StartFailed(StartFailure::Refused(refused.clone())),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::shims::{Found, ShimUp, anywhere, find};
 use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::unended::Unended;
 use pinfold_core::{Ended, RunNumber, World};
-use pinfold_shim::Keeping;
+use pinfold_shim::{Exited, Keeping, StartFailure};
 use pinfold_store::SessionId;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -20,15 +20,23 @@ const ELSEWHERE: Duration = Duration::from_millis(250);
 /// What was found.
 pub(crate) struct Seen {
     pub(crate) world: World,
+    /// Starts that were refused, by the records.
+    pub(crate) failures: Vec<(RunNumber, StartFailure)>,
     pub(crate) shim: Option<ShimUp>,
     /// Who holds the lock and does not answer.
     pub(crate) silent: Option<Unended>,
 }
 
 impl Seen {
+    fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> Seen {
+        let failures = records.iter().filter_map(|exited| Some((exited.run, exited.failure?))).collect();
+        let exits = records.into_iter().map(|exited| (exited.run, ended(exited))).collect();
+        Seen { world: World::new(machine, shim, exits), failures, shim: None, silent: None }
+    }
+
     /// Nothing was learned.
     pub(crate) fn nothing(machine: Machine) -> Seen {
-        Seen { world: World { machine, shim: ShimSeen::Mute, exits: Vec::new() }, shim: None, silent: None }
+        Seen::of(machine, ShimSeen::Mute, Vec::new())
     }
 }
 
@@ -49,7 +57,8 @@ pub(crate) fn observe(
     machine: Machine,
     subject: &Subject,
 ) -> Seen {
-    let exits = exits(home, subject.id);
+    let records = || pinfold_shim::record::read(&home.records(subject.id)).unwrap_or_default();
+    let before = records();
     match seek(home, folders, generation, subject) {
         Found::Shim(up) => {
             let shim = match up.welcome.keeping {
@@ -59,16 +68,13 @@ pub(crate) fn observe(
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
-            Seen { world: World { machine, shim, exits }, shim: shim_up, silent: None }
+            Seen { shim: shim_up, ..Seen::of(machine, shim, before) }
         }
         Found::Mute => {
             let silent = folders.silent(&subject.lost.name);
-            Seen { world: World { machine, shim: ShimSeen::Mute, exits }, shim: None, silent }
+            Seen { silent, ..Seen::of(machine, ShimSeen::Mute, before) }
         }
-        Found::Nobody => {
-            let exits = crate::observe::exits(home, subject.id);
-            Seen { world: World { machine, shim: ShimSeen::Nobody, exits }, shim: None, silent: None }
-        }
+        Found::Nobody => Seen::of(machine, ShimSeen::Nobody, records()),
     }
 }
 
@@ -103,7 +109,6 @@ fn first_at(sockets: &[PathBuf], generation: u64) -> Found {
     found.into_iter().find(|found| !matches!(found, Found::Nobody)).unwrap_or(Found::Nobody)
 }
 
-fn exits(home: &Home, id: SessionId) -> Vec<(RunNumber, Ended)> {
-    let records = pinfold_shim::record::read(&home.records(id)).unwrap_or_default();
-    records.into_iter().map(|exited| (exited.run, exited.ended)).collect()
+fn ended(exited: Exited) -> Ended {
+    Ended { at: Some(exited.at), ..exited.ended }
 }

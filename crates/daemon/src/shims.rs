@@ -7,6 +7,7 @@ use crate::locks::{Reserved, lost_in};
 use crate::log::log;
 use crate::outlet::Outlet;
 use pinfold_core::RunNumber;
+use pinfold_core::life::StartRefused;
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
 use pinfold_shim::nursery::Nursery;
@@ -16,6 +17,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
@@ -192,7 +194,8 @@ pub(crate) fn open(
     generation: u64,
     settled: RunNumber,
     start: Box<Start>,
-) -> Result<Box<ShimUp>, String> {
+) -> Result<Box<ShimUp>, StartRefused> {
+    make_places(opening);
     let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
     crash::point("spawn.before");
     let born = match nursery {
@@ -215,7 +218,7 @@ pub(crate) fn open(
     if let Err(error) = told {
         drop(link);
         child.as_mut().map(note_end);
-        return Err(error.to_string());
+        return Err(refusal(&error));
     }
     Ok(Box::new(ShimUp { socket, link, welcome, child }))
 }
@@ -226,7 +229,7 @@ fn from_nursery(
     opening: &Opening,
     lent: &[(&Folder, &Guard)],
     generation: u64,
-) -> Result<ShimUp, String> {
+) -> Result<ShimUp, StartRefused> {
     let begun = Instant::now();
     // It was lost while it was asked, or its program is: the other way says which.
     let Ok((asked, mut link)) = nursery.spawn(opening, lent) else {
@@ -250,14 +253,14 @@ fn from_nursery(
             // Without its connection it leaves; and the process that it came from is not asked again.
             drop(link);
             nursery.renew(asked);
-            Err(problem.to_string())
+            Err(problem.into())
         }
     }
 }
 
 /// A shim that is our own child.
-fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<ShimUp, String> {
-    let (mut child, mut link) = spawn(opening, lent).map_err(|error| crate::locks::chain(&error))?;
+fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<ShimUp, StartRefused> {
+    let (mut child, mut link) = spawn(opening, lent).map_err(|error| refusal(&error))?;
     crash::point("spawn.handed");
     match greet(&mut link, generation, Instant::now() + HANDSHAKE) {
         Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
@@ -265,9 +268,25 @@ fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> R
             // Without its connection it leaves.
             drop(link);
             note_end(&mut child);
-            Err(problem.to_string())
+            Err(problem.into())
         }
     }
+}
+
+/// Makes the folders again that somebody removed since the session was made.
+fn make_places(opening: &Opening) {
+    for file in [&opening.records, &opening.listen] {
+        if let Some(folder) = file.parent() {
+            // What is wrong shows when they are used, and is told then.
+            _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        }
+    }
+}
+
+/// Why there is no shim, with the kernel's number for it.
+fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
+    let text = format!("no shim: {}", crate::locks::chain(error));
+    StartRefused { errno: crate::locks::errno_in(error), text }
 }
 
 /// What was found at a shim's socket.
@@ -321,8 +340,19 @@ enum NotGreeted {
     #[error("the shim left before it said welcome")]
     Closed,
     /// It said something else.
-    #[error("{0}")]
-    Other(String),
+    #[error("{}", .0.text)]
+    Other(StartRefused),
+}
+
+impl From<NotGreeted> for StartRefused {
+    fn from(problem: NotGreeted) -> Self {
+        match problem {
+            NotGreeted::TimeUp | NotGreeted::Closed => {
+                StartRefused { errno: None, text: problem.to_string() }
+            }
+            NotGreeted::Other(refused) => refused,
+        }
+    }
 }
 
 fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
@@ -334,11 +364,15 @@ fn hear_welcome(link: &mut Link, until: Instant) -> Result<Box<Welcome>, NotGree
     match link.receive(Some(until)) {
         Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
         Ok(Some(Report::Refused { generation })) => {
-            Err(NotGreeted::Other(format!("the shim obeys a newer daemon ({generation})")))
+            let text = format!("the shim obeys a newer daemon ({generation})");
+            Err(NotGreeted::Other(StartRefused { errno: None, text }))
+        }
+        Ok(Some(Report::CannotKeep { errno, text })) => {
+            Err(NotGreeted::Other(StartRefused { errno, text: format!("the shim cannot begin: {text}") }))
         }
         Ok(_) => Err(NotGreeted::Closed),
         Err(ReceiveError::TimeUp) => Err(NotGreeted::TimeUp),
-        Err(error) => Err(NotGreeted::Other(crate::locks::chain(&error))),
+        Err(error) => Err(NotGreeted::Other(refusal(&error))),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::definition::mode_word;
 use crate::entry::Entry;
 use crate::fleet::Fleet;
-use pinfold_api::object::{Event, Inbox, Message, Next, Session, Status, Turn};
+use pinfold_api::object::{Event, Inbox, LastExit, Message, Next, Session, Status, Turn};
 use pinfold_core::life::{HolderSeen, Life};
 use pinfold_core::{Now, State, Wall};
 use pinfold_lock::time::rfc3339;
@@ -84,9 +84,21 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         foreign: false,
         command: definition.command.clone(),
         vendor_session: definition.vendor_session.clone(),
+        last_exit: core.last_exit().map(last_exit),
         env: definition.env.keys().cloned().collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,
+    }
+}
+
+fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
+    LastExit {
+        code: exit.exit.code(),
+        signal: exit.exit.signal(),
+        verdict: exit.verdict.word().into(),
+        at: time(exit.at),
+        uptime_ms: u64::try_from(exit.lived.as_millis()).unwrap_or(u64::MAX),
+        last_line: exit.last_line.clone(),
     }
 }
 

@@ -175,6 +175,8 @@ pub struct Start {
     pub terminal: Option<Size>,
     /// Whether another run is likely to follow at once when this one ends by itself: the shim makes ready for it.
     pub repeats: bool,
+    /// Whether the agent says by a line when a turn is over: what it says before its first one is noticed too.
+    pub says_done: bool,
 }
 
 /// Where an agent starts.
@@ -239,6 +241,7 @@ impl Default for Start {
             grace: Duration::from_secs(10),
             terminal: None,
             repeats: false,
+            says_done: false,
         }
     }
 }
@@ -412,6 +415,9 @@ impl Start {
         if self.repeats {
             fields.flag(22, true);
         }
+        if self.says_done {
+            fields.flag(23, true);
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -438,6 +444,7 @@ impl Start {
             grace: fields.optional_number(15)?.map_or(plain.grace, Duration::from_millis),
             terminal: size(fields, 20, 21)?,
             repeats: fields.flag(22)?,
+            says_done: fields.flag(23)?,
         })
     }
 }

@@ -7,6 +7,7 @@ use crate::report::wall;
 use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
+use rustix::io::Errno;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +34,17 @@ pub enum StartFailure {
     /// There is no such program.
     ProgramMissing,
     /// There is one, but it cannot be executed.
-    NotExecutable,
+    NotExecutable {
+        /// What the kernel said: `ENOENT` when it is there and what it names as its interpreter is not.
+        errno: i32,
+    },
     /// There is no such directory.
     DirectoryMissing,
+    /// There is one, but it cannot be entered.
+    DirectoryClosed {
+        /// What the kernel said.
+        errno: i32,
+    },
     /// The system refused for now.
     Refused {
         /// What the kernel said.
@@ -59,25 +68,29 @@ impl StartFailure {
     pub(crate) fn write(self, fields: &mut Writer<'_>) {
         match self {
             Self::ProgramMissing => fields.number(1, 1),
-            Self::NotExecutable => fields.number(1, 2),
+            Self::NotExecutable { errno } => fields.number(1, 2).number(2, errno.unsigned_abs().into()),
             Self::DirectoryMissing => fields.number(1, 3),
             Self::Refused { errno } => fields.number(1, 4).number(2, errno.unsigned_abs().into()),
             Self::Outdated { last } => fields.number(1, 5).number(3, last.0),
             Self::Occupied { run } => fields.number(1, 6).number(3, run.0),
             Self::RecordsFull => fields.number(1, 7),
+            Self::DirectoryClosed { errno } => fields.number(1, 8).number(2, errno.unsigned_abs().into()),
         };
     }
 
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let errno = |unsaid| Ok(fields.optional_number(2)?.map_or(unsaid, |errno| errno as i32));
         Ok(match fields.number(1)? {
             1 => Self::ProgramMissing,
-            2 => Self::NotExecutable,
+            // Shims of before do not say which.
+            2 => Self::NotExecutable { errno: errno(Errno::ACCESS.raw_os_error())? },
             3 => Self::DirectoryMissing,
             5 => Self::Outdated { last: RunNumber(fields.number(3)?) },
             6 => Self::Occupied { run: RunNumber(fields.number(3)?) },
             7 => Self::RecordsFull,
+            8 => Self::DirectoryClosed { errno: errno(0)? },
             // A reason that is not known here is still a refusal.
-            _ => Self::Refused { errno: fields.optional_number(2)?.unwrap_or(0) as i32 },
+            _ => Self::Refused { errno: errno(0)? },
         })
     }
 }
@@ -128,6 +141,8 @@ impl Exited {
                 oom_killed: fields.flag(5)?,
                 forced: fields.flag(6)?,
                 lived: duration(fields, 7)?,
+                at: None,
+                last_line: None,
             },
             failure,
             pid: fields.small(9)?,

@@ -26,6 +26,9 @@ pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
 
+/// Where programs are looked for when the environment does not say.
+pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
+
 /// The socket beside a session's exit records: there a shim listens where it cannot where it was told to.
 pub const BESIDE_RECORDS: &str = "shim.sock";
 

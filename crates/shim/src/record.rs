@@ -284,6 +284,8 @@ mod tests {
                 oom_killed: true,
                 forced: true,
                 lived: Duration::from_millis(u64::MAX),
+                at: None,
+                last_line: None,
             },
             failure: Some(StartFailure::Outdated { last: RunNumber(u64::MAX) }),
             pid: u32::MAX,

@@ -71,6 +71,13 @@ pub enum Report {
     },
     /// The agent said that a turn is over.
     TurnDone(Box<Turn>),
+    /// The agent said that a turn is over while none was: it counts for nothing.
+    StrayDone {
+        /// Of which run.
+        run: RunNumber,
+        /// The message that it named, if it did.
+        named: Option<MessageId>,
+    },
     /// An input was not written, at least not all of it.
     InputRefused {
         /// Of which run.
@@ -91,6 +98,13 @@ pub enum Report {
     },
     /// The locks are free, and the shim ends.
     Leaving,
+    /// The shim could not begin: the first and last word of one that was just started.
+    CannotKeep {
+        /// What the kernel said, if it was the kernel.
+        errno: Option<i32>,
+        /// What was wrong, in words.
+        text: String,
+    },
 }
 
 /// How things stand with a shim.
@@ -184,7 +198,9 @@ mod kind {
     pub(super) const INPUT_REFUSED: u8 = 139;
     pub(super) const LEAVING: u8 = 140;
     pub(super) const TURN_DONE: u8 = 141;
-    pub(super) const SURVIVORS: u8 = 142;
+    pub(super) const STRAY_DONE: u8 = 142;
+    pub(super) const CANNOT_KEEP: u8 = 143;
+    pub(super) const SURVIVORS: u8 = 144;
 }
 
 impl Report {
@@ -211,12 +227,21 @@ impl Report {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into()).number(4, from.0);
             }),
             Self::TurnDone(turn) => write(out, kind::TURN_DONE, |f| turn.write(f)),
+            Self::StrayDone { run, named } => write(out, kind::STRAY_DONE, |f| {
+                f.number(1, run.0);
+                if let Some(named) = named {
+                    f.wide(2, named.0);
+                }
+            }),
             Self::InputRefused { run, message, attempt, why } => write(out, kind::INPUT_REFUSED, |f| {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into());
                 f.flag(4, *why == InputRefused::Full);
             }),
             Self::Survivors { run, left } => encode_survivors(out, *run, left),
             Self::Leaving => write(out, kind::LEAVING, |_| ()),
+            Self::CannotKeep { errno, text } => write(out, kind::CANNOT_KEEP, |f| {
+                f.number(1, errno.unwrap_or(0).unsigned_abs().into()).bytes(2, text.as_bytes());
+            }),
         }
     }
 
@@ -254,7 +279,15 @@ impl Report {
             }
             kind::TURN_DONE => Self::TurnDone(Box::new(Turn::read(fields)?)),
             kind::SURVIVORS => Self::Survivors { run: run()?, left: survivors(fields)? },
+            kind::STRAY_DONE => {
+                let named = fields.find(2).map(|_| message()).transpose()?;
+                Self::StrayDone { run: run()?, named }
+            }
             kind::LEAVING => Self::Leaving,
+            kind::CANNOT_KEEP => {
+                let errno = Some(fields.number(1)? as i32).filter(|errno| *errno != 0);
+                Self::CannotKeep { errno, text: String::from_utf8_lossy(fields.bytes(2)?).into_owned() }
+            }
             _ => return Ok(None),
         }))
     }

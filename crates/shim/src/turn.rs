@@ -44,6 +44,9 @@ pub struct Done {
     pub answer: Vec<u8>,
     /// Whether that is all of it.
     pub whole: bool,
+    /// The id that the line begins with, where it is not that of this turn's message. If it is that of another
+    /// message of the session, this is not the end of the turn; the shim cannot know, the daemon does.
+    pub named: Option<MessageId>,
 }
 
 impl Turn {
@@ -58,6 +61,9 @@ impl Turn {
         fields.number(4, self.from.0);
         if let Some(done) = &self.done {
             fields.number(5, done.to.0).bytes(6, &done.answer).flag(7, !done.whole);
+            if let Some(named) = done.named {
+                fields.wide(8, named.0);
+            }
         }
     }
 
@@ -66,7 +72,8 @@ impl Turn {
             None => None,
             Some(to) => {
                 let (answer, whole) = (fields.bytes(6)?.to_vec(), !fields.flag(7)?);
-                Some(Done { to: Position(to), answer, whole })
+                let named = fields.find(8).map(|_| fields.wide(8)).transpose()?.map(MessageId);
+                Some(Done { to: Position(to), answer, whole, named })
             }
         };
         Ok(Self {
@@ -157,8 +164,12 @@ mod tests {
     use super::*;
 
     fn turn(attempt: u32, answer: Option<&[u8]>) -> Turn {
-        let done =
-            answer.map(|answer| Done { to: Position(900), answer: answer.to_vec(), whole: answer.len() < 9 });
+        let done = answer.map(|answer| Done {
+            to: Position(900),
+            answer: answer.to_vec(),
+            whole: answer.len() < 9,
+            named: (answer.len() == 9).then_some(MessageId(1 << 77)),
+        });
         Turn { run: RunNumber(3), message: MessageId(1 << 90), attempt, from: Position(77), done }
     }
 

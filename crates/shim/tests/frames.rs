@@ -97,6 +97,8 @@ fn exited(exit: Exit, failure: Option<StartFailure>) -> Exited {
             oom_killed: true,
             forced: true,
             lived: Duration::from_millis(1200),
+            at: None,
+            last_line: None,
         },
         failure,
         pid: 4711,
@@ -115,7 +117,7 @@ fn reports() -> Vec<Report> {
     };
     let failures = [
         StartFailure::ProgramMissing,
-        StartFailure::NotExecutable,
+        StartFailure::NotExecutable { errno: 13 },
         StartFailure::DirectoryMissing,
         StartFailure::Refused { errno: 11 },
         StartFailure::Outdated { last: RunNumber(8) },
@@ -191,11 +193,22 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let turn =
         |done| Report::TurnDone(Box::new(Turn { run, message, attempt: 2, from: Position(1 << 40), done }));
     let input = Command::Input { run, message, attempt: 2, bytes: b"x".to_vec(), says_done: true };
-    let done = Done { to: Position(99), answer: vec![0; 300], whole: false };
+    let done = Done { to: Position(99), answer: vec![0; 300], whole: false, named: None };
+    let named = Done { named: Some(MessageId(u128::MAX)), ..done.clone() };
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
-    let terminal =
-        Start { terminal: Some(pinfold_shim::Size::new(50, 120)), repeats: true, ..Start::default() };
-    (vec![input, Command::Start(Box::new(terminal))], vec![taken, turn(None), turn(Some(done))])
+    let terminal = Start {
+        terminal: Some(pinfold_shim::Size::new(50, 120)),
+        repeats: true,
+        says_done: true,
+        ..Start::default()
+    };
+    let strays = [None, Some(message)].map(|named| Report::StrayDone { run, named });
+    let mut reports = vec![taken, turn(None), turn(Some(done)), turn(Some(named))];
+    reports.extend(strays);
+    reports.push(Report::StartFailed { run, why: StartFailure::DirectoryClosed { errno: 13 } });
+    reports.push(Report::CannotKeep { errno: Some(24), text: "no".into() });
+    reports.push(Report::CannotKeep { errno: None, text: String::new() });
+    (vec![input, Command::Start(Box::new(terminal))], reports)
 }
 
 #[test]

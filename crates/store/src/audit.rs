@@ -30,6 +30,9 @@ pub fn event_data(record: &Record) -> (&'static str, Value) {
             ("run_started", json!({ "pid": pid, "fence": fence, "purpose": purpose_word(*purpose) }))
         }
         Record::RunExited(exited) => ("run_exited", exit_data(exited)),
+        Record::StartFailed { run: _, errno, text } => {
+            ("start_failed", json!({ "errno": errno, "text": text }))
+        }
         Record::Backoff { wait, reason } => {
             ("backoff", json!({ "ms": whole_millis(*wait), "reason": reason.word() }))
         }
@@ -68,6 +71,7 @@ pub fn event_data(record: &Record) -> (&'static str, Value) {
 pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
     match record {
         Record::RunStarted { run, .. }
+        | Record::StartFailed { run, .. }
         | Record::LockBusy { run }
         | Record::LockAcquired { run }
         | Record::Adopted { run, .. } => Some(*run),
@@ -187,6 +191,10 @@ mod tests {
                         "uptime_ms": 2, "crashes": 2, "forced": true }),
             ),
             Record::RunExited(_) => (
+                Record::StartFailed { run, errno: Some(24), text: "no".into() },
+                json!({ "errno": 24, "text": "no" }),
+            ),
+            Record::StartFailed { .. } => (
                 Record::Backoff { wait: Duration::from_millis(1500), reason: WaitReason::Crash },
                 json!({ "ms": 1500, "reason": "crash" }),
             ),
@@ -243,7 +251,7 @@ mod tests {
     #[test]
     fn every_record_has_the_kind_and_the_fields_of_the_contract() {
         let table = all();
-        assert_eq!(table.len(), 26);
+        assert_eq!(table.len(), 27);
         for (record, fields) in table {
             let (kind, data) = event_data(&record);
             assert_eq!(data, fields, "{record:?}");

@@ -83,6 +83,7 @@ impl Rows<'_> {
                 self.run_of(record).into_iter().chain([Step::Event(self.event(record))]).collect()
             }
             Change::Budgets(_)
+            | Change::LastExit(_)
             | Change::Shim(_)
             | Change::Joined(..)
             | Change::Left(_)

@@ -7,12 +7,12 @@ use crate::error::{Failure, Kind};
 use pinfold_api::object::{AttachLine, LogLine};
 use pinfold_api::request::Attach;
 use pinfold_api::{Client, ClientError};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A daemon that has gone is looked for again after this.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
@@ -64,6 +64,25 @@ impl Counted {
     /// Readable when something came.
     pub(super) fn woken(&self) -> &OwnedFd {
         &self.woken
+    }
+
+    /// How the run ended whose terminal was shown, if the daemon says so in time.
+    pub(super) fn end_within(&mut self, time: Duration) -> Option<String> {
+        let until = Instant::now() + time;
+        loop {
+            match self.take().ok()? {
+                Some(News::Line(AttachLine::Ended { message })) => return Some(message),
+                Some(News::Line(_) | News::Output(_) | News::Signal) => continue,
+                None => {}
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            let timeout =
+                Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+            _ = rustix::event::poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timeout));
+        }
     }
 
     /// Waits for the next thing that comes.

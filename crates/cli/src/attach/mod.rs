@@ -61,7 +61,7 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
             News::Line(AttachLine::Ready { socket, run }) => {
                 countdown.clear();
                 let place = terminal::Place { name: &attach.session, socket: socket.as_ref(), run };
-                return terminal::show(&place, attach.seat(), &signals, global);
+                return terminal::show(&place, attach.seat(), &mut counted, &signals, global);
             }
             News::Line(AttachLine::Follow {}) => {
                 countdown.clear();
@@ -72,7 +72,7 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
                 countdown.clear();
                 return Err((*body).into());
             }
-            News::Line(AttachLine::Counted {}) | News::Output(_) => {}
+            News::Line(AttachLine::Counted {} | AttachLine::Ended { .. }) | News::Output(_) => {}
             // Asked to end before anything was shown: the request goes with the connection.
             News::Signal => return Err(Failure::new(Kind::Failed, "interrupted while waiting")),
         }

@@ -1,5 +1,6 @@
 //! The terminal of a session in ours: keys to its shim, its screen to us.
 
+use super::counted::Counted;
 use super::keys::before_detach;
 use super::signals::Signals;
 use super::tty::{self, Borrowed};
@@ -14,9 +15,12 @@ use rustix::io::Errno;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Duration;
 
 /// What one read takes.
 const READ: usize = 64 << 10;
+/// The shim tells the end of a run first; a daemon that lives tells how it ended within this.
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
 /// Where a terminal is.
 pub(super) struct Place<'a> {
@@ -38,7 +42,13 @@ enum Over {
 }
 
 /// Shows the terminal until somebody detaches or it ends.
-pub(super) fn show(place: &Place<'_>, seat: Seat, signals: &Signals, global: &Global) -> Result<(), Failure> {
+pub(super) fn show(
+    place: &Place<'_>,
+    seat: Seat,
+    counted: &mut Counted,
+    signals: &Signals,
+    global: &Global,
+) -> Result<(), Failure> {
     if !tty::is_whole() {
         return Err(Failure::new(Kind::Usage, "`attach` needs a terminal for keys and screen")
             .hint(format!("`pinfold logs {} -f` follows the output without one", place.name)));
@@ -54,10 +64,10 @@ pub(super) fn show(place: &Place<'_>, seat: Seat, signals: &Signals, global: &Gl
         Err(_) => Over::Lost,
     };
     drop(borrowed);
-    tell(place.name, over, global)
+    tell(place.name, over, counted, global)
 }
 
-fn tell(name: &str, over: Over, global: &Global) -> Result<(), Failure> {
+fn tell(name: &str, over: Over, counted: &mut Counted, global: &Global) -> Result<(), Failure> {
     let say = |text: String| {
         if !global.quiet {
             talk(&text);
@@ -65,7 +75,10 @@ fn tell(name: &str, over: Over, global: &Global) -> Result<(), Failure> {
     };
     match over {
         Over::Detached => say(format!("detached from `{name}`; `pinfold attach {name}` joins it again")),
-        Over::Ended => say(format!("the run of `{name}` has ended")),
+        Over::Ended => say(match counted.end_within(TOLD_WITHIN) {
+            Some(how) => format!("`{name}` {how}"),
+            None => format!("the run of `{name}` has ended"),
+        }),
         Over::Asked => {}
         Over::Lost => {
             return Err(Failure::new(

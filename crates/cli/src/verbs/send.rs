@@ -83,6 +83,10 @@ fn answered(sent: Message, patience: Duration, global: &Global) -> Result<(), Fa
             Err(ClientError::Refused(body)) if body.kind == ErrorKind::Timeout => {
                 return Err(Failure::from(*body).with(json!(latest(&sent, global).unwrap_or(sent))));
             }
+            // No answer can come: what became of the message is shown beside the reason.
+            Err(ClientError::Refused(body)) => {
+                return Err(Failure::from(*body).with(json!(latest(&sent, global).unwrap_or(sent))));
+            }
             Err(error) => return Err(error.into()),
         }
         connect::client(global)?;
@@ -114,6 +118,10 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
         let failure = Failure::new(Kind::Failed, format!("message {} has failed: {why}", message.id));
         let hint = format!("`pinfold inbox {} --retry {}` tries it again", message.session, message.id);
         return Err(failure.hint(hint).with(json!(message)));
+    }
+    if message.answer.is_none() && !global.quiet {
+        let name = &message.session;
+        eprintln!("message {} was delivered; `{name}` gives no answers (`--turns line`)", message.id);
     }
     if global.json {
         say(&json!(message));

@@ -8,8 +8,10 @@ use crate::error::Failure;
 use crate::paint::{Cell, Paper, Shade, plain, preview, shade_of};
 use clap::Args;
 use pinfold_api::ClientError;
-use pinfold_api::object::{Row, Session};
+use pinfold_api::object::{LastExit, Row, Session};
+use pinfold_core::{Exit, words};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Which sessions `ls` shows.
 #[derive(Debug, Clone, Default, Args)]
@@ -187,8 +189,31 @@ pub(crate) fn wait(
         address.push_str(&format!("&timeout={}", encode(timeout)));
     }
     let object: Session = connect::client(global)?.get(&address)?;
+    if let Some(how) = how_it_came(&object).filter(|_| !global.quiet) {
+        eprintln!("{how}");
+    }
     if global.json {
         say(&json!(object));
     }
     Ok(())
+}
+
+/// What brought a session into its state, where that was the end of a run or a start that failed.
+fn how_it_came(session: &Session) -> Option<String> {
+    match (session.state.as_str(), &session.last_exit) {
+        ("failed" | "backoff", _) => Some(format!("{} is {}", session.name, session.why)),
+        ("stopped" | "idle", Some(exit)) => Some(format!("{} {}", session.name, told(exit))),
+        _ => None,
+    }
+}
+
+fn told(exit: &LastExit) -> String {
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::ShimLost,
+    };
+    let after = words::duration(Duration::from_millis(exit.uptime_ms));
+    let line = exit.last_line.as_ref().map(|line| format!(": `{line}`")).unwrap_or_default();
+    format!("{how} after {after}{line}")
 }

@@ -2,11 +2,12 @@
 
 use super::draft::Draft;
 use crate::decision::{Action, Change, Record, RunExited, TakeoverEnd};
-use crate::event::Shim;
+use crate::event::{Shim, StartFailure};
 use crate::exit::{Ended, Exit, Recognised, Verdict};
 use crate::ids::RunNumber;
 use crate::inbox::Cost;
-use crate::life::{BlockedOn, FailCause, Goal, HandBack, HolderSeen, IdleSince, Life, Purpose};
+use crate::last_exit::LastExit;
+use crate::life::{BlockedOn, FailCause, Goal, HandBack, HolderSeen, IdleSince, Life, Purpose, StartRefused};
 use crate::policy::Mode;
 use crate::rules::verdict::{self, Asked};
 use crate::rules::{self, LONGEST_GAP, Next, WaitReason};
@@ -32,12 +33,16 @@ impl Draft<'_> {
         holder: Option<&HolderSeen>,
     ) -> Why {
         let Some(ending) = self.ending_of(run, ended) else { return Why::Stale };
+        if ended.exit == Exit::NeverStarted && self.session.runs.seen < run {
+            return self.start_failed(run, &StartFailure::Refused(unknown_refusal()));
+        }
         let verdict = verdict::judge(ending.asked, ended);
         self.keep_or_lose_locks(shim, ended.exit);
         self.turn_cut_short(cost(ending.asked, verdict));
         let next = self.charge(ending, verdict, ended);
         self.settle_run(run, ended.exit);
         self.record_exit(run, ended, verdict);
+        self.note_last_exit(ending.asked, ended, verdict);
         self.forget_run();
         self.what_comes_next(ending, verdict, next, ended, holder)
     }
@@ -109,7 +114,24 @@ impl Draft<'_> {
         self.settle(Runs { settled: run, seen, count, ..self.session.runs });
     }
 
-    pub(super) fn record_exit(&mut self, run: RunNumber, ended: &Ended, verdict: Verdict) {
+    fn note_last_exit(&mut self, asked: Asked, ended: &Ended, verdict: Verdict) {
+        let at = ended.at.unwrap_or(self.now.wall);
+        // As it is stored: in whole milliseconds.
+        let lived = Duration::from_millis(crate::time::whole_millis(ended.lived));
+        let (exit, last_line) = (ended.exit, ended.last_line.clone());
+        self.change(Change::LastExit(Box::new(LastExit { exit, verdict, asked, at, lived, last_line })));
+    }
+
+    /// A run that was asked to end before it began, and did not begin: what was planned comes next.
+    pub(super) fn ended_unstarted(&mut self, run: RunNumber) -> Why {
+        let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
+        let Some(ending) = self.ending_of(run, &ended) else { return Why::Stale };
+        self.settle_number(run);
+        self.forget_run();
+        self.what_comes_next(ending, Verdict::Clean, Next::AtOnce, &ended, None)
+    }
+
+    fn record_exit(&mut self, run: RunNumber, ended: &Ended, verdict: Verdict) {
         self.record(Record::RunExited(Box::new(RunExited {
             run,
             exit: ended.exit,
@@ -245,7 +267,7 @@ impl Draft<'_> {
         if wait > LONGEST_GAP {
             self.release();
         }
-        self.set_life(Life::Backoff { until: self.now.after(wait), reason });
+        self.set_life(Life::Backoff { until: self.now.after(wait), reason, refused: None });
         if reason == WaitReason::Contended && holder.is_some() {
             self.act(Action::AwaitHolder);
         }
@@ -265,6 +287,11 @@ impl Draft<'_> {
 
 fn is_unlocked(ended: &Ended) -> bool {
     ended.recognised == Some(Recognised::Unlocked)
+}
+
+/// A start of which only this much is known.
+fn unknown_refusal() -> StartRefused {
+    StartRefused { errno: None, text: "it never began".into() }
 }
 
 /// Whether a turn that ended with its run counts as a try: not if we cut it short, nor if somebody or

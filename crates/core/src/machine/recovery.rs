@@ -4,7 +4,7 @@
 use super::draft::Draft;
 use crate::budgets::Budgets;
 use crate::decision::{Action, Change, Record, Refusal};
-use crate::event::{Event, Machine, RunEvent, Shim, ShimSeen, World};
+use crate::event::{Event, Machine, RunEvent, Shim, ShimSeen, StartFailure, World};
 use crate::exit::{Ended, Exit};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
@@ -119,15 +119,21 @@ impl Draft<'_> {
         }
         match self.session.life.clone() {
             Life::Starting { run, stage: Stage::Reserving, purpose } => self.reserve_again(run, purpose),
+            Life::Starting { run, stage: Stage::Spawning, .. } | Life::Stopping { run, .. }
+                if failure_of(world, run).is_some() =>
+            {
+                failure_of(world, run).map_or(Why::Stale, |failure| self.start_failed(run, failure))
+            }
             Life::Starting { run, stage: Stage::Spawning, purpose } => match exit_of(world, run) {
-                Some(ended) => self.exited(run, ended, shim, None),
+                Some(ended) => self.exited(run, &with_line(ended, world), shim, None),
                 None => self.spawn_again(run, purpose),
             },
             Life::Running { run, since, .. }
             | Life::Held { run, since, .. }
             | Life::Stopping { run, since, .. } => {
                 let lost = Ended::new(lost(world.machine), self.now.boot.since(since.boot));
-                self.exited(run, exit_of(world, run).unwrap_or(&lost), shim, None)
+                let ended = with_line(exit_of(world, run).unwrap_or(&lost), world);
+                self.exited(run, &ended, shim, None)
             }
             Life::Backoff { .. } => self.wait_on(world.machine),
             Life::Blocked { on, .. } => self.try_blocked_again(on, world.machine),
@@ -203,6 +209,15 @@ impl Draft<'_> {
 
 fn exit_of(world: &World, run: RunNumber) -> Option<&Ended> {
     world.exits.iter().find(|(ended, _)| *ended == run).map(|(_, ended)| ended)
+}
+
+fn failure_of(world: &World, run: RunNumber) -> Option<&StartFailure> {
+    world.failures.iter().find(|(failed, _)| *failed == run).map(|(_, failure)| failure)
+}
+
+/// An end with the last line that was found in the log.
+fn with_line(ended: &Ended, world: &World) -> Ended {
+    Ended { last_line: ended.last_line.clone().or_else(|| world.last_line.clone()), ..ended.clone() }
 }
 
 fn lost(machine: Machine) -> Exit {

@@ -1,16 +1,18 @@
 //! Runs from the first lock to the first instruction.
 
 use super::draft::Draft;
+use crate::budgets::Budgets;
 use crate::decision::{Action, Change, Record, TakeoverEnd};
 use crate::event::{Shim, StartFailure};
-use crate::exit::{Ended, Exit, Verdict};
 use crate::ids::RunNumber;
 use crate::life::{
     BlockedOn, CannotStart, FailCause, Goal, HandBack, HolderSeen, Life, Process, Purpose, Stage,
+    StartRefused,
 };
+use crate::rules::WaitReason;
+use crate::rules::start::{self, Prospect};
 use crate::session::Runs;
 use crate::why::{TakeoverStep, Why};
-use std::time::Duration;
 
 impl Draft<'_> {
     pub(super) fn reserved(&mut self, run: RunNumber) -> Why {
@@ -95,6 +97,10 @@ impl Draft<'_> {
         if self.session.shim == Shim::Standing {
             self.change(Change::Shim(Shim::Absent));
         }
+        if self.session.budgets.refused > 0 {
+            let budgets = Budgets { refused: 0, ..self.session.budgets.clone() };
+            self.change(Change::Budgets(Box::new(budgets)));
+        }
     }
 
     fn runs_now(&mut self, run: RunNumber, process: Process, purpose: Purpose) {
@@ -122,55 +128,85 @@ impl Draft<'_> {
             return self.start_came_to_nothing(run, purpose, failure);
         }
         if matches!(self.session.life, Life::Stopping { run: wanted, .. } if wanted == run) {
-            let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
-            return self.exited(run, &ended, Shim::Absent, None);
+            if self.session.shim != Shim::Absent {
+                self.change(Change::Shim(Shim::Absent));
+            }
+            self.record_start_failed(run, failure);
+            return self.ended_unstarted(run);
         }
         Why::Stale
     }
 
     fn start_came_to_nothing(&mut self, run: RunNumber, purpose: Purpose, failure: &StartFailure) -> Why {
         self.change(Change::Shim(Shim::Absent));
-        match (failure, purpose) {
-            (StartFailure::ShimGone, _) => {
-                // Nothing runs yet: a terminal that waits for this run may as well have its place.
-                let waiting = self.session.live.takeover.is_some() && purpose == Purpose::Headless;
-                let purpose = if waiting { Purpose::Interactive(HandBack::ByNeed) } else { purpose };
-                // A new number, so that this report, coming twice, is not about the new start.
-                self.settle_number(run);
-                self.begin(purpose);
-                Why::ShimGone
-            }
-            (StartFailure::Hopeless(_) | StartFailure::Refused, Purpose::Interactive(then)) => {
-                self.act(Action::Release);
-                self.settle_unstarted(run, Verdict::Hopeless);
-                self.end_takeover(TakeoverEnd::CannotStart);
+        let later = match failure {
+            StartFailure::ShimGone => return self.start_again(run, purpose),
+            StartFailure::Hopeless(cause) => Err(cause.clone()),
+            StartFailure::Refused(refused) => match start::prospect(refused.errno) {
+                Prospect::Better => Ok(refused),
+                Prospect::Never => Err(CannotStart::Refused(refused.clone())),
+            },
+        };
+        self.act(Action::Release);
+        self.settle_number(run);
+        self.record_start_failed(run, failure);
+        self.end_takeover(TakeoverEnd::CannotStart);
+        match (purpose, later) {
+            (Purpose::Interactive(then), _) => {
                 self.hand_back(then);
                 Why::Takeover(TakeoverStep::Failed)
             }
-            (StartFailure::Hopeless(cause), Purpose::Headless) => {
-                self.act(Action::Release);
-                self.settle_unstarted(run, Verdict::Hopeless);
-                self.end_takeover(TakeoverEnd::CannotStart);
-                self.cannot_start(cause)
-            }
-            (StartFailure::Refused, Purpose::Headless) => {
-                self.act(Action::Release);
-                let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
-                self.exited(run, &ended, Shim::Absent, None)
-            }
+            (Purpose::Headless, Ok(refused)) => self.start_later(refused),
+            (Purpose::Headless, Err(cause)) => self.cannot_start(cause),
         }
     }
 
-    fn cannot_start(&mut self, cause: &CannotStart) -> Why {
-        self.fail(FailCause::CannotStart(cause.clone()));
-        Why::CannotStart { cause: cause.clone() }
+    /// The shim had left before it heard of the start: the locks are taken again.
+    fn start_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
+        // Nothing runs yet: a terminal that waits for this run may as well have its place.
+        let waiting = self.session.live.takeover.is_some() && purpose == Purpose::Headless;
+        let purpose = if waiting { Purpose::Interactive(HandBack::ByNeed) } else { purpose };
+        // A new number, so that this report, coming twice, is not about the new start.
+        self.settle_number(run);
+        self.begin(purpose);
+        Why::ShimGone
     }
 
-    /// Every start has exactly one end, also one without a process.
-    fn settle_unstarted(&mut self, run: RunNumber, verdict: Verdict) {
-        self.settle_number(run);
-        let ended = Ended::new(Exit::NeverStarted, Duration::ZERO);
-        self.record_exit(run, &ended, verdict);
+    /// What the system refuses for now is tried again after a wait; no crash is charged for it.
+    fn start_later(&mut self, refused: &StartRefused) -> Why {
+        if self.session.live.closing {
+            self.down();
+            return Why::GoingDown;
+        }
+        if self.session.need(self.now.boot).is_none() {
+            self.not_needed();
+            return Why::NotNeeded;
+        }
+        let mut budgets = self.session.budgets.clone();
+        budgets.refused = budgets.refused.saturating_add(1);
+        let wait = start::wait(budgets.refused, &self.session.spec.policy, self.now);
+        self.change(Change::Budgets(Box::new(budgets)));
+        let reason = WaitReason::StartFailed;
+        self.record(Record::Backoff { wait, reason });
+        let (until, refused) = (self.now.after(wait), refused.clone());
+        let text = refused.text.clone();
+        self.set_life(Life::Backoff { until, reason, refused: Some(Box::new(refused)) });
+        Why::StartRefused { text, wait }
+    }
+
+    fn cannot_start(&mut self, cause: CannotStart) -> Why {
+        self.fail(FailCause::CannotStart(cause.clone()));
+        Why::CannotStart { cause }
+    }
+
+    /// A start that was refused is no run: it has an event of its own, and no end.
+    fn record_start_failed(&mut self, run: RunNumber, failure: &StartFailure) {
+        let (errno, text) = match failure {
+            StartFailure::ShimGone => return,
+            StartFailure::Hopeless(cause) => (cause.errno(), cause.to_string()),
+            StartFailure::Refused(refused) => (refused.errno, refused.text.clone()),
+        };
+        self.record(Record::StartFailed { run, errno, text });
     }
 
     pub(super) fn settle_number(&mut self, run: RunNumber) {

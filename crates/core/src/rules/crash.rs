@@ -45,7 +45,8 @@ fn next(crashes: u32, reason: WaitReason, lived: Duration, policy: &Policy, now:
             | WaitReason::CleanRestartBudgetExceeded
             | WaitReason::MemoryDrainLoop
             | WaitReason::Contended
-            | WaitReason::UsageLimit => Verdict::Crash,
+            | WaitReason::UsageLimit
+            | WaitReason::StartFailed => Verdict::Crash,
         });
     }
     match crashes {

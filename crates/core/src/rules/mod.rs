@@ -7,6 +7,7 @@ mod crash;
 mod drain;
 mod limit;
 pub mod memory;
+pub mod start;
 pub mod verdict;
 
 use crate::budgets::Budgets;
@@ -70,6 +71,8 @@ pub enum WaitReason {
     Contended,
     /// A usage limit was met.
     UsageLimit,
+    /// The system refused to start it.
+    StartFailed,
 }
 
 impl WaitReason {
@@ -83,6 +86,7 @@ impl WaitReason {
             WaitReason::MemoryDrainLoop => "memory_drain_loop",
             WaitReason::Contended => "contended",
             WaitReason::UsageLimit => "usage_limit",
+            WaitReason::StartFailed => "start_failed",
         }
     }
 }

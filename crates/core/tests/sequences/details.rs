@@ -1,9 +1,9 @@
 //! Small print: counts, boundaries and records that nothing else would miss.
 
-use crate::driver::{Driver, End, always, ended, on_demand};
+use crate::driver::{Driver, End, always, ended, on_demand, shortage};
 use crate::people::in_state;
 use pinfold_core::decision::Record;
-use pinfold_core::event::{Ask, ConsumerKind, Machine, RunEvent, Shim, ShimSeen, StartFailure};
+use pinfold_core::event::{Ask, ConsumerKind, Machine, RunEvent, Shim, ShimSeen};
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::session::Upcoming;
 use pinfold_core::{Action, Boot, ConsumerId, Event, Mode, Policy, Spec, State, World};
@@ -161,7 +161,7 @@ fn the_release_of_locks_is_recorded_when_it_happens() {
     assert_eq!(released(&driver), 1, "the shim died with the run");
 
     let mut driver = on_demand();
-    driver.start_fails(StartFailure::Refused);
+    driver.start_fails(shortage());
     assert_eq!(released(&driver), 0, "nothing ran");
 }
 
@@ -174,7 +174,7 @@ fn runs_are_counted_by_what_was_seen_of_them() {
     assert_eq!((runs.last.0, runs.seen.0, runs.settled.0, runs.count), (3, 3, 2, 3));
 
     let mut driver = on_demand();
-    driver.start_fails(StartFailure::Refused);
+    driver.start_fails(shortage());
     assert_eq!(driver.session.runs().count, 0, "what never ran is no run");
 
     // Start and exit both happened while the daemon was away.
@@ -221,7 +221,7 @@ fn a_machine_that_restarts_forgets_windows_and_keeps_the_streak() {
     }
     driver.session = driver.session.as_stored();
     driver.now.boot = Boot(5);
-    let world = World { machine: Machine::Restarted, shim: ShimSeen::Nobody, exits: Vec::new() };
+    let world = World::new(Machine::Restarted, ShimSeen::Nobody, Vec::new());
     driver.send(Event::DaemonStarted(world));
     assert_eq!(driver.crashes(), 1);
     assert_eq!(driver.ends_and_waits(End::Code(0), 100), 0, "exits of another boot are not in the window");

@@ -3,7 +3,7 @@
 use pinfold_core::decision::{Answer, Record};
 use pinfold_core::event::{Ask, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd};
 use pinfold_core::exit::{Recognised, Said};
-use pinfold_core::life::{HolderSeen, Process};
+use pinfold_core::life::{HolderSeen, Process, StartRefused};
 use pinfold_core::{
     Action, Boot, Change, Decision, Ended, Event, Exit, MessageId, Mode, Now, Policy, RunNumber, Session,
     Spec, Wall, World,
@@ -188,7 +188,7 @@ impl Driver {
     pub(crate) fn daemon_restarts(&mut self, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> Rc<Decision> {
         self.session = self.session.as_stored();
         let machine = pinfold_core::event::Machine::Same;
-        self.send(Event::DaemonStarted(World { machine, shim, exits }))
+        self.send(Event::DaemonStarted(World::new(machine, shim, exits)))
     }
 
     pub(crate) fn crashes(&self) -> u32 {
@@ -216,6 +216,11 @@ impl Driver {
         self.hear(Event::Run { run, event: RunEvent::Reserved });
         self.hear(Event::Run { run, event: RunEvent::StartFailed(failure) });
     }
+}
+
+/// What a system that is out of descriptors says.
+pub(crate) fn shortage() -> StartFailure {
+    StartFailure::Refused(StartRefused { errno: Some(24), text: "`agent`: too many open files".into() })
 }
 
 pub(crate) fn ended(end: End, lived: u64) -> Ended {

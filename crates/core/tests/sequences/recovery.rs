@@ -73,7 +73,7 @@ fn a_machine_that_restarts_charges_nobody() {
     let mut driver = always(Policy::default());
     for _ in 0..3 {
         driver.session = driver.session.as_stored();
-        let world = World { machine: Machine::Restarted, shim: ShimSeen::Nobody, exits: Vec::new() };
+        let world = World::new(Machine::Restarted, ShimSeen::Nobody, Vec::new());
         driver.now.boot = pinfold_core::Boot(10);
         driver.send(Event::DaemonStarted(world));
     }
@@ -86,11 +86,7 @@ fn after_a_restart_of_the_machine_always_starts_and_on_demand_is_idle() {
     for state in STATES {
         let mut driver = in_state(state);
         driver.session = driver.session.as_stored();
-        driver.send(Event::DaemonStarted(World {
-            machine: Machine::Restarted,
-            shim: ShimSeen::Nobody,
-            exits: Vec::new(),
-        }));
+        driver.send(Event::DaemonStarted(World::new(Machine::Restarted, ShimSeen::Nobody, Vec::new())));
         let expected = match state {
             State::Stopped | State::Failed | State::Archived => state,
             _ => State::Idle,
@@ -209,8 +205,7 @@ fn nothing_is_decided_while_a_shim_does_not_answer() {
     assert_eq!(driver.answer, Some(Answer::Refused(Refusal::ShimMute)));
     assert_eq!((driver.starts, driver.session.inbox().queued()), (1, 1));
     assert!(driver.session.explain(driver.now).contains("does not answer"));
-    let world =
-        World { machine: Machine::Same, shim: ShimSeen::Keeping { run, process: AGENT }, exits: Vec::new() };
+    let world = World::new(Machine::Same, ShimSeen::Keeping { run, process: AGENT }, Vec::new());
     driver.send(Event::DaemonStarted(world));
     assert!(driver.session.inbox().in_flight().is_some(), "the message goes on its way");
 }

@@ -1,10 +1,10 @@
 //! Restart policy. The numbers P1 to P26 are the rows of the incident table.
 
-use crate::driver::{Driver, End, always, on_demand};
+use crate::driver::{Driver, End, always, on_demand, shortage};
 use pinfold_core::decision::{Record, RunExited};
 use pinfold_core::event::{Ask, RunEvent, Shim, ShimSeen, StartFailure};
 use pinfold_core::exit::{Recognised, Said};
-use pinfold_core::life::{BlockedOn, CannotStart, FailCause};
+use pinfold_core::life::{BlockedOn, CannotStart, FailCause, StartRefused};
 use pinfold_core::rules::WaitReason;
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::{Action, Event, Jitter, Life, Mode, Policy, Spec, State, Verdict, Wall};
@@ -206,7 +206,9 @@ fn p15_a_missing_program_is_tried_once_and_leaves_no_run_behind() {
     driver.start_fails(StartFailure::Hopeless(cause.clone()));
     assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::CannotStart(cause) });
     assert_eq!(driver.count(|record| matches!(record, Record::RunStarted { .. })), 0);
-    assert_eq!(driver.count(|record| matches!(record, Record::RunExited(_))), 1);
+    assert_eq!(driver.count(|record| matches!(record, Record::RunExited(_))), 0, "it never ran");
+    assert_eq!(driver.count(|record| matches!(record, Record::StartFailed { errno: Some(2), .. })), 1);
+    assert_eq!((driver.session.last_exit(), driver.session.runs().count), (None, 0));
     assert_eq!(driver.session.next_deadline(), None);
     assert!(driver.session.explain(driver.now).contains("program `claude` was not found"));
     driver.ask(Ask::Start);
@@ -214,12 +216,45 @@ fn p15_a_missing_program_is_tried_once_and_leaves_no_run_behind() {
 }
 
 #[test]
-fn a_start_that_the_system_refuses_for_now_is_tried_again_like_a_crash() {
-    let mut driver = on_demand();
-    driver.start_fails(StartFailure::Refused);
-    assert_eq!((driver.session.state(), driver.crashes()), (State::Backoff, 1));
+fn a_start_that_the_system_refuses_for_now_waits_longer_each_time_and_is_no_crash() {
+    let mut driver = always(Policy { crash_hard_limit: 2, ..Policy::default() });
+    driver.ask(Ask::Stop { grace: None });
+    driver.ends(End::Signal(15), 1_000);
+    let last = driver.session.last_exit().cloned();
+    assert!(last.is_some());
+    let mut waits = Vec::new();
+    driver.start_fails(shortage());
+    for _ in 0..4 {
+        assert_eq!((driver.session.state(), driver.crashes()), (State::Backoff, 0));
+        let wait = driver.session.next_deadline().expect("it waits").at.since(driver.now.boot);
+        waits.push(wait.as_secs());
+        driver.pass(wait.as_millis() as u64);
+        driver.hear(Event::Ticked);
+        let run = driver.run();
+        driver.hear(Event::Run { run, event: RunEvent::StartFailed(shortage()) });
+    }
+    assert_eq!(waits, [1, 2, 4, 8]);
+    assert_eq!(driver.session.last_exit().cloned(), last, "no run has ended since");
+    assert_eq!(driver.count(|record| matches!(record, Record::StartFailed { errno: Some(24), .. })), 5);
+    let why = driver.session.explain(driver.now);
+    assert!(why.starts_with("waiting: it could not be started: `agent`: too many open files; next"), "{why}");
     driver.wait();
-    assert_eq!(driver.session.state(), State::Running);
+    assert_eq!((driver.session.state(), driver.session.budgets().refused), (State::Running, 0));
+}
+
+#[test]
+fn what_the_system_will_refuse_again_is_failed_at_once() {
+    let mut driver = always(Policy::default());
+    driver.ask(Ask::Stop { grace: None });
+    driver.ends(End::Signal(15), 1_000);
+    let refused = StartRefused { errno: Some(7), text: "`agent`: argument list too long".into() };
+    driver.start_fails(StartFailure::Refused(refused));
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Failed, 0));
+    let why = driver.session.explain(driver.now);
+    assert_eq!(
+        why,
+        "failed: cannot start: `agent`: argument list too long; `start` or a message tries again"
+    );
 }
 
 #[test]
@@ -399,7 +434,7 @@ fn out_of_memory_counts_as_a_crash_and_is_named() {
     assert_eq!(driver.crashes(), 1);
     let named = |record: &Record| matches!(record, Record::Backoff { reason: WaitReason::OutOfMemory, .. });
     assert_eq!(driver.count(named), 1);
-    assert!(driver.session.explain(driver.now).contains("killed it for memory"));
+    assert!(driver.session.explain(driver.now).contains("killed by the kernel for memory"));
 }
 
 #[test]

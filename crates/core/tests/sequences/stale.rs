@@ -1,6 +1,6 @@
 //! Reports that come late, twice, or about another run than the present one.
 
-use crate::driver::{Driver, End, always, ended, on_demand};
+use crate::driver::{Driver, End, always, ended, on_demand, shortage};
 use crate::people::{STATES, in_state};
 use pinfold_core::decision::Record;
 use pinfold_core::event::{Ask, RunEvent, Shim, StartFailure};
@@ -19,7 +19,7 @@ fn reports() -> Vec<RunEvent> {
         RunEvent::Reserved,
         RunEvent::LockBusy { holder: None },
         RunEvent::Started(PROCESS),
-        RunEvent::StartFailed(StartFailure::Refused),
+        RunEvent::StartFailed(shortage()),
         RunEvent::StartFailed(StartFailure::ShimGone),
         RunEvent::StartFailed(StartFailure::Hopeless(CannotStart::ProgramMissing { program: "x".into() })),
         RunEvent::VendorBusy { holder: None },
@@ -78,7 +78,7 @@ fn a_start_that_fails_while_it_is_being_stopped_is_stopped() {
     let run = driver.run();
     driver.hear(Event::Run { run, event: RunEvent::Reserved });
     driver.hear(Event::Asked(Ask::Stop { grace: None }));
-    driver.hear(Event::Run { run, event: RunEvent::StartFailed(StartFailure::Refused) });
+    driver.hear(Event::Run { run, event: RunEvent::StartFailed(shortage()) });
     assert_eq!((driver.session.state(), driver.crashes()), (State::Stopped, 0));
 }
 

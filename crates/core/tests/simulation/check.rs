@@ -107,9 +107,15 @@ impl Checker {
             let life = before.life();
             format!("session {at}: {what}\nevent {event:?}\nbefore {life:?}\ndecision {decision:?}")
         };
-        for rule in
-            [resting_states_stay, waits_keep_their_word, starts_need_a_reason, asked_ends_are_free, shape]
-        {
+        for rule in [
+            resting_states_stay,
+            waits_keep_their_word,
+            starts_need_a_reason,
+            asked_ends_are_free,
+            refused_starts_are_free,
+            last_exit_is_the_last_exit,
+            shape,
+        ] {
             rule(before, event, decision, after, now).map_err(|what| told(&what))?;
         }
         self.records(at, decision, after).map_err(|what| told(&what))?;
@@ -347,6 +353,43 @@ fn asked_ends_are_free(
         }
     }
     Ok(())
+}
+
+/// A start that was refused charges no crash, is no run, and has no end.
+fn refused_starts_are_free(
+    before: &Session,
+    event: &Event,
+    decision: &Decision,
+    after: &Session,
+    _: Now,
+) -> Result<(), Violation> {
+    let Event::Run { event: RunEvent::StartFailed(_), .. } = event else { return Ok(()) };
+    let (budgets, runs) = (before.budgets(), before.runs());
+    ensure(budgets.crashes == after.budgets().crashes, || "a refused start was charged as a crash".into())?;
+    ensure(runs.count == after.runs().count, || "a refused start was counted as a run".into())?;
+    let exited = records(decision).any(|record| matches!(record, Record::RunExited(_)));
+    ensure(!exited, || "a refused start has an end".into())
+}
+
+/// The last exit is that of the last run that ended, and nothing else writes it.
+fn last_exit_is_the_last_exit(
+    before: &Session,
+    _: &Event,
+    decision: &Decision,
+    after: &Session,
+    _: Now,
+) -> Result<(), Violation> {
+    let exits = records(decision).filter_map(|record| match record {
+        Record::RunExited(exited) => Some((exited.exit, exited.verdict)),
+        _ => None,
+    });
+    match exits.last() {
+        None => ensure(before.last_exit() == after.last_exit(), || "a last exit without an end".into()),
+        Some(ended) => {
+            let told = after.last_exit().map(|exit| (exit.exit, exit.verdict));
+            ensure(told == Some(ended), || format!("the last exit is {told:?}, not {ended:?}"))
+        }
+    }
 }
 
 /// States are well formed, and stale events change nothing that is stored.

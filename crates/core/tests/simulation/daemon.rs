@@ -8,7 +8,7 @@ use pinfold_core::event::{
 };
 use pinfold_core::exit::{Ended, Exit, Recognised, Said};
 use pinfold_core::inbox::MessageChange;
-use pinfold_core::life::{CannotStart, Process};
+use pinfold_core::life::{CannotStart, Process, StartRefused};
 use pinfold_core::rules::LONGEST_GAP;
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::session::Upcoming;
@@ -211,7 +211,7 @@ impl Case {
     fn reserve(&mut self, session: usize, run: RunNumber) {
         let event = if self.room.broken[session] == Some(Broken::Refused) {
             self.room.broken[session] = None;
-            RunEvent::StartFailed(StartFailure::Refused)
+            RunEvent::StartFailed(refused())
         } else if self.room.reserve(session) {
             RunEvent::Reserved
         } else {
@@ -227,7 +227,7 @@ impl Case {
         }
         let failure = match (&self.room.shims[session], self.room.broken[session].take()) {
             (None, _) => Some(StartFailure::ShimGone),
-            (Some(_), Some(Broken::Refused)) => Some(StartFailure::Refused),
+            (Some(_), Some(Broken::Refused)) => Some(refused()),
             (Some(_), Some(Broken::ProgramMissing)) => {
                 Some(StartFailure::Hopeless(CannotStart::ProgramMissing { program: "agent".into() }))
             }
@@ -306,7 +306,7 @@ impl Case {
                 }
             },
         };
-        let world = World { machine: self.room.machine(), shim, exits: self.room.records[session].clone() };
+        let world = World::new(self.room.machine(), shim, self.room.records[session].clone());
         self.enqueue(session, Event::DaemonStarted(world));
     }
 
@@ -558,6 +558,11 @@ fn consumer_id(session: usize, who: u8) -> ConsumerId {
 
 /// What a real shell may see twice: reports of runs and turns, timers, wake-ups. A person's word counts each time,
 /// and a message id is new each time.
+/// What a system that is out of descriptors says.
+fn refused() -> StartFailure {
+    StartFailure::Refused(StartRefused { errno: Some(24), text: "too many open files".into() })
+}
+
 fn repeats(event: &Event) -> bool {
     matches!(
         event,

@@ -121,6 +121,7 @@ fn is_news(why: &Why) -> bool {
         why,
         Why::RestartAtOnce { .. }
             | Why::Waiting { .. }
+            | Why::StartRefused { .. }
             | Why::Blocked { .. }
             | Why::OverMemoryLimit { .. }
             | Why::WatchdogSilent

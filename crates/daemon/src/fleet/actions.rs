@@ -3,13 +3,14 @@
 use super::Fleet;
 use super::order::Order;
 use crate::crash;
-use crate::definition::Definition;
+use crate::definition::{Definition, Turns};
 use crate::entry::Reservation;
 use crate::input::Input;
 use crate::locks::{Refused, Reserved, Wanted};
 use crate::log::log;
 use pinfold_core::event::StartFailure;
-use pinfold_core::life::{CannotStart, Life, Purpose};
+use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
+use pinfold_core::rules::start::{EACCES, ENOENT};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Directory, Listens, LogLimits, Start, Stdin, Tie};
@@ -100,7 +101,7 @@ impl Fleet {
                 result
             };
             let result = tokio::task::spawn_blocking(reserve).await;
-            let result = result.unwrap_or_else(|error| Err(Refused::ForNow(error.to_string())));
+            let result = result.unwrap_or_else(|error| Err(Refused::system(&error)));
             metrics.of_runs.seconds.took(begun.elapsed());
             if let Err(Refused::Busy { .. }) = &result {
                 metrics.of_runs.busy.add();
@@ -124,8 +125,8 @@ impl Fleet {
                 if let Refused::Busy { resource, .. } = &refused {
                     entry.refused = Some(resource.clone());
                 }
-                if let Refused::ForNow(problem) = &refused {
-                    log(format_args!("the locks of `{}` could not be taken: {problem}", entry.name));
+                if let Refused::System(refused) = &refused {
+                    log(format_args!("`{}` cannot be started: {}", entry.name, refused.text));
                 }
                 refused.event()
             }
@@ -162,7 +163,9 @@ impl Fleet {
             let open =
                 move || crate::shims::open(&opening, nursery.as_deref(), guards, generation, settled, start);
             let result = tokio::task::spawn_blocking(open).await;
-            let result = result.unwrap_or_else(|error| Err(error.to_string()));
+            let failed =
+                |error: tokio::task::JoinError| StartRefused { errno: None, text: error.to_string() };
+            let result = result.unwrap_or_else(|error| Err(failed(error)));
             handle.tell(Input::ShimUp { id, run, result });
         });
     }
@@ -230,6 +233,7 @@ impl Fleet {
             grace: entry.session.spec().policy.stop_grace,
             terminal: terminal.then_some(entry.terminal),
             repeats: entry.session.spec().mode == Mode::Always,
+            says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
         }))
     }
 
@@ -268,29 +272,42 @@ impl Fleet {
         self.happened(id, &crate::locks::HOLDER_GONE, &Facts::default(), None);
     }
 
+    /// Why a start failed, in the core's words.
     pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
-        let definition = self.entries.get(&id).map(|entry| &entry.definition);
-        let life = self.entries.get(&id).map(|entry| entry.session.life());
-        let terminal = matches!(life, Some(Life::Starting { purpose: Purpose::Interactive(_), .. }));
-        let words = definition.map(|d| if terminal { &d.interactive } else { &d.command });
-        let program = words.and_then(|words| words.first().cloned()).unwrap_or_default();
-        let directory = definition.map(|d| d.dir.display().to_string()).unwrap_or_default();
-        match failure {
-            pinfold_shim::StartFailure::ProgramMissing => {
-                StartFailure::Hopeless(CannotStart::ProgramMissing { program })
+        use pinfold_shim::StartFailure as Said;
+        let Some(entry) = self.entries.get(&id) else { return StartFailure::ShimGone };
+        let terminal =
+            matches!(entry.session.life(), Life::Starting { purpose: Purpose::Interactive(_), .. });
+        let words = if terminal { &entry.definition.interactive } else { &entry.definition.command };
+        let program = words.first().cloned().unwrap_or_default();
+        let directory = entry.definition.dir.display().to_string();
+        let refused = |errno: Option<i32>, text: String| StartFailure::Refused(StartRefused { errno, text });
+        let unnumbered = |text: &str| refused(None, text.to_owned());
+        StartFailure::Hopeless(match failure {
+            Said::ProgramMissing => CannotStart::ProgramMissing { program },
+            Said::NotExecutable { errno: ENOENT } => {
+                // The kernel has just read the same few bytes.
+                let interpreter = entry.definition.interpreter_of(&program);
+                CannotStart::InterpreterMissing { program, interpreter }
             }
-            pinfold_shim::StartFailure::NotExecutable => {
-                StartFailure::Hopeless(CannotStart::NotExecutable { program })
+            Said::NotExecutable { .. } => CannotStart::NotExecutable { program },
+            Said::DirectoryMissing => CannotStart::DirectoryMissing { directory },
+            Said::DirectoryClosed { errno: EACCES } => CannotStart::DirectoryClosed { directory },
+            Said::DirectoryClosed { errno } => {
+                return refused(Some(errno), format!("directory `{directory}`: {}", said(errno)));
             }
-            pinfold_shim::StartFailure::DirectoryMissing => {
-                StartFailure::Hopeless(CannotStart::DirectoryMissing { directory })
-            }
-            pinfold_shim::StartFailure::Refused { .. }
-            | pinfold_shim::StartFailure::Outdated { .. }
-            | pinfold_shim::StartFailure::Occupied { .. }
-            | pinfold_shim::StartFailure::RecordsFull => StartFailure::Refused,
-        }
+            Said::Refused { errno } => return refused(Some(errno), format!("`{program}`: {}", said(errno))),
+            Said::Outdated { .. } => return unnumbered("its shim has seen a later run"),
+            Said::Occupied { .. } => return unnumbered("its shim still has another run"),
+            Said::RecordsFull => return unnumbered("its shim has too many ends that are not stored"),
+        })
     }
+}
+
+/// What the kernel means by a number, in its own words.
+fn said(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.

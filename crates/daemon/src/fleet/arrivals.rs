@@ -9,20 +9,23 @@ use crate::log::log;
 use crate::observe::{Seen, Subject, observe};
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
-use pinfold_core::{Event, RunEvent, World};
-use pinfold_store::{Facts, Loaded, Reader, SessionId, StoredSession, Take};
+use pinfold_core::rules::verdict::Asked;
+use pinfold_core::{Event, LastExit, RunEvent, Session, Verdict, World};
+use pinfold_store::{EventQuery, Facts, Loaded, ReadError, Reader, Run, SessionId, StoredSession, Take};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A shim that does not answer is asked again after this; its lock is waited for as well.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+/// The last run that ended is among so many runs, and its end among so many events, or is not looked for.
+const RECALLED: u32 = 64;
 
 /// A run that was unlocked has ended before its session had so many more events.
 const RECENT: u32 = 50;
 
 impl Fleet {
     /// Loads every session. One bad record leaves one session out, loudly.
-    pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), pinfold_store::ReadError> {
+    pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), ReadError> {
         for loaded in reader.sessions()? {
             match loaded {
                 Loaded::Whole(stored) => self.enter(*stored, reader)?,
@@ -55,7 +58,7 @@ impl Fleet {
         self.damaged.insert(name, problem);
     }
 
-    fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), pinfold_store::ReadError> {
+    fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), ReadError> {
         let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
             Ok(definition) => definition,
             Err(error) => {
@@ -64,7 +67,9 @@ impl Fleet {
             }
         };
         let id = stored.id;
-        let mut entry = Entry::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
+        let mut session = stored.session;
+        recall_last_exit(id, &mut session, reader)?;
+        let mut entry = Entry::new(id, stored.name.clone(), definition, session, stored.created_at);
         entry.archived_at = stored.archived_at;
         entry.early = Some(Vec::new());
         let latest = reader.runs(id, Take::Last(1))?.pop();
@@ -118,8 +123,11 @@ impl Fleet {
         self.settle_turn(id);
         let run = self.entries.get(&id).and_then(|entry| entry.session.live_run());
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
+        let failures = seen.failures.into_iter().map(|(run, why)| (run, self.cannot_start(id, why)));
+        let (failures, last_line) = (failures.collect(), crate::last_line::of(&output));
+        let world = World { failures, last_line, ..seen.world };
         let facts = Facts { output, ..Facts::default() };
-        self.happened(id, &Event::DaemonStarted(seen.world), &facts, None);
+        self.happened(id, &Event::DaemonStarted(world), &facts, None);
         if let (Some(run), Some(by)) = (run, seen.silent) {
             self.of_run(id, run, RunEvent::Unended(by));
         }
@@ -239,4 +247,47 @@ impl Fleet {
             shim.send(&pinfold_shim::Command::Ack { run });
         }
     }
+}
+
+/// A session of a version that did not keep its last exit has it in its runs and events.
+fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Result<(), ReadError> {
+    if session.last_exit().is_some() || session.runs().settled.0 == 0 {
+        return Ok(());
+    }
+    let ended = |run: &Run| run.verdict.is_some() && (run.started_at.is_some() || run.code.is_some());
+    let Some(run) = reader.runs(id, Take::Last(RECALLED))?.into_iter().rev().find(ended) else {
+        return Ok(());
+    };
+    let events = reader.events(&EventQuery {
+        session: Some(id),
+        take: Take::Last(RECALLED),
+        ..EventQuery::default()
+    })?;
+    let name = run.id.map(|id| id.to_string());
+    let told = events.iter().rfind(|event| event.kind == "run_exited" && event.run == name);
+    if let Some(exit) = last_exit(&run, told) {
+        session.recall(exit);
+    }
+    Ok(())
+}
+
+fn last_exit(run: &Run, told: Option<&pinfold_store::Event>) -> Option<LastExit> {
+    let said = |field: &str| told.and_then(|event| event.data.get(field));
+    let exit = match (run.code, run.signal, said("end").and_then(|end| end.as_str())) {
+        (Some(code), _, _) => Exit::Code(code),
+        (None, Some(signal), _) => Exit::Signal(signal),
+        (None, None, Some("machine_lost")) => Exit::MachineLost,
+        (None, None, _) => Exit::ShimLost,
+    };
+    let verdict = serde_json::from_value(run.verdict.as_deref()?.into()).ok()?;
+    let output = said("output").and_then(|lines| serde_json::from_value::<Vec<String>>(lines.clone()).ok());
+    Some(LastExit {
+        exit,
+        verdict,
+        // What it was asked is not on record: only a clean end that is not 0 gives it away.
+        asked: if verdict == Verdict::Clean && exit != Exit::Code(0) { Asked::ToEnd } else { Asked::Nothing },
+        at: run.ended_at?,
+        lived: Duration::from_millis(run.lived_ms.unwrap_or(0)),
+        last_line: crate::last_line::of(&output.unwrap_or_default()),
+    })
 }

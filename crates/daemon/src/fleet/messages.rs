@@ -137,6 +137,11 @@ impl Fleet {
         if !self.is_current(id, run, message, turn.attempt) {
             return;
         }
+        if let Some(named) = done.named
+            && self.is_message_of(id, named)
+        {
+            return self.log_not_counted(id, Some(named));
+        }
         if !done.whole {
             log(format_args!("the answer to message {} is cut: it is too long", Ulid::from(message)));
         }
@@ -148,6 +153,39 @@ impl Fleet {
         };
         let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered };
         self.happened(id, &Event::Message(event), &facts, None);
+    }
+
+    /// The agent said that a turn is over while none was.
+    pub(super) fn stray_done(&self, id: SessionId, run: RunNumber, named: Option<MessageId>) {
+        let live = self.entries.get(&id).is_some_and(|entry| entry.session.live_run() == Some(run));
+        if live {
+            self.log_not_counted(id, named);
+        }
+    }
+
+    fn log_not_counted(&self, id: SessionId, named: Option<MessageId>) {
+        let Some(name) = self.entries.get(&id).map(|entry| &entry.name) else { return };
+        match named {
+            Some(named) => log(format_args!(
+                "`{name}` printed PINFOLD_DONE for message {}, which is not in flight: not counted",
+                Ulid::from(named)
+            )),
+            None => {
+                log(format_args!("`{name}` printed PINFOLD_DONE without a message in flight: not counted"));
+            }
+        }
+    }
+
+    /// Whether an id is that of a message of this session. What cannot be read is: an answer under the wrong
+    /// message is worse than one that comes late.
+    fn is_message_of(&self, id: SessionId, named: MessageId) -> bool {
+        match self.stored(named) {
+            Ok(row) => row.is_some_and(|row| row.session == id),
+            Err(error) => {
+                log(format_args!("a message could not be read: {error}"));
+                true
+            }
+        }
     }
 
     /// Takes in what the shim wrote down of the turn under way, before anything is said of its run.

@@ -473,10 +473,13 @@ fn settled_in(decision: &Decision) -> Vec<MessageId> {
     decision.changes.iter().filter_map(settled).collect()
 }
 
-/// The run whose end a decision settles.
+/// The run whose end a decision settles, or whose start came to nothing.
 fn exit_in(decision: &Decision) -> Option<pinfold_core::RunNumber> {
     let exit = |change: &Change| {
-        if let Change::Record(Record::RunExited(exited)) = change { Some(exited.run) } else { None }
+        if let Change::Record(Record::RunExited(exited)) = change {
+            return Some(exited.run);
+        }
+        if let Change::Record(Record::StartFailed { run, .. }) = change { Some(*run) } else { None }
     };
     decision.changes.iter().find_map(exit)
 }

@@ -4,6 +4,7 @@ use super::Fleet;
 use crate::crash;
 use crate::entry::Entry;
 use crate::input::Input;
+use crate::last_line;
 use crate::lines::Lines;
 use crate::locks::Lost;
 use crate::log::log;
@@ -11,6 +12,7 @@ use crate::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
 use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
 use pinfold_core::exit::{Ended, Exit, Recognised};
+use pinfold_core::life::StartRefused;
 use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
@@ -20,7 +22,12 @@ const LAST_LINES: usize = 20;
 const SIGKILL: i32 = 9;
 
 impl Fleet {
-    pub(super) fn shim_up(&mut self, id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String>) {
+    pub(super) fn shim_up(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        result: Result<Box<ShimUp>, StartRefused>,
+    ) {
         match result {
             Ok(up) => {
                 if let Err(problem) = self.attach(id, *up) {
@@ -29,9 +36,9 @@ impl Fleet {
                     self.look_again(id);
                 }
             }
-            Err(problem) => {
-                log(format_args!("no shim for session {id}: {problem}"));
-                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused));
+            Err(refused) => {
+                log(format_args!("session {id} cannot be started: {}", refused.text));
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
             }
         }
     }
@@ -91,8 +98,9 @@ impl Fleet {
                 self.input_taken(id, run, message, attempt, from);
             }
             Report::TurnDone(turn) => self.turn_done(id, &turn),
+            Report::StrayDone { run, named } => self.stray_done(id, run, named),
             Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
-            Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } => {}
+            Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } | Report::CannotKeep { .. } => {}
         }
     }
 
@@ -109,8 +117,9 @@ impl Fleet {
         let before = self.entries.get_mut(&id).and_then(|entry| entry.logged.replace(exited.log));
         let silent = before == Some(exited.log);
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
+        let ended = Ended { at: Some(exited.at), last_line: last_line::of(&output), ..exited.ended.clone() };
         let facts = Facts { output, ..Facts::default() };
-        let ended = self.recognise(id, run, exited.ended.clone());
+        let ended = self.recognise(id, run, ended);
         let event = RunEvent::Exited { ended, shim, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
@@ -179,7 +188,7 @@ impl Fleet {
             true => self.exited_unknown(id, run),
             // Something of the run lives and cannot be ended, or somebody else has the lock: nothing is decided.
             false => {
-                let world = World { machine: Machine::Same, shim: ShimSeen::Mute, exits: Vec::new() };
+                let world = World::new(Machine::Same, ShimSeen::Mute, Vec::new());
                 self.happened(id, &Event::DaemonStarted(world), &Facts::default(), None);
             }
         }
@@ -197,8 +206,10 @@ impl Fleet {
         }
         self.let_viewers_go(id);
         self.settle_turn(id);
-        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
-        let ended = self.recognise(id, run, Ended::new(Exit::ShimLost, self.lived(id)));
+        let output = self.last_lines(id, run);
+        let ended = Ended { last_line: last_line::of(&output), ..Ended::new(Exit::ShimLost, self.lived(id)) };
+        let ended = self.recognise(id, run, ended);
+        let facts = Facts { output, ..Facts::default() };
         let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }

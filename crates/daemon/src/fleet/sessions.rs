@@ -16,18 +16,7 @@ use tokio::sync::oneshot;
 impl Fleet {
     pub(super) fn create(&mut self, create: Create) {
         let name = create.name.as_str().to_owned();
-        if let Err(damaged) = self.whole(&name) {
-            _ = create.reply.send(Err(damaged));
-            return;
-        }
-        if self.names.contains_key(&name) {
-            let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
-            let hint =
-                format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name");
-            _ = create.reply.send(Err(exists.hint(hint)));
-            return;
-        }
-        if let Err(error) = self.make_folder_of_next() {
+        if let Err(error) = self.is_free(&name).and_then(|()| self.make_folder_of_next()) {
             _ = create.reply.send(Err(error));
             return;
         }
@@ -39,6 +28,17 @@ impl Fleet {
         }
         crash::point("create.folder");
         self.store_new(id, name, create);
+    }
+
+    /// Whether a new session may have this name.
+    pub(crate) fn is_free(&self, name: &str) -> Result<(), ErrorBody> {
+        self.whole(name)?;
+        if !self.names.contains_key(name) {
+            return Ok(());
+        }
+        let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
+        Err(exists
+            .hint(format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name")))
     }
 
     fn make_folder_of_next(&self) -> Result<(), ErrorBody> {

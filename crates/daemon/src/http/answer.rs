@@ -37,6 +37,12 @@ impl Failure {
         Failure { body, status }
     }
 
+    /// The state of a session does not allow it: nothing is wrong with the daemon.
+    pub(crate) fn conflict(body: ErrorBody) -> Failure {
+        let failed = body.kind == ErrorKind::Failed;
+        Failure { status: if failed { CONFLICT } else { body.kind.status() }, body }
+    }
+
     /// The error object.
     pub(crate) fn into_body(self) -> ErrorBody {
         self.body
@@ -56,6 +62,7 @@ impl Failure {
     }
 }
 
+const CONFLICT: u16 = 409;
 const UNPROCESSABLE: u16 = 422;
 
 /// 2 MiB take milliseconds; a client that needs longer must not keep anything waiting.
@@ -173,7 +180,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Named {
 
 /// A refusal of the core, in words and with what to do.
 pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
-    refusal_body(name, refusal).into()
+    Failure::conflict(refusal_body(name, refusal))
 }
 
 /// The same, as the error object.

@@ -21,7 +21,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::{Ask, ConsumerKind};
 use pinfold_core::life::{HolderSeen, Life, Purpose};
-use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal};
+use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal, RunNumber};
 use pinfold_shim::Size;
 use pinfold_store::{Facts, SessionId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -106,10 +106,10 @@ impl Attaching {
     async fn ask(&self) -> Result<(), Failure> {
         let held = self.look(|entry| matches!(entry.session.life(), Life::Held { .. })).await?;
         if self.way == Way::Takeover && !held {
-            self.take_over().await?;
+            self.take_over().await.map_err(Failure::conflict)?;
         }
         if let Some(over) = self.look(cannot_be).await? {
-            return Err(over.into());
+            return Err(Failure::conflict(over));
         }
         self.consumer.count(ConsumerKind::Attach).await?;
         let waits = self.look(|entry| matches!(entry.session.life(), Life::Backoff { .. })).await?;
@@ -206,9 +206,25 @@ impl Attaching {
             Ok(ready) => ready,
             Err(error) => AttachLine::Failed(Box::new(error)),
         };
+        let run = if let AttachLine::Ready { run, .. } = &last { Some(RunNumber(*run)) } else { None };
         let failed = matches!(last, AttachLine::Failed(_));
         if sender.send(line(&last)).await.is_ok() && !failed {
+            if let Some(run) = run {
+                self.tell_end(run, sender).await;
+            }
             self.stay(sender).await;
+        }
+    }
+
+    /// Says how the run ended whose terminal was shown.
+    async fn tell_end(&self, run: RunNumber, sender: &mpsc::Sender<Bytes>) {
+        let Ok(mut seen) = super::sessions::watcher(&self.context, self.id).await else { return };
+        if seen.wait_for(|seen| seen.runs.settled >= run).await.is_err() {
+            return;
+        }
+        let message = self.look(|entry| entry.session.explain_end(Clock::new().now())).await;
+        if let Ok(Some(message)) = message {
+            _ = sender.send(line(&AttachLine::Ended { message })).await;
         }
     }
 

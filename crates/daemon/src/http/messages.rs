@@ -2,7 +2,9 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
-use super::sessions::{ask_of, find, object};
+use super::sessions::{ask_of, find, gone, object};
+use crate::clock::Clock;
+use crate::entry::{Entry, Snapshot};
 use crate::fleet::Fleet;
 use crate::input::Post;
 use crate::view;
@@ -11,13 +13,13 @@ use axum::extract::{Path, Request, State};
 use pinfold_api::object::{Message, Sent, Session};
 use pinfold_api::request::NewMessage;
 use pinfold_api::{ErrorBody, ErrorKind, units};
-use pinfold_core::MessageId;
 use pinfold_core::decision::{Answer, Wakes};
 use pinfold_core::event::Ask;
+use pinfold_core::{Life, MessageId};
 use pinfold_store::{MessageState, SessionId, Take, Ulid};
 use serde::Deserialize;
 use std::time::Duration;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// The longest text: an agent reads it as one line.
 const LONGEST_TEXT: usize = 1 << 20;
@@ -157,7 +159,9 @@ pub(crate) async fn cancel(
     let answer = context.handle.post(id, Post::Cancel { message }).await?;
     match answer {
         Answer::Done => Ok(Json(row(&context, id, message).await?)),
-        Answer::Refused(pinfold_core::Refusal::NoSuchMessage) => Err(not_cancelled(&before).into()),
+        Answer::Refused(pinfold_core::Refusal::NoSuchMessage) => {
+            Err(Failure::conflict(not_cancelled(&before)))
+        }
         Answer::UnderWay | Answer::Already | Answer::Joined | Answer::Queued { .. } | Answer::Refused(_) => {
             Err(refused(&context, id, answer).await)
         }
@@ -182,7 +186,7 @@ pub(crate) async fn retry(State(context): State<Context>, Path((session, message
         Answer::Queued { wakes, .. } => wakes,
         Answer::Already if before.state == "done" => {
             let text = format!("message {} is done: only a failed one is tried again", before.id);
-            return Err(ErrorBody::new(ErrorKind::Failed, text).into());
+            return Err(Failure::conflict(ErrorBody::new(ErrorKind::Failed, text)));
         }
         Answer::Already => Wakes::Yes,
         Answer::Done | Answer::UnderWay | Answer::Joined | Answer::Refused(_) => {
@@ -226,9 +230,8 @@ pub(crate) async fn answer(
         Some(request) => format!("session `{name}` has no open request `{request}`"),
         None => format!("session `{name}` asks for nothing"),
     };
-    Err(ErrorBody::new(ErrorKind::Failed, text)
-        .hint(format!("`pinfold why {name}` says what it does"))
-        .into())
+    let body = ErrorBody::new(ErrorKind::Failed, text);
+    Err(Failure::conflict(body.hint(format!("`pinfold why {name}` says what it does"))))
 }
 
 pub(crate) fn parse(text: &str) -> Result<MessageId, Failure> {
@@ -243,7 +246,7 @@ fn no_such_message(id: &str) -> ErrorBody {
 
 async fn name(context: &Context, id: SessionId) -> Result<String, Failure> {
     let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.name.clone());
-    Ok(context.handle.look(look).await?.unwrap_or_default())
+    Ok(context.handle.look(look).await?.ok_or_else(gone)?)
 }
 
 async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
@@ -264,7 +267,7 @@ pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) ->
     Ok(view::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
 }
 
-/// Waits until a message is done or has failed.
+/// Waits until a message is done or has failed, or no answer to it can come.
 async fn settled(
     context: &Context,
     id: SessionId,
@@ -274,21 +277,78 @@ async fn settled(
     let (sender, receiver) = oneshot::channel();
     // Registered before it is looked at: what happens in between is not missed.
     let look = move |fleet: &mut Fleet| {
-        if let Some(entry) = fleet.entries.get_mut(&id) {
-            entry.wait_for(message, sender);
-        }
+        let entry = fleet.entries.get_mut(&id)?;
+        entry.wait_for(message, sender);
+        Some(entry.seen.subscribe())
     };
-    context.handle.look(look).await?;
+    let seen = context.handle.look(look).await?.ok_or_else(gone)?;
     let now = row(context, id, message).await?;
     if is_settled(&now) {
         return Ok(now);
     }
-    if tokio::time::timeout(time, receiver).await.is_err() {
-        let text = format!("message {} is still {}", now.id, row(context, id, message).await?.state);
-        let hint = format!("it stays queued; `pinfold inbox {}` shows what becomes of it", now.session);
-        return Err(ErrorBody::new(ErrorKind::Timeout, text).hint(hint).into());
+    match tokio::time::timeout(time, answer_or_none(context, id, message, receiver, seen)).await {
+        Ok(over) => over,
+        Err(_) => {
+            let text = format!("message {} is still {}", now.id, row(context, id, message).await?.state);
+            let hint = format!("it stays queued; `pinfold inbox {}` shows what becomes of it", now.session);
+            Err(ErrorBody::new(ErrorKind::Timeout, text).hint(hint).into())
+        }
     }
-    row(context, id, message).await
+}
+
+async fn answer_or_none(
+    context: &Context,
+    id: SessionId,
+    message: MessageId,
+    mut settled: oneshot::Receiver<()>,
+    mut seen: watch::Receiver<Snapshot>,
+) -> Result<Message, Failure> {
+    loop {
+        let look =
+            move |fleet: &mut Fleet| fleet.entries.get(&id).and_then(|entry| waits_in_vain(entry, message));
+        if let Some(over) = context.handle.look(look).await? {
+            return Err(Failure::conflict(over));
+        }
+        tokio::select! {
+            // Where the session was removed, or the daemon ends, the row says so.
+            _ = &mut settled => return row(context, id, message).await,
+            changed = seen.changed() => if changed.is_err() {
+                return row(context, id, message).await;
+            }
+        }
+    }
+}
+
+/// Why nothing will become of a message by itself, if so.
+fn waits_in_vain(entry: &Entry, message: MessageId) -> Option<ErrorBody> {
+    if !entry.session.inbox().waits(message) {
+        return None;
+    }
+    let (name, id) = (&entry.name, Ulid::from(message));
+    let failed = |text: String| ErrorBody::new(ErrorKind::Failed, text);
+    match entry.session.life() {
+        Life::Stopped => Some(
+            failed(format!("message {id} is queued, not woken: `{name}` is stopped"))
+                .hint(format!("`pinfold start {name}` delivers it")),
+        ),
+        Life::Failed { .. } => {
+            let why = entry.session.explain(Clock::new().now());
+            let hint = format!("`pinfold start {name}` tries again; `pinfold logs {name}` tells more");
+            Some(failed(format!("message {id} is queued, and `{name}` is {why}")).hint(hint))
+        }
+        Life::Archived { .. } => {
+            let text = format!("session `{name}` was archived; message {id} stays queued there");
+            let archived = ErrorBody::new(ErrorKind::Archived, text);
+            Some(archived.hint(format!("`pinfold restore {name}` brings it back")))
+        }
+        Life::Idle { .. }
+        | Life::Starting { .. }
+        | Life::Running { .. }
+        | Life::Held { .. }
+        | Life::Stopping { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. } => None,
+    }
 }
 
 fn is_settled(message: &Message) -> bool {

@@ -41,7 +41,7 @@ pub(crate) async fn remove(State(context): State<Context>, Named(session): Named
     let id = context.handle.look(move |fleet| fleet.find_archived(&session)).await??;
     let (done, receiver) = oneshot::channel();
     context.handle.look(move |fleet: &mut Fleet| fleet.remove(id, done)).await?;
-    Ok(Json(context.handle.answer(receiver).await??))
+    Ok(Json(context.handle.answer(receiver).await?.map_err(Failure::conflict)?))
 }
 
 fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {

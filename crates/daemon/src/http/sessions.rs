@@ -5,6 +5,7 @@ use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
+use crate::fleet::Fleet;
 use crate::input::{Create, Input};
 use crate::list::{self, Filter};
 use crate::preset::Preset;
@@ -68,8 +69,9 @@ pub(crate) async fn create(
 ) -> Answered<Session> {
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
-    let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
-    let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
+    let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
+    let look = move |fleet: &mut Fleet| fleet.is_free(wanted.as_str()).map(|()| fleet.preset(&agent));
+    let preset = context.handle.look(look).await??;
     let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
     let definition = with_parent(&context, definition, None).await?;
     let (definition, broken) = settle(definition, preset).await?;
@@ -94,8 +96,7 @@ pub(crate) async fn set(
     Said(request): Said<NewSession>,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
-    let look =
-        move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
+    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
     if request.parent.is_some() {
@@ -138,7 +139,7 @@ async fn run_again(context: &Context, session: String, ask: Ask) -> Answered<Ses
         return object(context, id).await;
     }
     let Json(object) = object(context, id).await?;
-    Err(not_started(&object).into())
+    Err(Failure::conflict(not_started(&object)))
 }
 
 fn started_since(seen: &Snapshot, before: Runs) -> bool {
@@ -280,8 +281,7 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
 }
 
 pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
-    let look =
-        move |fleet: &mut crate::fleet::Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
+    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
     Ok(context.handle.look(look).await?.ok_or_else(gone)?)
 }
 

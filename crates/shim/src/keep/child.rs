@@ -12,8 +12,6 @@ use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-/// Where programs are looked for when the environment does not say.
-const USUAL_PATH: &[u8] = b"/usr/local/bin:/usr/bin:/bin";
 const SHELL: &CStr = c"/bin/sh";
 
 /// Everything a child needs before it is told what to become.
@@ -185,7 +183,7 @@ fn places(program: &[u8], environment: &[OsString]) -> Vec<CString> {
         return Vec::new();
     }
     let path = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
-    let folders = path.unwrap_or(USUAL_PATH).split(|byte| *byte == b':');
+    let folders = path.unwrap_or(crate::USUAL_PATH.as_bytes()).split(|byte| *byte == b':');
     let joined = folders.map(|folder| match folder {
         b"" => [b"./".as_slice(), program].concat(),
         folder => [folder, b"/", program].concat(),
@@ -206,10 +204,11 @@ pub(super) fn failure(saying: &[u8]) -> StartFailure {
     let stage = saying.first().copied().unwrap_or(0);
     match stage {
         _ if stage == Stage::Enter as u8 && missing => StartFailure::DirectoryMissing,
+        _ if stage == Stage::Enter as u8 => StartFailure::DirectoryClosed { errno },
         _ if stage == Stage::Execute as u8 && missing => StartFailure::ProgramMissing,
         _ if stage == Stage::ExecuteFound as u8 => match kind {
             Errno::ACCESS | Errno::PERM | Errno::NOEXEC | Errno::NOENT | Errno::NOTDIR | Errno::ISDIR => {
-                StartFailure::NotExecutable
+                StartFailure::NotExecutable { errno }
             }
             _ => StartFailure::Refused { errno },
         },

@@ -2,7 +2,7 @@
 
 use super::group::Group;
 use super::run::{Run, Stage};
-use super::shim::{Phase, Shim, hear, mirror, wall};
+use super::shim::{Phase, Shim, hear, hear_end, mirror, wall};
 use super::start;
 use super::waiting::Shape;
 use crate::crash;
@@ -33,6 +33,7 @@ impl Shim {
             }
             hear(log, links, turns, number, stream, bytes);
         });
+        hear_end(log, links, turns, number);
         self.viewers.end(pty.as_deref());
         self.buffer = Vec::new();
         self.log.settle();
@@ -68,6 +69,8 @@ impl Shim {
                 oom_killed: run.group.as_ref().is_some_and(Group::ran_out_of_memory),
                 forced: run.stopping.is_some_and(|stopping| stopping.forced),
                 lived: run.lived,
+                at: None,
+                last_line: None,
             },
             failure: None,
             pid: run.process.pid,

@@ -46,7 +46,8 @@ fn life(title: Option<&title::Title>) -> ExitCode {
     match opening::open(title) {
         Ok(shim) => shim.live(),
         Err(error) => {
-            // Whoever started it reads the end of the socket; this is for one who tries it by hand.
+            opening::say_why(&error);
+            // This is for one who tries it by hand.
             eprintln!("error: {error}\nhint: pinfold-shim is started by pinfold, not by hand");
             ExitCode::FAILURE
         }

@@ -10,6 +10,7 @@ use crate::command::{Command, Keep, Listens, LogLimits, Streams};
 use crate::frame::{Decoder, FrameError};
 use crate::log::Log;
 use crate::record::Records;
+use crate::report::Report;
 use crate::{crash, socket};
 use pinfold_lock::{AdoptError, Folder, FolderError, Guard};
 use rustix::fs::{Mode, OFlags};
@@ -82,6 +83,26 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
         unstored: None,
         buffer: Vec::new(),
     })
+}
+
+/// Tells whoever started us what was wrong: there will be no other word.
+pub(super) fn say_why(error: &OpenError) {
+    let (mut errno, mut text) = (None, error.to_string());
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        errno = errno_of(next).or(errno);
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    let mut frame = Vec::new();
+    Report::CannotKeep { errno, text }.encode(&mut frame);
+    // Nobody may be there.
+    let _ = rustix::net::send(rustix::stdio::stdin(), &frame, rustix::net::SendFlags::NOSIGNAL);
+}
+
+fn errno_of(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let own = error.downcast_ref::<Errno>().map(|errno| errno.raw_os_error());
+    own.or_else(|| error.downcast_ref::<std::io::Error>()?.raw_os_error())
 }
 
 /// Leaves everything behind that came from whoever started us; returns the umask, which agents get back.

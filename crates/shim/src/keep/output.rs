@@ -31,6 +31,12 @@ impl Outputs {
         numbered.filter_map(|(number, (_, pipe))| Some((number, pipe.as_ref()?.as_fd())))
     }
 
+    /// Whether this is the agent's output, and nothing more will come.
+    pub(super) fn has_ended(&self, number: usize) -> bool {
+        let (stream, pipe) = &self.pipes[number];
+        *stream == Stream::Out && pipe.is_none()
+    }
+
     /// Reads one pipe once into `buffer`; says from which stream something came.
     pub(super) fn read(&mut self, number: usize, buffer: &mut Vec<u8>) -> Option<Stream> {
         buffer.clear();

@@ -7,7 +7,7 @@ use super::notify::Notify;
 use super::pty::Pty;
 use super::raw;
 use super::run::{Run, Stage, Tree, reap_strays};
-use super::turns::Turns;
+use super::turns::{Heard, Turns};
 use super::viewer::{self, Viewers};
 use super::waiting::Spare;
 use crate::command::{Keep, Tie};
@@ -16,6 +16,7 @@ use crate::frame::VERSION;
 use crate::log::{Log, Stream};
 use crate::record::Records;
 use crate::report::{Keeping, Report, Welcome};
+use crate::turn::Done;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_lock::Guard;
@@ -306,6 +307,8 @@ impl Shim {
             }
             self.log.printed_on(run.pty.as_ref().map(|pty| pty.screen.size()));
             hear(&mut self.log, &mut self.links, &mut run.turns, run.number, stream, &self.buffer);
+        } else if run.outputs.has_ended(number) {
+            hear_end(&self.log, &mut self.links, &mut run.turns, run.number);
         }
         if self.buffer.len() > SHORT {
             self.settle = Some(Instant::now() + SETTLE);
@@ -428,7 +431,7 @@ pub(super) fn mirror(pty: &mut Pty, viewers: &mut Viewers, bytes: &[u8]) {
     }
 }
 
-/// Logs what was printed, and tells the end of a turn that is in it: the log is parted there.
+/// Logs what was printed, and tells the ends of turns that are in it: the log is parted there.
 pub(super) fn hear(
     log: &mut Log,
     links: &mut Links,
@@ -437,16 +440,32 @@ pub(super) fn hear(
     stream: Stream,
     bytes: &[u8],
 ) {
-    let Some((end, answer, whole)) = turns.hear(stream, bytes) else {
-        return print(log, links, run, stream, bytes);
-    };
-    let (of_turn, rest) = bytes.split_at(end);
-    print(log, links, run, stream, of_turn);
-    if let Some(report) = turns.done(log.end(), answer, whole) {
-        links.report(&report);
+    let mut rest = bytes;
+    while let Some((end, heard)) = turns.hear(stream, rest) {
+        let (line, behind) = rest.split_at(end);
+        print(log, links, run, stream, line);
+        tell_heard(log, links, turns, run, heard);
+        rest = behind;
     }
     if !rest.is_empty() {
         print(log, links, run, stream, rest);
+    }
+}
+
+/// The output has ended: so has its last line.
+pub(super) fn hear_end(log: &Log, links: &mut Links, turns: &mut Turns, run: RunNumber) {
+    if let Some(heard) = turns.hear_end() {
+        tell_heard(log, links, turns, run, heard);
+    }
+}
+
+fn tell_heard(log: &Log, links: &mut Links, turns: &mut Turns, run: RunNumber, heard: Heard) {
+    let report = match heard {
+        Heard::Answer { answer, whole, named } => turns.done(Done { to: log.end(), answer, whole, named }),
+        Heard::Stray { named } => turns.stray(run, named),
+    };
+    if let Some(report) = report {
+        links.report(&report);
     }
 }
 

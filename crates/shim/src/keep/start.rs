@@ -106,7 +106,7 @@ impl Shim {
             outputs: Outputs::new(ends.stdout, ends.stderr),
             input: Input::new(start.run, ends.stdin),
             pty: ends.pty,
-            turns: Turns::new(&self.keep.records),
+            turns: Turns::new(&self.keep.records, start.says_done),
             group,
             began: Instant::now(),
             // Whoever waits for an agent on demand wants to know at once.
@@ -154,14 +154,7 @@ impl Shim {
     pub(super) fn start_failed(&mut self, run: RunNumber, why: StartFailure) {
         let exited = Exited {
             run,
-            ended: Ended {
-                exit: Exit::NeverStarted,
-                said: None,
-                recognised: None,
-                oom_killed: false,
-                forced: false,
-                lived: Duration::ZERO,
-            },
+            ended: Ended::new(Exit::NeverStarted, Duration::ZERO),
             failure: Some(why),
             pid: 0,
             fence: self.guards.first().map_or(0, |guard| guard.fence().0),

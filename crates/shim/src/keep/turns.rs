@@ -12,14 +12,20 @@ use std::path::{Path, PathBuf};
 /// What the last line of a turn begins with.
 const MARK: &[u8] = b"PINFOLD_DONE";
 
+/// So many marks outside of turns are told of in a run: an agent may print nothing else.
+const MOST_STRAYS: u8 = 16;
+
 /// The turn under way, or the last one.
 #[derive(Debug)]
 pub(super) struct Turns {
     records: PathBuf,
+    /// Whether its turns end with a line.
+    says_done: bool,
     /// The delivery whose turn ends with a line.
     expected: Option<(MessageId, u32)>,
     latest: Option<Turn>,
     line: Line,
+    strays: u8,
 }
 
 /// How far the present line was read.
@@ -27,19 +33,30 @@ pub(super) struct Turns {
 enum Line {
     /// So much of the mark was there so far.
     Begins(usize),
-    /// It is not the last one of a turn.
+    /// It has no mark, or began before the turn.
     Other,
-    /// It is; this much of the answer was there so far, and whether that is all of it.
-    Answer(Vec<u8>, bool),
+    /// It has; this much of the rest was there so far, and whether that is all of it.
+    Marked(Vec<u8>, bool),
+}
+
+/// What a line with the mark says.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// The turn under way is over, unless the id it names is that of another message.
+    Answer { answer: Vec<u8>, whole: bool, named: Option<MessageId> },
+    /// Nothing: no turn is under way.
+    Stray { named: Option<MessageId> },
 }
 
 impl Turns {
-    pub(super) fn new(records: &Path) -> Self {
-        Self { records: records.to_owned(), expected: None, latest: None, line: Line::Begins(0) }
+    pub(super) fn new(records: &Path, says_done: bool) -> Self {
+        let line = Line::Begins(0);
+        Self { records: records.to_owned(), says_done, expected: None, latest: None, line, strays: 0 }
     }
 
     /// The turn of this delivery will end with a line.
     pub(super) fn expect(&mut self, message: MessageId, attempt: u32) {
+        self.says_done = true;
         self.expected = Some((message, attempt));
     }
 
@@ -52,6 +69,7 @@ impl Turns {
         // A disk that fails costs what nobody may need; the daemon is told as well.
         let _ = turn.store(&self.records);
         self.latest = Some(turn);
+        self.line.leave_behind();
     }
 
     /// Where the log stood when this delivery was taken.
@@ -67,43 +85,82 @@ impl Turns {
         Some(Report::TurnDone(Box::new(turn.clone())))
     }
 
-    /// Reads what was printed; says where the turn under way ends in it, if it does.
-    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Option<(usize, Vec<u8>, bool)> {
+    /// Reads what was printed, up to the end of the first line with the mark: where that is, and what it says.
+    pub(super) fn hear(&mut self, stream: Stream, bytes: &[u8]) -> Option<(usize, Heard)> {
         match stream {
             Stream::Out => {}
             Stream::Error | Stream::Lost => return None,
         }
-        if self.is_awaited() {
-            return self.line.read(bytes);
+        if !self.says_done {
+            self.line.pass(bytes);
+            return None;
         }
-        self.line.pass(bytes);
-        None
+        let (end, text, whole) = self.line.read(bytes)?;
+        Some((end, self.judge(text, whole)))
+    }
+
+    /// The output has ended, and with it the last line.
+    pub(super) fn hear_end(&mut self) -> Option<Heard> {
+        let Line::Marked(text, whole) = std::mem::replace(&mut self.line, Line::Begins(0)) else {
+            return None;
+        };
+        Some(self.judge(text, whole))
+    }
+
+    /// What the rest of a line with the mark means now.
+    fn judge(&self, text: Vec<u8>, whole: bool) -> Heard {
+        let first = first_id(&text);
+        match (self.awaited(), first) {
+            (None, first) => Heard::Stray { named: first.map(|(named, _)| named) },
+            (Some(message), Some((named, end))) if named == message => {
+                Heard::Answer { answer: text[end..].to_vec(), whole, named: None }
+            }
+            (Some(_), first) => Heard::Answer { answer: text, whole, named: first.map(|(named, _)| named) },
+        }
     }
 
     /// Notes the end of the turn under way, and gives what is to be reported.
-    pub(super) fn done(&mut self, to: Position, answer: Vec<u8>, whole: bool) -> Option<Report> {
+    pub(super) fn done(&mut self, done: Done) -> Option<Report> {
         let turn = self.latest.as_mut()?;
-        turn.done = Some(Done { to, answer, whole });
+        // What may be about another message does not end the wait for this one.
+        if done.named.is_none() {
+            self.expected = None;
+        }
+        turn.done = Some(done);
         let _ = turn.store(&self.records);
-        self.expected = None;
         Some(Report::TurnDone(Box::new(turn.clone())))
     }
 
-    fn is_awaited(&self) -> bool {
-        let turn = self.latest.as_ref().filter(|turn| turn.done.is_none());
-        turn.is_some_and(|turn| self.expected == Some((turn.message, turn.attempt)))
+    /// What is to be reported of a mark outside of a turn, unless there were many already.
+    pub(super) fn stray(&mut self, run: RunNumber, named: Option<MessageId>) -> Option<Report> {
+        self.strays = self.strays.saturating_add(1);
+        (self.strays <= MOST_STRAYS).then_some(Report::StrayDone { run, named })
+    }
+
+    /// The message whose turn is under way, where a line ends it.
+    fn awaited(&self) -> Option<MessageId> {
+        let open = |turn: &&Turn| turn.done.as_ref().is_none_or(|done| done.named.is_some());
+        let turn = self.latest.as_ref().filter(open)?;
+        (self.expected == Some((turn.message, turn.attempt))).then_some(turn.message)
     }
 }
 
 impl Line {
-    /// Goes on to where the last of these bytes leave the line, which no turn is interested in.
+    /// Goes on to where the last of these bytes leave the line, which nobody is interested in.
     fn pass(&mut self, bytes: &[u8]) {
         if let Some(last) = bytes.last() {
             *self = if *last == b'\n' { Line::Begins(0) } else { Line::Other };
         }
     }
 
-    /// Reads up to the end of a line that has the mark: where it ends, its answer, and whether that is whole.
+    /// A turn begins: a line that began before is not part of it.
+    fn leave_behind(&mut self) {
+        if *self != Line::Begins(0) {
+            *self = Line::Other;
+        }
+    }
+
+    /// Reads up to the end of a line that has the mark: where it ends, the rest of it, and whether that is whole.
     fn read(&mut self, bytes: &[u8]) -> Option<(usize, Vec<u8>, bool)> {
         let mut at = 0;
         while at < bytes.len() {
@@ -116,7 +173,7 @@ impl Line {
                         *matched += both;
                         at += both;
                         if *matched == MARK.len() {
-                            *self = Line::Answer(Vec::new(), true);
+                            *self = Line::Marked(Vec::new(), true);
                         }
                     } else {
                         *self = Line::Other;
@@ -126,20 +183,25 @@ impl Line {
                     at += end_of_line(rest)? + 1;
                     *self = Line::Begins(0);
                 }
-                Line::Answer(answer, whole) => {
+                Line::Marked(text, whole) => {
                     let end = end_of_line(rest);
-                    *whole &= keep(answer, &rest[..end.unwrap_or(rest.len())]);
+                    *whole &= keep(text, &rest[..end.unwrap_or(rest.len())]);
                     let end = end?;
-                    let (answer, whole) = (std::mem::take(answer), *whole);
+                    let (text, whole) = (std::mem::take(text), *whole);
                     *self = Line::Begins(0);
-                    let behind = at + end + 1;
-                    self.pass(&bytes[behind..]);
-                    return Some((behind, answer, whole));
+                    return Some((at + end + 1, text, whole));
                 }
             }
         }
         None
     }
+}
+
+/// The id that a text begins with, if it does, and where that ends.
+fn first_id(text: &[u8]) -> Option<(MessageId, usize)> {
+    let begin = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let length = text[begin..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - begin);
+    Some((MessageId::in_word(&text[begin..begin + length])?, begin + length))
 }
 
 fn end_of_line(bytes: &[u8]) -> Option<usize> {
@@ -161,7 +223,7 @@ mod tests {
     const MESSAGE: MessageId = MessageId(5);
 
     fn turns(folder: &tempfile::TempDir) -> Turns {
-        let mut turns = Turns::new(&folder.path().join("exits"));
+        let mut turns = Turns::new(&folder.path().join("exits"), true);
         turns.expect(MESSAGE, 1);
         turns
     }
@@ -174,12 +236,23 @@ mod tests {
     fn answers(turns: &mut Turns, pieces: &[&[u8]]) -> Vec<(usize, String)> {
         let mut heard = Vec::new();
         for piece in pieces {
-            if let Some((end, answer, _)) = turns.hear(Stream::Out, piece) {
-                turns.done(Position(0), answer.clone(), true);
-                heard.push((end, String::from_utf8_lossy(&answer).into_owned()));
+            let mut at = 0;
+            while let Some((end, said)) = turns.hear(Stream::Out, &piece[at..]) {
+                at += end;
+                if let Some(answer) = end_turn(turns, said) {
+                    heard.push((at, answer));
+                }
             }
         }
         heard
+    }
+
+    /// Ends the turn with what was heard, if it was an answer.
+    fn end_turn(turns: &mut Turns, heard: Heard) -> Option<String> {
+        let Heard::Answer { answer, whole, named } = heard else { return None };
+        turns.done(Done { to: Position(0), answer: answer.clone(), whole, named });
+        let named = named.map(|named| format!("{named:?}")).unwrap_or_default();
+        Some(named + &String::from_utf8_lossy(&answer))
     }
 
     #[test]
@@ -224,7 +297,8 @@ mod tests {
         assert!(turns.hear(Stream::Out, b"\nPINFOLD_DONE").is_none());
         let long = vec![b'a'; LONGEST_ANSWER + 1];
         assert!(turns.hear(Stream::Out, &long).is_none());
-        let (end, answer, whole) = turns.hear(Stream::Out, b"b\nrest").unwrap();
+        let (end, heard) = turns.hear(Stream::Out, b"b\nrest").unwrap();
+        let Heard::Answer { answer, whole, named: None } = heard else { panic!("{heard:?}") };
         assert_eq!((end, answer.len(), whole), (2, LONGEST_ANSWER, false));
     }
 
@@ -239,5 +313,72 @@ mod tests {
         assert!(turns.ended(RUN, MESSAGE, 1).is_some());
         assert_eq!(turns.ended(RUN, MESSAGE, 2), None);
         assert_eq!(Turn::latest(&folder.path().join("exits")).unwrap().done.unwrap().answer, b" x");
+    }
+
+    /// The id of the message of these tests, and another one.
+    const OWN: &str = "00000000000000000000000005";
+    const OTHER: &str = "00000000000000000000000006";
+
+    #[test]
+    fn a_line_that_names_its_message_ends_its_turn_and_the_id_is_not_part_of_the_answer() {
+        for (line, answer) in [
+            (format!("PINFOLD_DONE {OWN} all done\n"), " all done"),
+            (format!("PINFOLD_DONE  {OWN}\n"), ""),
+            (format!("PINFOLD_DONE {OWN}\r\n"), "\r"),
+            (format!("PINFOLD_DONE {OWN}x all\n"), " 00000000000000000000000005x all"),
+            (format!("PINFOLD_DONE \"{OTHER}\"\n"), " \"00000000000000000000000006\""),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut turns = turns(&folder);
+            take(&mut turns);
+            assert_eq!(answers(&mut turns, &[line.as_bytes()]), [(line.len(), answer.to_owned())], "{line}");
+            assert_eq!(turns.awaited(), None);
+        }
+    }
+
+    #[test]
+    fn a_line_that_names_another_message_is_told_and_the_turn_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut turns = turns(&folder);
+        take(&mut turns);
+        let text = format!("PINFOLD_DONE {OTHER} late\nPINFOLD_DONE {OWN} right\nPINFOLD_DONE again\n");
+        let heard = answers(&mut turns, &[text.as_bytes()]);
+        let expected = ["MessageId(6) 00000000000000000000000006 late", " right"];
+        assert_eq!(heard.iter().map(|(_, answer)| answer.as_str()).collect::<Vec<_>>(), expected);
+        let stored = Turn::latest(&folder.path().join("exits")).unwrap().done.unwrap();
+        assert_eq!((stored.named, &stored.answer[..]), (None, b" right".as_slice()));
+    }
+
+    #[test]
+    fn the_end_of_the_output_ends_a_line() {
+        for (text, answer) in [
+            ("PINFOLD_DONE all done", Some(" all done")),
+            ("PINFOLD_DONE", Some("")),
+            ("PINFOLD_DON", None),
+            ("noise", None),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut turns = turns(&folder);
+            take(&mut turns);
+            assert!(turns.hear(Stream::Out, text.as_bytes()).is_none());
+            let heard = turns.hear_end().and_then(|heard| end_turn(&mut turns, heard));
+            assert_eq!(heard.as_deref(), answer, "{text}");
+            assert_eq!(turns.hear_end(), None, "once");
+        }
+    }
+
+    #[test]
+    fn a_mark_outside_of_a_turn_is_told_so_often_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut turns = turns(&folder);
+        let (_, early) = turns.hear(Stream::Out, b"PINFOLD_DONE early\n").unwrap();
+        assert_eq!(early, Heard::Stray { named: None });
+        let named = format!("PINFOLD_DONE {OTHER}\n");
+        let (_, early) = turns.hear(Stream::Out, named.as_bytes()).unwrap();
+        assert_eq!(early, Heard::Stray { named: Some(MessageId(6)) });
+        let told = (0..100).filter(|_| turns.stray(RUN, None).is_some()).count();
+        assert_eq!(told, usize::from(MOST_STRAYS));
+        let mut silent = Turns::new(&folder.path().join("exits"), false);
+        assert_eq!(silent.hear(Stream::Out, b"PINFOLD_DONE early\n"), None, "an agent without such turns");
     }
 }

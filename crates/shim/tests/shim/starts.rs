@@ -30,9 +30,9 @@ fn a_program_that_cannot_be_executed_is_never_said_to_run() {
         ("/no/such/program", StartFailure::ProgramMissing),
         ("no-such-program", StartFailure::ProgramMissing),
         ("/etc/passwd/x", StartFailure::ProgramMissing),
-        ("/tmp", StartFailure::NotExecutable),
-        (plain.to_str().unwrap(), StartFailure::NotExecutable),
-        (orphan.to_str().unwrap(), StartFailure::NotExecutable),
+        ("/tmp", StartFailure::NotExecutable { errno: 13 }),
+        (plain.to_str().unwrap(), StartFailure::NotExecutable { errno: 13 }),
+        (orphan.to_str().unwrap(), StartFailure::NotExecutable { errno: 2 }),
     ];
     for (number, (program, why)) in rows.into_iter().enumerate() {
         let run = number as u64 + 1;

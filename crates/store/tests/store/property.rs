@@ -5,7 +5,7 @@ use crate::home::{Home, durable, whole};
 use pinfold_core::event::{
     ConsumerKind, Machine, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd,
 };
-use pinfold_core::life::{CannotStart, HolderSeen, Process};
+use pinfold_core::life::{CannotStart, HolderSeen, Process, StartRefused};
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::{
     Ask, ConsumerId, Ended, Event, Exit, MessageId, Mode, Policy, RunNumber, Session, Spec, Wall, World,
@@ -93,7 +93,7 @@ impl Dice {
         let shim = self.pick(&[ShimSeen::Nobody, ShimSeen::Standing, keeping, ShimSeen::Mute]);
         let machine = self.pick(&[Machine::Same, Machine::Restarted]);
         let exits = if self.one_in(2) { vec![(run, self.ended())] } else { Vec::new() };
-        Event::DaemonStarted(World { machine, shim, exits })
+        Event::DaemonStarted(World::new(machine, shim, exits))
     }
 
     fn consumer(&mut self) -> Event {
@@ -138,8 +138,10 @@ impl Dice {
             Box::new(HolderSeen { resource, pid: Some(9), command: None, session: None, since })
         });
         let missing = CannotStart::ProgramMissing { program: "nope".into() };
+        let refused = |errno| StartFailure::Refused(StartRefused { errno: Some(errno), text: "ü".into() });
+        let (shortage, too_long) = (refused(24), refused(7));
         let failure =
-            self.pick(&[StartFailure::Hopeless(missing), StartFailure::Refused, StartFailure::ShimGone]);
+            self.pick(&[StartFailure::Hopeless(missing), shortage, too_long, StartFailure::ShimGone]);
         let (ended, shim) = (self.ended(), self.pick(&[Shim::Absent, Shim::Standing]));
         let reading = Reading::Bytes(self.below(2000));
         let process = Process { pid: 4711, fence: self.below(1 << 40) };

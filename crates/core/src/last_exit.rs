@@ -1,0 +1,72 @@
+//! The end of a session's last run, kept for people: it decides nothing.
+
+use crate::exit::{Exit, Verdict};
+use crate::rules::verdict::Asked;
+use crate::time::Wall;
+use crate::words;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::time::Duration;
+
+/// How the last run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastExit {
+    /// What the kernel says.
+    pub exit: Exit,
+    /// The one verdict.
+    pub verdict: Verdict,
+    /// What it had been asked.
+    pub asked: Asked,
+    /// When.
+    pub at: Wall,
+    /// How long it lived.
+    #[serde(with = "crate::time::millis")]
+    pub lived: Duration,
+    /// The last line that it printed.
+    #[serde(default)]
+    pub last_line: Option<String>,
+}
+
+impl fmt::Display for LastExit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.verdict {
+            Verdict::OutOfMemory => f.write_str("was killed by the kernel for memory")?,
+            Verdict::Clean
+            | Verdict::Drained
+            | Verdict::Contended
+            | Verdict::Hopeless
+            | Verdict::Limited
+            | Verdict::Crash => self.exit.fmt(f)?,
+        }
+        write!(f, " after {}", words::duration(self.lived))?;
+        self.last_line.as_ref().map_or(Ok(()), |line| write!(f, ": `{line}`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_told_as_a_person_would_tell_it() {
+        let last = |exit, verdict, line: Option<&str>| {
+            let (asked, lived) = (Asked::Nothing, Duration::from_millis(1_800));
+            let last_line = line.map(str::to_owned);
+            LastExit { exit, verdict, asked, at: Wall(0), lived, last_line }.to_string()
+        };
+        let boom = Some("RuntimeError: boom");
+        let rows = [
+            (last(Exit::Code(1), Verdict::Crash, boom), "exited with 1 after 1.8 s: `RuntimeError: boom`"),
+            (last(Exit::Code(0), Verdict::Clean, None), "exited with 0 after 1.8 s"),
+            (last(Exit::Signal(11), Verdict::Crash, None), "was killed by signal 11 after 1.8 s"),
+            (
+                last(Exit::Signal(9), Verdict::OutOfMemory, None),
+                "was killed by the kernel for memory after 1.8 s",
+            ),
+            (last(Exit::ShimLost, Verdict::Crash, None), "was lost with its shim after 1.8 s"),
+        ];
+        for (told, expected) in rows {
+            assert_eq!(told, expected);
+        }
+    }
+}

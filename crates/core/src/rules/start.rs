@@ -1,0 +1,60 @@
+//! A start that the system refused before anything was executed: a shortage passes, what is wrong stays wrong.
+//! Neither is a crash.
+
+use super::growing_wait;
+use crate::policy::Policy;
+use crate::time::Now;
+use std::time::Duration;
+
+/// No such file.
+pub const ENOENT: i32 = 2;
+/// Not permitted by the file's mode.
+pub const EACCES: i32 = 13;
+
+/// What no waiting mends, by Linux' numbers: EPERM ENOENT E2BIG ENOEXEC EACCES ENOTDIR EISDIR EINVAL ENAMETOOLONG
+/// ELOOP ELIBBAD. All else may get better, most of all a shortage: EAGAIN ENOMEM ENFILE EMFILE ENOSPC.
+const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, 8, EACCES, 20, 21, 22, 36, 40, 80];
+
+/// What a refused start means for the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Prospect {
+    /// It may succeed.
+    Better,
+    /// It will be refused as well.
+    Never,
+}
+
+/// Judges a refusal by the kernel's number for it; one that has none may get better.
+#[must_use]
+pub fn prospect(errno: Option<i32>) -> Prospect {
+    if errno.is_some_and(|errno| FOR_GOOD.contains(&errno)) { Prospect::Never } else { Prospect::Better }
+}
+
+/// How long to wait after the n-th refusal in a row.
+#[must_use]
+pub fn wait(n: u32, policy: &Policy, now: Now) -> Duration {
+    growing_wait(n.max(1), policy, now)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shortage_passes_and_what_is_wrong_stays_wrong() {
+        // EMFILE ENFILE ENOMEM EAGAIN ENOSPC, EIO, ETXTBSY, and what has no number.
+        for errno in [Some(24), Some(23), Some(12), Some(11), Some(28), Some(5), Some(26), None] {
+            assert_eq!(prospect(errno), Prospect::Better, "{errno:?}");
+        }
+        // E2BIG ENOEXEC EACCES ENOENT ENOTDIR ELOOP.
+        for errno in [7, 8, 13, 2, 20, 40] {
+            assert_eq!(prospect(Some(errno)), Prospect::Never, "{errno}");
+        }
+    }
+
+    #[test]
+    fn waits_grow_up_to_the_ceiling() {
+        let waits = [0, 1, 2, 3, 9].map(|n| wait(n, &Policy::default(), Now::default()).as_secs());
+        assert_eq!(waits, [1, 1, 2, 4, 60]);
+    }
+}

@@ -1,0 +1,89 @@
+//! The last line of a run, as one line of plain text: it stands in sentences for people.
+
+/// So many letters say what happened; all of it is in the log.
+const LONGEST: usize = 200;
+
+/// The last line among these that has something to read.
+pub(crate) fn of(lines: &[String]) -> Option<String> {
+    lines.iter().rev().map(|line| plain(line)).find(|line| !line.is_empty())
+}
+
+/// What is to be read of a line: without the sequences that a terminal would obey, cut where it is long.
+fn plain(line: &str) -> String {
+    let mut text = String::new();
+    let mut letters = line.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\u{1b}' => skip_sequence(&mut letters),
+            '\u{9b}' => skip_until_final(&mut letters),
+            '\u{90}' | '\u{98}' | '\u{9d}'..='\u{9f}' => skip_string(&mut letters),
+            // What comes after it is written over what was there.
+            '\r' if !letters.as_str().trim().is_empty() => text.clear(),
+            '\t' => text.push(' '),
+            control if control.is_control() => {}
+            other => text.push(other),
+        }
+    }
+    cut(text.trim())
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn skip_sequence(letters: &mut std::str::Chars<'_>) {
+    match letters.next() {
+        Some('[') => skip_until_final(letters),
+        Some(']' | 'P' | 'X' | '^' | '_') => skip_string(letters),
+        Some(' '..='/') => _ = letters.find(|letter| !(' '..='/').contains(letter)),
+        Some(_) | None => {}
+    }
+}
+
+fn skip_until_final(letters: &mut std::str::Chars<'_>) {
+    _ = letters.find(|letter| ('@'..='~').contains(letter));
+}
+
+/// A string ends with BEL, ST, or ESC and a backslash.
+fn skip_string(letters: &mut std::str::Chars<'_>) {
+    if letters.find(|letter| ['\u{7}', '\u{9c}', '\u{1b}'].contains(letter)) == Some('\u{1b}') {
+        letters.next();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_with_something_to_read_is_taken() {
+        let lines = |all: &[&str]| of(&all.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>());
+        assert_eq!(lines(&[]), None);
+        assert_eq!(
+            lines(&["one", "RuntimeError: boom", "", " \u{1b}[0m"]).as_deref(),
+            Some("RuntimeError: boom")
+        );
+    }
+
+    #[test]
+    fn nothing_is_left_that_a_terminal_would_obey() {
+        let rows = [
+            ("plain  text", "plain  text"),
+            ("\u{1b}[1;31merror\u{1b}[0m: no", "error: no"),
+            ("\u{1b}]0;title\u{7}a\u{1b}]8;;http://x\u{1b}\\b", "ab"),
+            ("\u{1b}(Bx\u{1b}Py\u{1b}\\z\u{9b}31mw\u{9d}t\u{9c}v", "xzwv"),
+            ("10 %\r50 %\r100 %", "100 %"),
+            ("done\r", "done"),
+            ("a\tb\u{7}\u{8}\u{7f}", "a b"),
+            ("cut in \u{1b}[3", "cut in"),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(plain(line), expected, "{line:?}");
+        }
+        let long = plain(&"é".repeat(1000));
+        assert_eq!((long.chars().count(), long.ends_with('…')), (LONGEST + 1, true));
+    }
+}
