@@ -9,11 +9,13 @@ use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::{Held, facts};
 use crate::lookup;
-use crate::record::Record;
-use crate::resource::FileId;
+use crate::process;
+use crate::record::{Below, Record};
+use crate::resource::{FileId, Kind};
 use crate::survivors::{self, Cleared, Left};
 use crate::sys;
 use crate::wait::Patience;
+use pinfold_core::holder::Holder;
 use pinfold_core::identity::BootId;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -55,11 +57,13 @@ pub(crate) struct Settled {
 
 /// Checks every file and clears away what is left of earlier runs.
 pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) -> Result<Settled, Denied> {
+    let shared = held.iter().filter(|one| one.mode == Mode::Shared);
+    let above: Vec<FileName> = shared.map(|one| one.name).collect();
     let mut settled = Settled { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
     for one in held {
         let id = match one.mode {
             Mode::Exclusive => {
-                let (id, writer) = settle_exclusive(folder, one, patience)?;
+                let (id, writer) = settle_exclusive(folder, one, &above, patience)?;
                 settled.writers.push(writer);
                 id
             }
@@ -73,6 +77,7 @@ pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) ->
 fn settle_exclusive(
     folder: &Folder,
     held: &Held,
+    above: &[FileName],
     patience: &Patience<'_>,
 ) -> Result<(FileId, Writer), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
@@ -97,7 +102,7 @@ fn settle_exclusive(
     }
     // Runs below name their ancestors by inode; under its path the directory need not be searched again.
     if head.below() && held.name.is_inode() {
-        clear_below(folder, held, patience)?;
+        clear_below(folder, held, above, patience)?;
         file::write_below(&file, false).map_err(failed(Step::Write))?;
     }
     Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, removed }))
@@ -178,15 +183,25 @@ fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'
 }
 
 /// Something below was locked since the last grant: none of those runs may be left.
-fn clear_below(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<(), Denied> {
+fn clear_below(
+    folder: &Folder,
+    held: &Held,
+    above: &[FileName],
+    patience: &Patience<'_>,
+) -> Result<(), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
-    for name in folder.names().map_err(failed(Step::Read))? {
-        let Ok(file) = folder.open_existing(&name, OFlags::RDONLY) else { continue };
-        let head = Head::read(&file).map_err(failed(Step::Read))?;
-        let Last::Unreleased(record) = file::left(&file, &head).map_err(failed(Step::Read))? else {
-            continue;
+    let mut names = folder.names().map_err(failed(Step::Read))?;
+    // The directory's own two files are judged by themselves.
+    names.retain(|name| *name != held.name && name.kind() == Kind::Directory);
+    for name in names {
+        let record = folder.unreleased(&name).map_err(failed(Step::Read))?;
+        let is_in_the_way = |record: &Record| match record.is_below(&held.name, above) {
+            Below::Certainly => true,
+            // A living holder below would have kept us away: this one is beside us, and none of our business.
+            Below::Perhaps => matches!(process::verdict(Some(&record.holder)), Holder::Dead(_)),
+            Below::No => false,
         };
-        if record.above.iter().any(|above| above == held.name.as_str()) {
+        if let Some(record) = record.filter(|record| is_in_the_way(record)) {
             clear(folder, &name, *record, patience)?;
         }
     }

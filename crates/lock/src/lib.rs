@@ -89,6 +89,7 @@ mod fenced_text;
 mod file;
 mod file_name;
 mod folder;
+mod glance;
 mod grant;
 mod guard;
 mod handover;

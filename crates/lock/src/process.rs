@@ -128,16 +128,19 @@ pub fn sight(stored: &Identity) -> Sighting {
 
 fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
     let pidfs = pidfs_inode(pidfd);
-    let start = start_ticks(stored.pid);
+    // With inodes on both sides the start time is not needed; /proc may hide it, and takes long to say it.
+    let start = if pidfs.is_some() && stored.pidfs.is_some() {
+        Ok(stored.start_ticks)
+    } else {
+        start_ticks(stored.pid)
+    };
     // Asked last: a pidfd that has not ended now had not ended when /proc was read.
     let Ok(ended) = has_ended(pidfd) else { return Sighting::Unreadable };
-    match (start, pidfs, stored.pidfs) {
-        (Ok(start_ticks), _, _) => Sighting::Somebody { start_ticks, pidfs, ended },
-        // With inodes on both sides the start time is not needed, and /proc may hide it.
-        (Err(_), Some(_), Some(_)) => Sighting::Somebody { start_ticks: stored.start_ticks, pidfs, ended },
-        (Err(_), _, _) if ended => Sighting::Nobody,
-        (Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM), _, _) => Sighting::Closed,
-        (Err(_), _, _) => Sighting::Unreadable,
+    match start {
+        Ok(start_ticks) => Sighting::Somebody { start_ticks, pidfs, ended },
+        Err(_) if ended => Sighting::Nobody,
+        Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => Sighting::Closed,
+        Err(_) => Sighting::Unreadable,
     }
 }
 

@@ -165,9 +165,12 @@ async fn supervise(
     loop {
         let now = *seen.borrow_and_update();
         if over(now) {
-            let object = handle.look(move |fleet| outcome::Look::at(fleet, id)).await?;
-            let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
-            return outcome::of(object, ends, asked).map_err(RunError::from);
+            let look = handle.look(move |fleet| outcome::Look::at(fleet, id)).await?;
+            // What has been seen may be over by now: a lock that was busy has come free, and the run begins.
+            if look.as_ref().is_none_or(|look| over(look.now)) {
+                let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
+                return outcome::of(look, ends, asked).map_err(RunError::from);
+            }
         }
         if let (true, Some(_)) = (now.unended, asked) {
             return Err(unended(handle, id).await?.into());
