@@ -195,7 +195,10 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
     let terminal =
         Start { terminal: Some(pinfold_shim::Size::new(50, 120)), repeats: true, ..Start::default() };
-    (vec![input, Command::Start(Box::new(terminal))], vec![taken, turn(None), turn(Some(done))])
+    (
+        vec![input, Command::Start(Box::new(terminal)), Command::Listen],
+        vec![taken, turn(None), turn(Some(done))],
+    )
 }
 
 #[test]
