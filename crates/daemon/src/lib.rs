@@ -40,4 +40,5 @@ mod view;
 
 pub use alone::{Options as AloneOptions, RunError, run as run_alone};
 pub use home::Home;
+pub use locks::BY_DAEMON;
 pub use serve::{Options, StartError, run};

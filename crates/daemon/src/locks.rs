@@ -84,8 +84,9 @@ pub(crate) struct Wanted {
     reason: &'static str,
 }
 
-/// What locks are held for, under a daemon and without one.
-const BY_DAEMON: &str = "a run of the session";
+/// What the locks of a daemon's runs are held for.
+pub const BY_DAEMON: &str = "a run of the session";
+/// The same without a daemon.
 const ALONE: &str = "pinfold run";
 
 impl Wanted {

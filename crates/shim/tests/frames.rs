@@ -208,7 +208,7 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     reports.push(Report::StartFailed { run, why: StartFailure::DirectoryClosed { errno: 13 } });
     reports.push(Report::CannotKeep { errno: Some(24), text: "no".into() });
     reports.push(Report::CannotKeep { errno: None, text: String::new() });
-    (vec![input, Command::Start(Box::new(terminal))], reports)
+    (vec![input, Command::Start(Box::new(terminal)), Command::Listen], reports)
 }
 
 #[test]

@@ -105,7 +105,7 @@ fn wait_until_gone(home: &Home) -> Result<(), Failure> {
     receiver.recv_timeout(ENDS_WITHIN).map_err(|_| connect::mute(home).into())
 }
 
-/// The sessions that are held although no daemon runs, as their locks tell, with the process that holds each.
+/// The daemon's sessions that live although it does not, as their locks tell. `pinfold run` and `lock` are no such.
 fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
     let Some(folder) = places::session_locks(global)? else { return Ok(Vec::new()) };
     let locks = folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?;
@@ -113,7 +113,8 @@ fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
         let name = lock.resource.strip_prefix("session:")?;
         Some(json!({ "name": name, "pid": lock.holder.identity.map(|identity| identity.pid) }))
     };
-    Ok(locks.iter().filter_map(object).collect())
+    let of_daemon = |lock: &&LockSeen| lock.reason.as_deref() == Some(pinfold_daemon::BY_DAEMON);
+    Ok(locks.iter().filter(of_daemon).filter_map(object).collect())
 }
 
 fn warning(running: &[Value]) -> String {

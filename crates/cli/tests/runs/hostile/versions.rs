@@ -1,1 +1,181 @@
 //! A home, shims and verbs of the version before, beside those of this one.
+
+use crate::processes::{self, Held};
+use crate::tty::Tty;
+use crate::world::{Answer, World, finish, number};
+use std::path::{Path, PathBuf};
+
+/// The `pinfold` of the version before, with its `pinfold-shim` beside it.
+fn before() -> PathBuf {
+    let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/before");
+    let folder = std::env::var_os("PINFOLD_BEFORE").map_or_else(usual, PathBuf::from);
+    for program in ["pinfold", "pinfold-shim"] {
+        let path = folder.join(program);
+        assert!(path.is_file(), "{} is missing: `./test before` makes it", path.display());
+    }
+    folder.join("pinfold").canonicalize().unwrap()
+}
+
+/// Two versions that share a home.
+struct Versions {
+    now: World,
+    before: PathBuf,
+}
+
+impl Versions {
+    fn new() -> Versions {
+        Versions { now: World::new(), before: before() }
+    }
+
+    /// Runs a verb of the version before.
+    fn old(&self, words: &[&str]) -> Answer {
+        let mut command = std::process::Command::new(&self.before);
+        let new = self.now.command(words);
+        command.args(words).stdin(std::process::Stdio::null()).current_dir(&self.now.root);
+        for (name, value) in new.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let answer = finish(&mut command);
+        assert_eq!(answer.code, 0, "{words:?} of the version before: {answer:?}\n{}", self.now.daemon_log());
+        answer
+    }
+
+    /// The program of the daemon that has the home.
+    fn program(&self) -> PathBuf {
+        std::fs::read_link(format!("/proc/{}/exe", self.now.daemon_pid())).unwrap()
+    }
+
+    fn is_of_this_version(&self) -> bool {
+        self.program() == self.now.binary.canonicalize().unwrap()
+    }
+
+    /// Makes sessions with verbs of the version before: one that prints, one with a terminal, one that chats.
+    fn inhabit(&self) {
+        self.old(&["new", "plain", "--", "sh", "-c", "echo home=$PINFOLD_HOME; exec sleep 100000"]);
+        self.old(&["new", "screen", "--pty", "--", "sh", "-c", "echo here I am; exec cat"]);
+        let chat = "while read -r line; do echo \"PINFOLD_DONE $line\"; done";
+        self.old(&["new", "chat", "--mode", "always", "--turns", "done", "--", "sh", "-c", chat]);
+        assert_eq!(self.old(&["send", "chat", "one", "--wait", "30s"]).stdout.trim(), "one");
+        self.now.printed("screen", "here I am");
+    }
+}
+
+const ALL: [&str; 3] = ["plain", "screen", "chat"];
+
+/// What must not change for anybody when a daemon is replaced.
+fn facts(world: &World) -> Vec<[serde_json::Value; 4]> {
+    let of = |name| {
+        let session = world.show(name);
+        ["pid", "shim_pid", "run", "fence"].map(|field| session[field].clone())
+    };
+    ALL.map(of).to_vec()
+}
+
+/// Everything that a daemon of this version does with shims of the version before.
+fn check_taken_over(versions: &Versions, before: &[[serde_json::Value; 4]]) {
+    let world = &versions.now;
+    assert!(versions.is_of_this_version());
+    for name in ALL {
+        world.wait(name, "running");
+    }
+    assert_eq!(facts(world), before);
+    assert_eq!(world.ok(&["send", "chat", "two", "--wait", "30s"]).stdout.trim(), "two");
+    let tty = Tty::start(world.command(&["attach", "screen"]), 24, 80);
+    tty.shows("here I am");
+    // A run that this version starts under such a shim is told what this version tells.
+    world.ok(&["restart", "plain"]);
+    world.wait("plain", "running");
+    assert_eq!(world.printed("plain", "home=/"), world.home.to_str().unwrap()[1..]);
+    world.check_history();
+    world.ok(&["down"]);
+    world.assert_no_members();
+}
+
+#[test]
+fn the_first_up_of_this_version_takes_over_a_home_of_the_version_before_with_its_live_shims() {
+    let versions = Versions::new();
+    versions.inhabit();
+    assert_eq!(versions.program(), versions.before);
+    let before = facts(&versions.now);
+    versions.now.ok(&["up", "--replace"]);
+    check_taken_over(&versions, &before);
+}
+
+#[test]
+fn shims_of_the_version_before_whose_daemon_was_killed_are_found() {
+    let versions = Versions::new();
+    versions.inhabit();
+    let before = facts(&versions.now);
+    processes::kill(versions.now.daemon_pid());
+    versions.now.ok(&["up"]);
+    check_taken_over(&versions, &before);
+}
+
+#[test]
+fn verbs_of_the_version_before_work_with_this_daemon() {
+    let versions = Versions::new();
+    versions.now.ok(&["up"]);
+    let daemon = versions.now.daemon_pid();
+    versions.inhabit();
+    assert_eq!(number(&versions.old(&["--json", "status"]).json()["pid"]), daemon);
+    for words in [&["ls"][..], &["why", "plain"], &["logs", "plain"], &["events"], &["stop", "plain"]] {
+        versions.old(words);
+    }
+    assert!(versions.is_of_this_version());
+    versions.old(&["down"]);
+    Held::open(daemon).into_iter().for_each(|daemon| daemon.wait());
+    versions.now.assert_no_members();
+}
+
+#[test]
+fn verbs_of_this_version_work_with_a_daemon_of_the_version_before() {
+    let versions = Versions::new();
+    versions.inhabit();
+    let (world, daemon) = (&versions.now, versions.now.daemon_pid());
+    for words in [&["ls"][..], &["why", "plain"], &["logs", "plain"], &["events"], &["stop", "plain"]] {
+        world.ok(words);
+    }
+    assert_eq!(world.ok(&["send", "chat", "two", "--wait", "30s"]).stdout.trim(), "two");
+    assert_eq!(versions.program(), versions.before);
+    assert_eq!(world.json(&["down"])["was_up"], true);
+    Held::open(daemon).into_iter().for_each(|daemon| daemon.wait());
+    world.assert_no_members();
+}
+
+#[test]
+fn the_version_before_comes_back_to_a_home_of_this_one() {
+    let versions = Versions::new();
+    versions.now.ok(&["up"]);
+    versions.inhabit();
+    let before = facts(&versions.now);
+    versions.old(&["up", "--replace"]);
+    assert_eq!(versions.program(), versions.before);
+    for name in ALL {
+        versions.now.wait(name, "running");
+    }
+    assert_eq!(facts(&versions.now), before);
+    versions.old(&["down"]);
+    versions.now.assert_no_members();
+}
+
+#[test]
+fn a_daemon_of_the_version_before_that_lost_its_socket_is_named() {
+    let versions = Versions::new();
+    versions.old(&["up"]);
+    let daemon = versions.now.daemon_pid();
+    std::fs::remove_file(versions.now.home.join("pinfold.sock")).unwrap();
+    std::thread::scope(|scope| {
+        for words in [&["ls"][..], &["down"]] {
+            let now = &versions.now;
+            scope.spawn(move || {
+                let answer = now.within(std::time::Duration::from_secs(10), words);
+                assert_eq!(answer.code, 69, "{answer:?}");
+                assert!(answer.stderr.contains(&format!("kill -9 {daemon}")), "{answer:?}");
+            });
+        }
+    });
+    assert!(processes::lives(daemon));
+}
