@@ -1,7 +1,7 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::definition::{self, Definition, Turns};
-use crate::fleet::{Farewell, Watch};
+use crate::fleet::{Farewell, Heard, Watch};
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     pub(crate) stop: Option<(RunNumber, Duration)>,
     /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
     pub(crate) watch: Option<Watch>,
-    pub(crate) heard: bool,
+    pub(crate) heard: Heard,
     /// How the daemon's end stands with it.
     pub(crate) farewell: Farewell,
     /// The lock that was refused last, and the thread that waits for it.
@@ -132,7 +132,7 @@ impl Entry {
             early: None,
             stop: None,
             watch: None,
-            heard: false,
+            heard: Heard::Since,
             farewell: Farewell::default(),
             refused: None,
             waiting: None,

@@ -15,7 +15,7 @@ mod unended;
 
 pub(crate) use down::{Farewell, Goodbye};
 pub(crate) use retire::{Candidate, Modes};
-pub(crate) use unended::{Overdue, Watch};
+pub(crate) use unended::{Heard, Overdue, Watch};
 
 use crate::alone::Alone;
 use crate::clock::Clock;

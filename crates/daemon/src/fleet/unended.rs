@@ -37,6 +37,16 @@ pub(crate) enum Overdue {
     Unended,
 }
 
+/// Whether a shim has said anything since it was asked for a sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Since,
+    /// It has not; and how long it had run when it was asked, in nanoseconds.
+    NotSince {
+        ran: Option<u64>,
+    },
+}
+
 impl Fleet {
     /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.
     pub(super) fn watch_stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
@@ -67,16 +77,23 @@ impl Fleet {
         let shim = entry.shim.as_ref().map(|shim| shim.pid);
         match overdue {
             Overdue::ToAsk => {
-                entry.heard = false;
+                entry.heard = Heard::NotSince { ran: shim.and_then(ran) };
                 if let Some(shim) = &entry.shim {
                     shim.send(&Command::Interrupt { run: NO_RUN });
                 }
             }
-            Overdue::Unanswered if !entry.heard => {
-                self.of_run(id, watch.run, RunEvent::Unended(Unended::Silent { shim }));
-            }
-            Overdue::Unended if entry.session.unended().is_none() => self.look_for_survivors(id, watch.run),
-            Overdue::Unanswered | Overdue::Unended => {}
+            Overdue::Unanswered | Overdue::Unended => match entry.heard {
+                // One that gets little of a busy machine is slow, not mute: it has as long as its tree has.
+                Heard::NotSince { ran: before }
+                    if overdue == Overdue::Unanswered && shim.and_then(ran) > before => {}
+                Heard::NotSince { .. } => {
+                    self.of_run(id, watch.run, RunEvent::Unended(Unended::Silent { shim }));
+                }
+                Heard::Since if overdue == Overdue::Unended && entry.session.unended().is_none() => {
+                    self.look_for_survivors(id, watch.run);
+                }
+                Heard::Since => {}
+            },
         }
     }
 
@@ -94,7 +111,7 @@ impl Fleet {
     /// A shim that says anything runs. One that was silent has its stop before it: that is watched anew.
     pub(super) fn shim_speaks(&mut self, id: SessionId) {
         let Some(entry) = self.entries.get_mut(&id) else { return };
-        entry.heard = true;
+        entry.heard = Heard::Since;
         let Some(Unended::Silent { .. }) = entry.session.unended() else { return };
         let Some(run) = entry.session.live_run() else { return };
         entry.watch = None;
@@ -115,4 +132,10 @@ impl Fleet {
     pub(super) fn is_sign_of_life(run: RunNumber) -> bool {
         run == NO_RUN
     }
+}
+
+/// How long a process has run on a processor, in nanoseconds, where the kernel counts it.
+fn ran(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
 }

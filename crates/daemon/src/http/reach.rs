@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 /// Somebody who was in the way before gets this long: what was in the way may have gone a moment ago.
 /// A shim that was stopped when its daemon came is found to run again within this.
-const MOMENT: Duration = Duration::from_secs(3);
+const MOMENT: Duration = Duration::from_secs(2);
 
 /// Waits a moment for something to become so.
 pub(crate) async fn a_moment(seen: &mut watch::Receiver<Snapshot>, so: impl Fn(&Snapshot) -> bool) {

@@ -4,6 +4,7 @@ use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
 use super::pty::Pty;
+use super::tree::Met;
 use super::turns::Turns;
 use super::waiting::Shape;
 use super::{child, survivors, tree};
@@ -15,12 +16,19 @@ use pinfold_core::time::Wall;
 use pinfold_core::unended::Survivor;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 /// What survives a SIGKILL is in the kernel's hands: it is asked again, less and less often.
 const FIRST_RETRY: Duration = Duration::from_millis(10);
 const LAST_RETRY: Duration = Duration::from_secs(1);
+/// So long at a stretch what is forked is killed as fast as it is forked; then everybody else is heard.
+const BURST: Duration = Duration::from_millis(500);
+/// After this it is another user's, whose children are not to be ended by anybody here.
+const CHASE: Duration = Duration::from_secs(10);
+/// So many that have ended are reaped at a stretch.
+const REAPED: usize = 128;
 
 /// A run.
 #[derive(Debug)]
@@ -45,6 +53,8 @@ pub(super) struct Run {
     /// When the tree was first killed, and who was said to survive it.
     pub(super) killing: Option<Instant>,
     pub(super) left: Vec<Survivor>,
+    /// Whether more may have ended than was reaped.
+    pub(super) unreaped: bool,
     /// Until when nobody looks whether it has become the agent: it would lose its processor to whoever looks.
     pub(super) undisturbed: Option<Instant>,
     /// Whether the daemon was told that it runs.
@@ -87,7 +97,7 @@ impl Run {
             None => {
                 self.stopping = Some(Stopping { until, forced: false });
                 self.signal(Signal::TERM);
-                tree::signal_below(Signal::TERM, Some(self.pid));
+                let _ = tree::signal_below(Signal::TERM, Some(self.pid));
                 // Shells that somebody types to ignore the one, and end when their terminal goes.
                 if self.pty.is_some() {
                     self.signal(Signal::HUP);
@@ -117,10 +127,37 @@ impl Run {
         if let Some(group) = &self.group {
             group.kill();
         }
-        tree::kill();
-        self.killing.get_or_insert(now);
-        let wait = self.again.map_or(FIRST_RETRY, |(_, wait)| (wait * 2).min(LAST_RETRY));
+        let chase = now.saturating_duration_since(*self.killing.get_or_insert(now)) < CHASE;
+        let wait = match self.kill(chase.then(|| now + BURST)) {
+            Met::New if chase => FIRST_RETRY,
+            Met::New | Met::Known => self.again.map_or(FIRST_RETRY, |(_, wait)| (wait * 2).min(LAST_RETRY)),
+        };
         self.again = Some((now + wait, wait));
+    }
+
+    /// Kills the tree, and whatever it forks meanwhile as fast as it is forked: processes that live for less than
+    /// a millisecond, each the child of the last one, are not met by looking now and then.
+    fn kill(&mut self, chase: Option<Instant>) -> Met {
+        let mut met = BTreeSet::new();
+        // Children first, which whatever is orphaned becomes: to look below all of them takes long when they are many.
+        if self.kill_children(chase, &mut met) == Met::New && chase.is_some() {
+            return Met::New;
+        }
+        met.extend(tree::signal_below(Signal::KILL, None));
+        self.kill_children(chase, &mut met)
+    }
+
+    /// Kills children until there are none but those that were killed before. Those who live come before those who
+    /// have ended: a chain goes on while the dead are reaped.
+    fn kill_children(&mut self, chase: Option<Instant>, met: &mut BTreeSet<u32>) -> Met {
+        let mut left = tree::kill_children(met);
+        while left == Met::New && chase.is_some_and(|until| Instant::now() < until) {
+            left = tree::kill_children(met);
+        }
+        match self.reap() {
+            Tree::Empty => Met::Known,
+            Tree::Populated => left,
+        }
     }
 
     /// Who cannot be ended, when that is known and was not said yet; looked for with every new try to end them.
@@ -147,8 +184,11 @@ impl Run {
         }
     }
 
-    /// When [`Run::force`] has something to do next.
+    /// When [`Run::force`] or [`Run::reap`] has something to do next.
     pub(super) fn next_force(&self) -> Option<Instant> {
+        if self.unreaped {
+            return Some(Instant::now());
+        }
         match (&self.stage, self.stopping, self.again) {
             (_, _, Some((at, _))) => Some(at),
             (Stage::Starting(_) | Stage::Running, Some(stopping), None) => Some(stopping.until),
@@ -156,9 +196,10 @@ impl Run {
         }
     }
 
-    /// Reaps everything that has ended, and notes how the agent did.
+    /// Reaps what has ended, and notes how the agent did. There may be more: a tree can fork as fast as it is reaped.
     pub(super) fn reap(&mut self) -> Tree {
-        loop {
+        self.unreaped = false;
+        for _ in 0..REAPED {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.pid => self.ended(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -166,6 +207,8 @@ impl Run {
                 Err(_) => return Tree::Empty,
             }
         }
+        self.unreaped = true;
+        Tree::Populated
     }
 
     /// Looks whether the child has become the agent.

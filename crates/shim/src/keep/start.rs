@@ -118,6 +118,7 @@ impl Shim {
             again: None,
             killing: None,
             left: Vec::new(),
+            unreaped: false,
             announced: false,
             next: Shape::behind(start),
         })

@@ -5,34 +5,47 @@
 //! below the shim after it was opened.
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Pid, PidfdFlags, Signal};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, waitid};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// No chain of parents is longer; a longer one is a race with changing pids.
 const DEEPEST: usize = 4096;
 
-/// Kills everything below this process once. What is forked meanwhile is met by the next call.
-pub(super) fn kill() {
-    let own = std::process::id();
-    for child in children(own) {
+/// Whether somebody was met who was not met before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Met {
+    New,
+    Known,
+}
+
+/// Kills the children of this process once; whether there was one that was not met before. Whatever is forked by
+/// somebody who then ends becomes a child of this process.
+pub(super) fn kill_children(met: &mut BTreeSet<u32>) -> Met {
+    let mut all = Met::Known;
+    // The kernel lists them as they came: the last ones live, where thousands before them have ended.
+    for child in children(std::process::id()).into_iter().rev().filter(|child| met.insert(*child)) {
+        all = Met::New;
         if let Some(pid) = pid(child) {
             // A child that has ended is a zombie until it is reaped: the pid is still its own.
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
     }
-    signal_below(Signal::KILL, None);
+    all
 }
 
-/// Sends a signal to everything below this process, except to one that got it before.
-pub(super) fn signal_below(signal: Signal, except: Option<Pid>) {
+/// Sends a signal to everything below this process, except to one that got it before; who is there.
+pub(super) fn signal_below(signal: Signal, except: Option<Pid>) -> Vec<u32> {
     let own = std::process::id();
-    for process in descendants(own) {
+    let below = living();
+    for process in below.iter().copied() {
         let Some(pid) = pid(process).filter(|pid| Some(*pid) != except) else { continue };
         let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { continue };
         if is_below(process, own) {
             let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
         }
     }
+    below
 }
 
 /// Whether a process is somewhere below another.
@@ -53,15 +66,25 @@ pub(super) fn exists(process: u32) -> bool {
     parent(process).is_some()
 }
 
+/// Everything below this process but children that have ended: to look below thousands of those takes seconds.
+fn living() -> Vec<u32> {
+    let ended = |child: u32| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        pid(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_))))
+    };
+    below(children(std::process::id()).into_iter().filter(|child| !ended(*child)).collect())
+}
+
 pub(crate) fn descendants(root: u32) -> Vec<u32> {
-    let mut found = children(root);
+    below(children(root))
+}
+
+/// Some processes, and all that are below them.
+fn below(mut found: Vec<u32>) -> Vec<u32> {
+    let mut known: BTreeSet<u32> = found.iter().copied().collect();
     let mut at = 0;
     while at < found.len() {
-        for child in children(found[at]) {
-            if !found.contains(&child) {
-                found.push(child);
-            }
-        }
+        found.extend(children(found[at]).into_iter().filter(|child| known.insert(*child)));
         at += 1;
     }
     found

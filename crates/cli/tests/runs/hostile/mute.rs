@@ -3,6 +3,7 @@
 mod attached;
 mod chains;
 mod nursery;
+mod plain;
 mod shims;
 mod survivors;
 

@@ -1,7 +1,6 @@
 //! Shims that hold their locks and do not run.
 
 use super::{LIMIT, Stopped, session, why};
-use crate::processes::lives;
 use crate::world::{World, held};
 use std::time::Duration;
 
@@ -53,11 +52,12 @@ fn the_last_word_counts_when_the_shim_goes_on() {
 fn down_ends_a_shim_that_does_not_run_with_its_tree() {
     let world = World::new();
     let shim = session(&world, "a", &[], SLEEP);
-    let agent = world.pid("a");
+    let (shim_process, agent) = (held(shim), held(world.pid("a")));
     let _stopped = Stopped::new(shim);
     let answer = world.within(LIMIT, &["down"]);
     assert_eq!(answer.code, 0, "{answer:?}");
-    assert!(!lives(shim) && !lives(agent), "shim {shim} and agent {agent}");
+    shim_process.wait();
+    agent.wait();
     world.assert_no_members();
 }
 
@@ -67,8 +67,9 @@ fn down_ends_what_a_stop_could_not() {
     let shim = session(&world, "a", &[], SLEEP);
     let _stopped = Stopped::new(shim);
     assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 1);
+    let process = held(shim);
     assert_eq!(world.within(LIMIT, &["down"]).code, 0);
-    assert!(!lives(shim));
+    process.wait();
     // The stop was a person's: the next daemon keeps to it.
     assert_eq!(world.show("a")["state"], "stopped");
 }
@@ -94,9 +95,10 @@ fn unlock_ends_a_shim_that_does_not_run() {
     let shim = session(&world, "a", &[], SLEEP);
     let _stopped = Stopped::new(shim);
     assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 1);
+    let process = held(shim);
     world.ok(&["unlock", "session:a", "--kill"]);
     world.wait("a", "stopped");
-    assert!(!lives(shim));
+    process.wait();
 }
 
 #[test]

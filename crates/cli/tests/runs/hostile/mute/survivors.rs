@@ -1,48 +1,31 @@
 //! Processes that no signal of the shim's can end: another user's, and one that the kernel keeps.
 
+use super::plain::{Plain, as_nobody};
 use super::{LIMIT, number, session, until, why};
 use crate::processes::{self, lives};
-use crate::world::World;
+use crate::world::{World, held};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whoever has no rights.
-const NOBODY: u32 = 65534;
-
-/// A world in which everything is run by a user without rights, and a program that becomes root's, as sudo does.
-struct Plain {
-    world: World,
-    sudo: PathBuf,
+/// A world of a user without rights, and a program that becomes root's, as sudo does.
+struct Sudo {
+    plain: Plain,
+    program: PathBuf,
 }
 
-impl Plain {
-    fn new() -> Plain {
-        assert!(rustix::process::geteuid().is_root(), "another user needs root: run the tests as root");
-        let mut world = World::new();
-        let binaries = world.path("bin");
-        std::fs::create_dir(&binaries).unwrap();
-        let built = world.binary.parent().unwrap().to_owned();
-        for name in ["pinfold", "pinfold-shim"] {
-            // The checkout may be where others cannot look.
-            let (from, to) = (built.join(name), binaries.join(name));
-            std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop)).unwrap();
-        }
-        let wrapper = world.path("pinfold");
-        let real = binaries.join("pinfold");
-        let line = format!("#!/bin/sh\n{} '{}' \"$@\"\n", as_nobody(), real.display());
-        write_program(&wrapper, &line, 0o755);
-        world.binary = wrapper;
-        std::os::unix::fs::chown(&world.root, Some(NOBODY), Some(NOBODY)).unwrap();
-        let sudo = become_root(&world);
-        Plain { world, sudo }
+impl Sudo {
+    fn new() -> Sudo {
+        let plain = Plain::new();
+        let program = become_root(&plain);
+        Sudo { plain, program }
     }
 
     /// A session with a child that belongs to root; its shim and the child.
     fn with_child(&self, name: &str) -> (u32, u32) {
-        let script = format!("'{}' & echo child $!; exec sleep 1000", self.sudo.display());
-        let shim = session(&self.world, name, &[], &script);
-        let child = self.world.printed(name, "child ").parse().unwrap();
+        let script = format!("'{}' & echo child $!; exec sleep 1000", self.program.display());
+        let shim = session(&self.plain.world, name, &[], &script);
+        let child = self.plain.world.printed(name, "child ").parse().unwrap();
         let user = || {
             let status = std::fs::read_to_string(format!("/proc/{child}/status")).unwrap_or_default();
             status.lines().any(|line| line.starts_with("Uid:\t0\t0\t0"))
@@ -52,18 +35,8 @@ impl Plain {
     }
 }
 
-fn as_nobody() -> String {
-    format!("exec setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups --")
-}
-
-fn write_program(path: &Path, text: &str, mode: u32) {
-    std::fs::write(path, text).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-}
-
 /// Builds a program that takes all of root's ids and waits, wherever the file system lets it.
-fn become_root(world: &World) -> PathBuf {
-    let source = world.path("sudo.c");
+fn become_root(plain: &Plain) -> PathBuf {
     let text = "#define _GNU_SOURCE\n#include <unistd.h>\n\
                 int main(int argc, char **argv) {\n\
                   (void)argv;\n\
@@ -71,12 +44,10 @@ fn become_root(world: &World) -> PathBuf {
                   if (argc > 1) return 0;\n\
                   for (;;) pause();\n\
                 }\n";
-    std::fs::write(&source, text).unwrap();
-    let places = [world.root.clone(), env!("CARGO_TARGET_TMPDIR").into()];
+    let places = [plain.world.root.clone(), env!("CARGO_TARGET_TMPDIR").into()];
     for place in &places {
         let program = place.join(format!("sudo-{}", std::process::id()));
-        let built = Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap();
-        assert!(built.success(), "cc: {built}");
+        plain.build(text, &program);
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o4755)).unwrap();
         let line = format!("{} '{}' try", as_nobody(), program.display());
         if Command::new("sh").args(["-c", &line]).status().unwrap().success() {
@@ -92,8 +63,8 @@ fn assert_names(text: &str, child: u32) {
 
 #[test]
 fn a_child_of_another_user_is_named_by_stop_and_why() {
-    let plain = Plain::new();
-    let (world, (shim, child)) = (&plain.world, plain.with_child("a"));
+    let sudo = Sudo::new();
+    let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     let answer = world.within(LIMIT, &["stop", "a"]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert_names(&answer.stderr, child);
@@ -109,13 +80,14 @@ fn a_child_of_another_user_is_named_by_stop_and_why() {
 
 #[test]
 fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_both() {
-    let plain = Plain::new();
-    let (world, (shim, child)) = (&plain.world, plain.with_child("a"));
-    let daemon = world.daemon_pid();
+    let sudo = Sudo::new();
+    let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
+    let daemon = held(world.daemon_pid());
     let answer = world.within(LIMIT, &["down"]);
     assert_eq!(answer.code, 1, "{answer:?}");
     assert_names(&answer.stderr, child);
-    assert!(!lives(daemon) && lives(shim) && lives(child));
+    daemon.wait();
+    assert!(lives(shim) && lives(child), "shim {shim} and child {child}");
     world.ok(&["up"]);
     until("the survivor to be named again", || why(world, "a").contains(&format!("pid {child} ")));
     assert_eq!(number(&world.show("a")["shim_pid"]), shim);
@@ -127,22 +99,22 @@ fn down_leaves_a_child_of_another_user_with_its_shim_and_the_next_daemon_finds_b
 
 #[test]
 fn an_end_without_a_daemon_is_written_down_by_the_shim_that_stayed() {
-    let plain = Plain::new();
-    let (world, (shim, child)) = (&plain.world, plain.with_child("a"));
+    let sudo = Sudo::new();
+    let (world, (shim, child)) = (&sudo.plain.world, sudo.with_child("a"));
     assert_eq!(world.within(LIMIT, &["stop", "a"]).code, 1);
     assert_eq!(world.within(LIMIT, &["down"]).code, 1);
-    let shim = crate::world::held(shim);
+    let shim = held(shim);
     processes::kill(child);
     shim.wait();
-    assert_eq!(world.show("a")["state"], "stopped");
+    world.wait("a", "stopped");
     let ends = world.events_of("a", "run_exited");
     assert_eq!((ends.len(), ends[0]["verdict"].as_str()), (1, Some("clean")), "{ends:?}");
 }
 
 #[test]
 fn what_an_agent_that_has_ended_left_behind_is_named() {
-    let plain = Plain::new();
-    let (world, (_, child)) = (&plain.world, plain.with_child("a"));
+    let sudo = Sudo::new();
+    let (world, (_, child)) = (&sudo.plain.world, sudo.with_child("a"));
     processes::kill(world.pid("a"));
     until("the survivor to be named", || why(world, "a").contains(&format!("pid {child} ")));
     processes::kill(child);
