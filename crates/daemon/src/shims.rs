@@ -232,7 +232,7 @@ fn make_places(opening: &Opening) {
 /// Why there is no shim, with the kernel's number for it.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
     let text = format!("no shim: {}", crate::locks::chain(error));
-    StartRefused { errno: crate::locks::errno_in(error), text }
+    StartRefused { errno: crate::locks::shortage_in(error), text }
 }
 
 /// What was found at a shim's socket.
@@ -263,6 +263,7 @@ fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome
             unnumbered(format!("the shim obeys a newer daemon ({generation})"))
         }
         Ok(Some(Report::CannotKeep { errno, text })) => {
+            let errno = crate::locks::passing(errno);
             Err(StartRefused { errno, text: format!("the shim cannot begin: {text}") })
         }
         Ok(_) => unnumbered("the shim left before it said welcome".into()),
