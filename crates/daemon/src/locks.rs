@@ -4,6 +4,7 @@ use crate::definition::Definition;
 use crate::home::Home;
 use crate::log::log;
 use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
+use pinfold_core::rules::start::{self, Prospect};
 use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
 use pinfold_lock::{
@@ -256,6 +257,10 @@ fn refused(resource: Resource, error: AcquireError) -> Refused {
         AcquireError::Directory(DirectoryError::NotPermitted { path, .. }) => {
             Refused::Hopeless(CannotStart::DirectoryClosed { directory: path.display().to_string() })
         }
+        AcquireError::Directory(error @ DirectoryError::NotADirectory { .. }) => {
+            let (errno, text) = (Some(Errno::NOTDIR.raw_os_error()), error.to_string());
+            Refused::Hopeless(CannotStart::Refused(StartRefused { errno, text }))
+        }
         AcquireError::NotAFile { .. } | AcquireError::Folder(_) => {
             Refused::Hopeless(CannotStart::LocksUnusable { problem: chain(&error) })
         }
@@ -285,14 +290,23 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The kernel's number for what an error comes down to, where it was the kernel.
-pub(crate) fn errno_in(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+/// The kernel's number for what an error of our own comes down to, where it is one that passes. What is wrong with our own
+/// files is for a person to mend, and no session has to be started again by hand after that.
+pub(crate) fn shortage_in(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
     let chain = std::iter::successors(Some(error), |error| error.source());
     let errno = |error: &(dyn std::error::Error + 'static)| {
         let own = error.downcast_ref::<Errno>().map(|errno| errno.raw_os_error());
         own.or_else(|| error.downcast_ref::<io::Error>()?.raw_os_error())
     };
-    chain.filter_map(errno).last()
+    passing(chain.filter_map(errno).last())
+}
+
+/// The number, if it is that of something that may get better.
+pub(crate) fn passing(errno: Option<i32>) -> Option<i32> {
+    match start::prospect(errno) {
+        Prospect::Better => errno,
+        Prospect::Never => None,
+    }
 }
 
 fn holder(busy: &Busy) -> HolderSeen {
@@ -326,7 +340,7 @@ impl Refused {
     /// What the system said when the locks were to be taken.
     pub(crate) fn system(error: &(dyn std::error::Error + 'static)) -> Refused {
         let text = format!("its locks could not be taken: {}", chain(error));
-        Refused::System(StartRefused { errno: errno_in(error), text })
+        Refused::System(StartRefused { errno: shortage_in(error), text })
     }
 
     /// What the core is told.

@@ -286,7 +286,7 @@ fn make_places(opening: &Opening) {
 /// Why there is no shim, with the kernel's number for it.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
     let text = format!("no shim: {}", crate::locks::chain(error));
-    StartRefused { errno: crate::locks::errno_in(error), text }
+    StartRefused { errno: crate::locks::shortage_in(error), text }
 }
 
 /// What was found at a shim's socket.
@@ -368,6 +368,7 @@ fn hear_welcome(link: &mut Link, until: Instant) -> Result<Box<Welcome>, NotGree
             Err(NotGreeted::Other(StartRefused { errno: None, text }))
         }
         Ok(Some(Report::CannotKeep { errno, text })) => {
+            let errno = crate::locks::passing(errno);
             Err(NotGreeted::Other(StartRefused { errno, text: format!("the shim cannot begin: {text}") }))
         }
         Ok(_) => Err(NotGreeted::Closed),
