@@ -30,6 +30,15 @@ impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
+
+    /// The error object of a verb; of one on several sessions, the first.
+    pub(crate) fn error(&self) -> Value {
+        match self.json() {
+            Value::Array(all) => all.iter().map(|one| one["error"].clone()).find(|error| !error.is_null()),
+            one => Some(one["error"].clone()),
+        }
+        .unwrap_or_default()
+    }
 }
 
 /// What every agent of a test does first: from then on the kernel knows that anything of it lives. A second one
