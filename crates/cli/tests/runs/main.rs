@@ -29,6 +29,7 @@ mod random;
 mod scarcity;
 mod sequences;
 mod streams;
+mod sweeper;
 mod takeovers;
 mod teller;
 mod tty;
