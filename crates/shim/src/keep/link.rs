@@ -1,5 +1,6 @@
 //! Connections with daemons. One counts; what is sent to it never makes the shim wait.
 
+use super::raw;
 use super::wire::Wire;
 use crate::attach::{Join, Said};
 use crate::command::Command;
@@ -217,9 +218,8 @@ impl Links {
     }
 
     fn take(&mut self, socket: OwnedFd) {
-        let ours = rustix::process::geteuid();
-        let peer = rustix::net::sockopt::socket_peercred(&socket);
-        if peer.is_ok_and(|peer| peer.uid == ours) {
+        let ours = rustix::process::geteuid().as_raw();
+        if raw::peer(socket.as_fd()).is_ok_and(|peer| peer.user == ours) {
             if self.pending.len() >= MOST_PENDING {
                 self.pending.remove(0);
             }

@@ -1,6 +1,7 @@
 //! Whoever is attached to the terminal. None of them ever makes the agent, the shim or another one wait.
 
 use super::pty::Pty;
+use super::raw;
 use super::wire::Wire;
 use crate::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
 use crate::frame::Decoder;
@@ -51,8 +52,7 @@ impl Viewers {
 
     /// Takes somebody who has joined.
     pub(super) fn join(&mut self, socket: OwnedFd, decoder: Decoder, join: Join, pty: Option<&mut Pty>) {
-        let pid = rustix::net::sockopt::socket_peercred(&socket);
-        let pid = pid.map_or(0, |peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
+        let pid = raw::peer(socket.as_fd()).ok().and_then(|peer| peer.pid).unwrap_or(0);
         let Join { size, seat, .. } = join;
         let wire = Wire::new(socket, decoder);
         self.all.push(Viewer { wire, pid, size, seat, behind: true, painted: None });
