@@ -182,7 +182,9 @@ impl Showing {
         // What begins so is our terminal's answer to a question of the program's, or a mouse.
         if !self.watches && !typed.starts_with(b"\x1b") && !typed.is_empty() {
             let mut out = std::io::stdout();
-            let text = format!("process {pid} types; Ctrl-] detaches, `attach --now` takes the keyboard");
+            // A process of another pid namespace has no number here.
+            let who = if pid == 0 { "another process".to_owned() } else { format!("process {pid}") };
+            let text = format!("{who} types; Ctrl-] detaches, `attach --now` takes the keyboard");
             _ = write!(out, "\x07\x1b7\x1b[9999;1H\x1b[7m[{text}]\x1b[m\x1b8");
             _ = out.flush();
         }

@@ -163,7 +163,7 @@ fn names_may_be_given_again_and_ids_tell_them_apart() {
     assert_ne!(first, second);
     assert!(world.inbox("chat").is_empty(), "a new session shows no old history");
     let taken = world.run(&["--json", "restore", "chat"]);
-    assert_eq!((taken.code, &taken.json()["error"]["kind"]), (73, &json!("exists")), "{taken:?}");
+    assert_eq!((taken.code, &taken.error()["kind"]), (73, &json!("exists")), "{taken:?}");
     assert_eq!(world.run(&["restore", first.as_str().unwrap()]).code, 73);
     let live = world.run(&["rm", second.as_str().unwrap(), "--yes"]);
     assert_eq!(live.code, 1, "{live:?}");

@@ -1,6 +1,7 @@
 //! The numbers of `config.toml`, and the sequences of the core through real processes.
 
 use crate::processes::Held;
+use crate::teller;
 use crate::world::World;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -73,12 +74,12 @@ fn exit_75_six_times_is_blocked_and_no_crash() {
 #[test]
 fn a_drain_loop_warns_once_and_never_fails() {
     let world = configured(QUICK);
-    let script = "n=$(cat \"$ROOT/n\" 2>/dev/null || echo 0); echo $((n + 1)) >\"$ROOT/n\"; \
-         [ $n -ge 6 ] && exec sleep 100000; \
-         exec python3 -c 'import os, socket; s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); \
-         a = os.environ[\"NOTIFY_SOCKET\"]; a = \"\\0\" + a[1:] if a[0] == \"@\" else a; \
-         s.sendto(b\"X_PINFOLD_EXIT=drained\", a)'";
-    world.guarded("draining", &[], script);
+    let script = format!(
+        "n=$(cat \"$ROOT/n\" 2>/dev/null || echo 0); echo $((n + 1)) >\"$ROOT/n\"; \
+         [ $n -ge 6 ] && exec sleep 100000; exec {}",
+        teller::words().join(" ")
+    );
+    world.guarded("draining", &["--env", &teller::says("X_PINFOLD_EXIT=drained")], &script);
     let watching = world.watch();
     watching.until("the seventh run", |line| {
         line.contains("\"run_started\"") && world.events_of("draining", "run_started").len() >= 7

@@ -18,7 +18,7 @@ fn keys(value: &Value) -> BTreeSet<String> {
 fn fails(world: &World, words: &[&str], code: i32, kind: &str, says: &str) -> Value {
     let answer = world.run(&[&["--json"], words].concat());
     assert_eq!(answer.code, code, "{words:?}: {answer:?}");
-    let error = answer.json()["error"].clone();
+    let error = answer.error();
     assert_eq!(error["kind"], kind, "{words:?}: {answer:?}");
     let message = error["message"].as_str().unwrap_or_default();
     assert!(message.contains(says), "{words:?}: `{message}` without `{says}`");

@@ -178,7 +178,7 @@ fn one_damaged_record_parks_one_session_loudly() {
     assert_eq!(world.pid("good"), pid);
     for verb in [&["show", "bad"][..], &["start", "bad"], &["new", "bad", "--", "true"]] {
         let answer = world.run(&[&["--json"], verb].concat());
-        assert_eq!((answer.code, &answer.json()["error"]["kind"]), (65, &"damaged".into()), "{answer:?}");
+        assert_eq!((answer.code, &answer.error()["kind"]), (65, &"damaged".into()), "{answer:?}");
     }
     assert_eq!(world.json(&["status"])["damaged"], serde_json::json!(["bad"]));
     world.ok(&["stop", "good"]);

@@ -4,9 +4,11 @@ use crate::http::{ask, connect, hold, read, request};
 use crate::processes;
 use crate::world::{World, number};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
 use std::process::Stdio;
+use std::time::Duration;
 
 fn up() -> World {
     let world = World::new();
@@ -89,23 +91,34 @@ fn whoever_has_only_finished_sending_holds_on() {
     hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
 }
 
-/// A client in a process of its own, which can be killed.
+/// The variable that has the key which a client in a process of its own holds, and the socket behind it.
+const HOLDS: &str = "HOLDS_KEY_AT";
+
+/// A client in a process of its own, which can be killed: this program, started again.
 fn client(world: &World, key: &str) -> (std::process::Child, u32) {
-    let script = format!(
-        "import socket,sys,time\ns=socket.socket(socket.AF_UNIX)\ns.connect('{}')\n\
-         b=b'{{\"resource\":\"{key}\"}}'\ns.sendall(b'POST /v1/locks/hold HTTP/1.1\\r\\nhost: x\\r\\ncontent-length: %d\\r\\n\\r\\n'%len(b)+b)\n\
-         assert b' 200 ' in s.recv(4096)\nprint('held',flush=True)\ntime.sleep(100000)",
-        world.home.join("pinfold.sock").display()
-    );
-    let mut command = std::process::Command::new("python3");
-    let spawned = command.args(["-c", &script]).stdout(Stdio::piped()).spawn();
-    let mut child = spawned.expect("python3 is needed (./test installs it)");
-    let mut line = String::new();
-    let stdout = child.stdout.take().unwrap();
-    std::io::BufRead::read_line(&mut std::io::BufReader::new(stdout), &mut line).unwrap();
-    assert_eq!(line.trim(), "held");
+    let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "holds::holds_on", "--nocapture"]).stdout(Stdio::piped());
+    let socket = world.home.join("pinfold.sock");
+    let mut child = command.env(HOLDS, format!("{key} {}", socket.display())).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line == "held"), "the client holds nothing");
     let pid = child.id();
     (child, pid)
+}
+
+/// Not a test of its own: what such a client does.
+#[test]
+fn holds_on() {
+    let Ok(told) = std::env::var(HOLDS) else { return };
+    let (key, socket) = told.split_once(' ').unwrap();
+    let mut stream = UnixStream::connect(socket).unwrap();
+    let body = json!({ "resource": key }).to_string();
+    let head = format!("POST /v1/locks/hold HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut answer = BufReader::new(stream).lines();
+    assert!(answer.next().unwrap().unwrap().contains(" 200 "));
+    println!("held");
+    std::thread::sleep(Duration::from_secs(100_000));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A home of its own for every test, the real binary, and an end for everything that a test started.
 
 use crate::processes::{self, Held, PATIENCE};
+use crate::sweeper::Sweeper;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) struct World {
     temp: Option<tempfile::TempDir>,
+    _sweeper: Sweeper,
     pub(crate) root: PathBuf,
     /// Where the home is, when it is not below the root.
     pub(crate) home: PathBuf,
@@ -30,6 +32,15 @@ impl Answer {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error} in {self:?}"))
     }
+
+    /// The error object of a verb; of one on several sessions, the first.
+    pub(crate) fn error(&self) -> Value {
+        match self.json() {
+            Value::Array(all) => all.iter().map(|one| one["error"].clone()).find(|error| !error.is_null()),
+            one => Some(one["error"].clone()),
+        }
+        .unwrap_or_default()
+    }
 }
 
 /// What every agent of a test does first: from then on the kernel knows that anything of it lives. A second one
@@ -43,7 +54,14 @@ impl World {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
         let home = root.join("home");
-        World { temp: Some(temp), root, home, binary: env!("CARGO_BIN_EXE_pinfold").into() }
+        let sweeper = Sweeper::over(&root);
+        World {
+            temp: Some(temp),
+            _sweeper: sweeper,
+            root,
+            home,
+            binary: env!("CARGO_BIN_EXE_pinfold").into(),
+        }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -233,7 +233,7 @@ impl Links {
     fn take(&mut self, socket: OwnedFd) {
         let ours = rustix::process::geteuid().as_raw();
         // Its pid says nothing: one in a pid namespace beside ours has none here.
-        if raw::peer(socket.as_fd()).is_ok_and(|(uid, _)| uid == ours) {
+        if raw::peer(socket.as_fd()).is_ok_and(|peer| peer.user == ours) {
             if self.pending.len() >= MOST_PENDING {
                 self.pending.remove(0);
             }

@@ -12,6 +12,34 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// `CLONE_INTO_CGROUP`, which libc gives a type that is too small.
 const INTO_CGROUP: u64 = 1 << 33;
 
+/// Who is at the other end of a socket, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Peer {
+    pub(super) user: u32,
+    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    pub(super) pid: Option<u32>,
+}
+
+/// Asks the kernel for it. rustix does not know a peer without a pid.
+pub(super) fn peer(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = std::mem::size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
+    let asked = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut found).cast(),
+            &raw mut length,
+        )
+    };
+    match asked {
+        0 => Ok(Peer { user: found.uid, pid: u32::try_from(found.pid).ok().filter(|pid| *pid > 0) }),
+        _ => Err(last_errno()),
+    }
+}
+
 /// A child that was just forked.
 #[derive(Debug)]
 pub(super) struct Forked {
@@ -164,19 +192,6 @@ pub(super) fn ignore_pipe_signal() {
     unsafe {
         libc::signal(libc::SIGPIPE, libc::SIG_IGN);
     }
-}
-
-/// The user and the pid of whoever is at the other end of a socket; the pid is 0 where it has none that can be seen
-/// from here.
-pub(super) fn peer(socket: BorrowedFd<'_>) -> Result<(u32, u32), Errno> {
-    let mut peer = libc::ucred { pid: 0, uid: libc::uid_t::MAX, gid: libc::gid_t::MAX };
-    let mut length = libc::socklen_t::try_from(std::mem::size_of::<libc::ucred>()).unwrap_or(0);
-    // SAFETY: the kernel writes at most `length` bytes into `peer`, a plain C struct that any bytes are valid for.
-    let done = unsafe {
-        let value = (&raw mut peer).cast::<libc::c_void>();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, value, &raw mut length)
-    };
-    if done == 0 { Ok((peer.uid, peer.pid.unsigned_abs())) } else { Err(last_errno()) }
 }
 
 /// Gives back to the kernel what the allocator and the stack do not use now.

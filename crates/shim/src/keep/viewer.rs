@@ -52,7 +52,7 @@ impl Viewers {
 
     /// Takes somebody who has joined.
     pub(super) fn join(&mut self, socket: OwnedFd, decoder: Decoder, join: Join, pty: Option<&mut Pty>) {
-        let pid = raw::peer(socket.as_fd()).map_or(0, |(_, pid)| pid);
+        let pid = raw::peer(socket.as_fd()).ok().and_then(|peer| peer.pid).unwrap_or(0);
         let Join { size, seat, .. } = join;
         let wire = Wire::new(socket, decoder);
         self.all.push(Viewer { wire, pid, size, seat, behind: true, painted: None });

@@ -111,16 +111,36 @@ impl World {
     }
 }
 
+impl World {
+    /// The sessions that had a shim here.
+    fn sessions(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.temp.path()).into_iter().flatten().flatten();
+        let stem = |path: PathBuf| {
+            let ours = path.extension().is_some_and(|end| end == "exits" || end == "sock");
+            path.file_stem().filter(|_| ours).map(|stem| stem.to_string_lossy().into_owned())
+        };
+        files.filter_map(|entry| stem(entry.path())).collect()
+    }
+
+    /// Ends whoever still has the lock of a session, and what a killed shim left alive.
+    fn end(&self, session: &str) {
+        let Ok(name) = SessionName::new(session) else { return };
+        let resource = Resource::Session(name);
+        _ = self.folder.end_holder(&resource);
+        let request = Request { survivors: Survivors::End, ..Request::default() };
+        _ = self.folder.acquire_until(&resource, &request, Instant::now() + Duration::from_secs(5));
+    }
+}
+
 impl Drop for World {
     fn drop(&mut self) {
-        // A shim that was killed leaves its socket and its control group behind, and agents that are just ending.
-        for entry in std::fs::read_dir(self.temp.path()).into_iter().flatten().flatten() {
-            let path = entry.path().canonicalize().unwrap_or_default();
+        // A shim that was killed leaves its socket and its control group behind, agents that are just ending, and
+        // what those had started: whoever takes the lock next ends that.
+        for session in self.sessions() {
+            self.end(&session);
+            let listen = self.opening(&session).listen;
             let until = Instant::now() + Duration::from_secs(1);
-            while path.extension().is_some_and(|end| end == "sock")
-                && pinfold_shim::client::sweep(&path).is_err()
-                && Instant::now() < until
-            {
+            while pinfold_shim::client::sweep(&listen).is_err() && Instant::now() < until {
                 std::thread::yield_now();
             }
         }

@@ -1,6 +1,7 @@
 //! Other people's text: what a terminal would obey is shown, whatever verb prints it; and the output of a terminal is
 //! read as its screen showed it.
 
+use crate::teller;
 use crate::tty::Tty;
 use crate::world::{Answer, Following, World};
 use serde_json::Value;
@@ -198,26 +199,12 @@ fn what_cannot_be_shown_is_written_as_json_writes_it() {
     assert!(json.stdout.contains(shown), "{}", json.stdout);
 }
 
-/// An agent that says who it is: the test program itself, started again.
-#[test]
-fn tells_its_status() {
-    use std::os::linux::net::SocketAddrExt;
-    use std::os::unix::net::{SocketAddr, UnixDatagram};
-    let (Ok(socket), Ok(_)) = (std::env::var("NOTIFY_SOCKET"), std::env::var("TELLS_ITS_STATUS")) else {
-        return;
-    };
-    let address = SocketAddr::from_abstract_name(socket.trim_start_matches('@')).unwrap();
-    let status = format!("STATUS={}", HOSTILE.replace('\n', " "));
-    UnixDatagram::unbound().unwrap().send_to_addr(status.as_bytes(), &address).unwrap();
-    std::thread::sleep(Duration::from_secs(1000));
-}
-
 #[test]
 fn a_status_that_an_agent_tells_is_shown_and_not_obeyed() {
     let world = World::new();
-    let program = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
-    let agent = [program.as_str(), "--exact", "hostile::text::tells_its_status", "--nocapture"];
-    world.ok(&[&["new", "a", "--env", "TELLS_ITS_STATUS=1", "--"], &agent[..]].concat());
+    let status = teller::says(&format!("STATUS={}", HOSTILE.replace('\n', " ")));
+    let script = format!("{}; exec sleep 1000", teller::words().join(" "));
+    world.ok(&["new", "a", "--env", &status, "--", "sh", "-c", &script]);
     let until = std::time::Instant::now() + SOON;
     while world.show("a")["status"].is_null() {
         assert!(std::time::Instant::now() < until, "no status: {}", world.show("a"));
@@ -232,12 +219,25 @@ fn a_status_that_an_agent_tells_is_shown_and_not_obeyed() {
 
 /// What a person sees who runs a verb in a terminal.
 fn on_terminal(world: &World, words: &[&str]) -> String {
-    let mut command = world.command(words);
+    const OVER: &str = "<over>\r\n";
+    let mut command = world.command(&[]);
     command.env("NO_COLOR", "1");
-    let mut tty = Tty::start(command, 24, 80);
-    tty.ended();
-    tty.comes_to("\n");
-    tty.everything().replace("\r\n", "\n")
+    let mut shell = std::process::Command::new("sh");
+    shell
+        .args(["-c", "\"$0\" \"$@\"; echo '<over>'; read -r _"])
+        .arg(&world.binary)
+        .args(words)
+        .current_dir(&world.root);
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let mut tty = Tty::start(shell, 24, 80);
+    assert!(tty.comes_to(OVER), "{words:?} does not end: {}", tty.contents());
+    let all = tty.everything();
+    all.strip_suffix(OVER).unwrap_or(&all).replace("\r\n", "\n")
 }
 
 #[test]
@@ -378,7 +378,9 @@ fn agents_ends_what_it_started_to_ask_for_its_version() {
     let answer = crate::world::finish_within(command.stdin(Stdio::null()), Duration::from_secs(10));
     assert_eq!(answer.code, 0, "{answer:?}");
     let child: u32 = std::fs::read_to_string(world.path("child")).unwrap().trim().parse().unwrap();
-    assert!(!crate::processes::lives(child), "a child of what was asked lives on");
+    let over =
+        crate::processes::Held::open(child).is_none_or(|held| held.ends_within(Duration::from_secs(5)));
+    assert!(over, "a child of what was asked lives on");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::world::{Answer, World, finish};
 use serde_json::json;
 use std::process::{Command, Stdio};
 
-const PAGE: &str = include_str!("../../../../docs/http.md");
+const PAGE: &str = include_str!("../../../../../docs/http.md");
 const HELD: &str = "... here the lock is held ...";
 
 struct Example {

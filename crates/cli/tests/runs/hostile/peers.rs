@@ -1,0 +1,31 @@
+//! Clients whose process cannot be seen from where daemon and shims are: they are known by their user.
+
+use crate::world::World;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_terminal_is_joined_from_outside_of_the_pid_namespace_of_its_shim() {
+    assert!(rustix::process::geteuid().is_root(), "namespaces need root: run the tests as root");
+    let world = World::new();
+    let outside = world.command(&[]);
+    let mut command = Command::new("unshare");
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(&world.binary);
+    command.args(["up", "--foreground"]).current_dir(&world.root).stdin(Stdio::null());
+    for (name, value) in outside.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut daemon = command.stderr(Stdio::null()).spawn().unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while world.run(&["status"]).code != 0 {
+        assert!(Instant::now() < until, "the daemon does not answer");
+    }
+    world.ok(&["new", "t", "--pty", "--", "sh", "-c", "echo joined; exec sleep 1000"]);
+    let tty = world.attach("t", &[]);
+    tty.shows("joined");
+    _ = daemon.kill();
+    _ = daemon.wait();
+}
