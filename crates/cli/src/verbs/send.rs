@@ -121,7 +121,7 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
     }
     if message.answer.is_none() && !global.quiet {
         let name = &message.session;
-        eprintln!("message {} was delivered; `{name}` gives no answers (`--turns line`)", message.id);
+        talk(&format!("message {} was delivered; `{name}` gives no answers (`--turns line`)", message.id));
     }
     if global.json {
         say(&json!(message));

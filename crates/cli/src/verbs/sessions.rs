@@ -190,7 +190,7 @@ pub(crate) fn wait(
     }
     let object: Session = connect::client(global)?.get(&address)?;
     if let Some(how) = how_it_came(&object).filter(|_| !global.quiet) {
-        eprintln!("{how}");
+        talk(&how);
     }
     if global.json {
         say(&json!(object));
