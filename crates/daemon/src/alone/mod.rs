@@ -28,6 +28,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
@@ -75,6 +76,14 @@ impl From<ErrorBody> for RunError {
 /// # Errors
 /// A lock is busy, the crash limit is reached, or something that it needs cannot be used.
 pub fn run(options: Options) -> Result<u8, RunError> {
+    run_through(options, |inputs| inputs)
+}
+
+/// As [`run`], with something between those who tell the loop and the loop.
+fn run_through(
+    options: Options,
+    between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
+) -> Result<u8, RunError> {
     let (name, definition) = define(&options.request)?;
     let config = crate::config::load(&options.home.config).map_err(StartError::from)?;
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
@@ -110,7 +119,7 @@ pub fn run(options: Options) -> Result<u8, RunError> {
             tokio::spawn(typing);
         }
         let create = Create { name, definition, broken: None, reply: oneshot::channel().0 };
-        let (looped, code) = tokio::join!(fleet.run(inputs), direct(&handle, create, &ends));
+        let (looped, code) = tokio::join!(fleet.run(between(inputs)), direct(&handle, create, &ends));
         looped?;
         // Their copies of the streams are closed when they are gone, not before.
         while let Ok(reaper) = reaping.try_recv() {
@@ -208,5 +217,61 @@ fn over(now: Snapshot) -> bool {
         State::Stopped | State::Failed | State::Archived | State::Idle => true,
         State::Blocked => now.runs.count == 0,
         State::Starting | State::Running | State::Stopping | State::Backoff | State::Held => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_lock::{Folder, Guard, Request, Resource, SessionName};
+
+    /// Has the second look (the first one finds the watch) wait until the holder that was in the way has gone.
+    fn hold_back(mut inputs: UnboundedReceiver<Input>, guard: Guard) -> UnboundedReceiver<Input> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut guard = Some(guard);
+        tokio::spawn(async move {
+            let (mut looks, mut held_back) = (0, None);
+            while let Some(input) = inputs.recv().await {
+                match input {
+                    Input::Look(look) if looks == 1 => {
+                        held_back = Some(look);
+                        guard = None;
+                        looks += 1;
+                    }
+                    input => {
+                        looks += usize::from(matches!(input, Input::Look(_)));
+                        let gone = matches!(input, Input::HolderGone { .. });
+                        _ = sender.send(input);
+                        if let Some(look) = held_back.take_if(|_| gone) {
+                            _ = sender.send(Input::Look(look));
+                        }
+                    }
+                }
+            }
+            drop(guard);
+        });
+        receiver
+    }
+
+    #[test]
+    fn a_lock_that_comes_free_between_the_news_and_the_look_is_no_failure() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home {
+            state: temp.path().join("home"),
+            runtime: temp.path().join("home"),
+            config: temp.path().join("home/config.toml"),
+            user_locks: temp.path().join("locks"),
+        };
+        std::fs::create_dir_all(&home.state).unwrap();
+        let folder = Folder::open(home.session_locks()).unwrap();
+        let resource = Resource::Session(SessionName::new("a").unwrap());
+        let guard = folder.try_acquire(&resource, &Request::default()).unwrap();
+        let request: NewSession =
+            serde_json::from_value(serde_json::json!({ "name": "a", "command": ["/bin/true"] })).unwrap();
+        // Nothing can be a shim here: that the start was tried is enough.
+        let shim = (temp.path().join("no-shim"), Vec::new());
+        let options = Options { home, shim, request, say: Box::new(|_| ()) };
+        let ended = run_through(options, |inputs| hold_back(inputs, guard)).unwrap_err().to_string();
+        assert!(ended.contains("never started"), "{ended}");
     }
 }
