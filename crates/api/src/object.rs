@@ -293,7 +293,8 @@ pub struct Status {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ping {
-    /// How far its start has come, while it starts. Requests are taken then, and answered afterwards.
+    /// How far its start has come; left out when it is over. Requests are taken meanwhile, and answered afterwards.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub starting: Option<Starting>,
 }
 

@@ -162,6 +162,19 @@ fn the_version_before_comes_back_to_a_home_of_this_one() {
 }
 
 #[test]
+fn an_agent_that_the_version_before_started_is_of_its_own_home_too() {
+    let versions = Versions::new();
+    versions.old(&["new", "x", "--mode", "on-demand", "--", "cat"]);
+    versions.old(&["stop", "x"]);
+    // It is told its socket, and not its home.
+    let home = format!("HOME={}", versions.now.path("elsewhere").display());
+    let script = format!("unset XDG_STATE_HOME; '{}' send x hello", versions.now.binary.display());
+    versions.old(&["new", "agent", "--mode", "once", "--env", &home, "--", "sh", "-c", &script]);
+    versions.now.wait("agent", "stopped");
+    assert_eq!(versions.now.json(&["inbox", "x"]).as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn a_daemon_of_the_version_before_that_lost_its_socket_is_named() {
     let versions = Versions::new();
     versions.old(&["up"]);
