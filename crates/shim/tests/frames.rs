@@ -5,6 +5,7 @@ use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::{Boot, Wall};
+use pinfold_core::unended::{Survivor, Undying};
 use pinfold_shim::log::{Position, Stream};
 use pinfold_shim::turn::{Done, Turn};
 use pinfold_shim::{
@@ -185,7 +186,7 @@ fn frames_of_the_first_version_are_understood() {
     assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports());
 }
 
-/// What came after the first version: turns and terminals.
+/// What came after the first version: turns, terminals and survivors.
 fn later() -> (Vec<Command>, Vec<Report>) {
     let (run, message) = (RunNumber(7), MessageId(u128::MAX / 3));
     let turn =
@@ -195,7 +196,10 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     let taken = Report::InputTaken { run, message, attempt: 2, from: Position(9) };
     let terminal =
         Start { terminal: Some(pinfold_shim::Size::new(50, 120)), repeats: true, ..Start::default() };
-    (vec![input, Command::Start(Box::new(terminal))], vec![taken, turn(None), turn(Some(done))])
+    let survivor = |why| Survivor { pid: 4711, name: "sudo".into(), why };
+    let left = vec![survivor(Undying::NotPermitted { uid: 0 }), survivor(Undying::DoesNotEnd)];
+    let reports = vec![taken, turn(None), turn(Some(done)), Report::Survivors { run, left }];
+    (vec![input, Command::Start(Box::new(terminal))], reports)
 }
 
 #[test]
