@@ -235,8 +235,7 @@ fn from_nursery(
     let Ok((asked, mut link)) = nursery.spawn(opening, lent) else {
         return directly(opening, lent, generation);
     };
-    crash::point("spawn.handed");
-    let mut greeted = greet(&mut link, generation, begun + FORKED);
+    let mut greeted = greet_new(&mut link, generation, begun + FORKED);
     if let Err(NotGreeted::TimeUp) = greeted {
         log(format_args!(
             "the process that shims are forked from does not answer: another one takes its place"
@@ -261,8 +260,7 @@ fn from_nursery(
 /// A shim that is our own child.
 fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<ShimUp, StartRefused> {
     let (mut child, mut link) = spawn(opening, lent).map_err(|error| refusal(&error))?;
-    crash::point("spawn.handed");
-    match greet(&mut link, generation, Instant::now() + HANDSHAKE) {
+    match greet_new(&mut link, generation, Instant::now() + HANDSHAKE) {
         Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
         Err(problem) => {
             // Without its connection it leaves.
@@ -353,6 +351,12 @@ impl From<NotGreeted> for StartRefused {
             NotGreeted::Other(refused) => refused,
         }
     }
+}
+
+/// Greets a shim that has just been given the locks.
+fn greet_new(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+    crash::point("spawn.handed");
+    greet(link, generation, until)
 }
 
 fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {

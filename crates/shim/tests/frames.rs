@@ -5,6 +5,7 @@ use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::{Boot, Wall};
+use pinfold_core::unended::{Survivor, Undying};
 use pinfold_shim::log::{Position, Stream};
 use pinfold_shim::turn::{Done, Turn};
 use pinfold_shim::{
@@ -187,7 +188,7 @@ fn frames_of_the_first_version_are_understood() {
     assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports());
 }
 
-/// What came after the first version: turns and terminals.
+/// What came after the first version: turns, terminals and survivors.
 fn later() -> (Vec<Command>, Vec<Report>) {
     let (run, message) = (RunNumber(7), MessageId(u128::MAX / 3));
     let turn =
@@ -208,6 +209,9 @@ fn later() -> (Vec<Command>, Vec<Report>) {
     reports.push(Report::StartFailed { run, why: StartFailure::DirectoryClosed { errno: 13 } });
     reports.push(Report::CannotKeep { errno: Some(24), text: "no".into() });
     reports.push(Report::CannotKeep { errno: None, text: String::new() });
+    let survivor = |why| Survivor { pid: 4711, name: "sudo".into(), why };
+    let left = vec![survivor(Undying::NotPermitted { uid: 0 }), survivor(Undying::DoesNotEnd)];
+    reports.push(Report::Survivors { run, left });
     (vec![input, Command::Start(Box::new(terminal)), Command::Listen], reports)
 }
 

@@ -13,3 +13,4 @@ mod recovery;
 mod restarts;
 mod stale;
 mod takeovers;
+mod unended;

@@ -5,6 +5,7 @@ use crate::people::{STATES, in_state};
 use pinfold_core::decision::Record;
 use pinfold_core::event::{Ask, RunEvent, Shim, StartFailure};
 use pinfold_core::life::{CannotStart, Process};
+use pinfold_core::unended::Unended;
 use pinfold_core::{Answer, Event, Mode, Policy, RunNumber, Spec, State};
 
 const PROCESS: Process = Process { pid: 1, fence: 1 };
@@ -25,6 +26,8 @@ fn reports() -> Vec<RunEvent> {
         RunEvent::VendorBusy { holder: None },
         RunEvent::Exited { ended: ended(End::Code(1), 1_000), shim: Shim::Standing, holder: None },
         RunEvent::SignOfLife,
+        RunEvent::Unended(Unended::Silent { shim: None }),
+        RunEvent::ShimAnswered,
     ]
 }
 

@@ -13,6 +13,9 @@ use tokio::sync::watch;
 /// A shim that was stopped when its daemon came is found to run again within this.
 const MOMENT: Duration = Duration::from_secs(2);
 
+/// It is the session that does not let it be done, not the daemon that failed.
+const CONFLICT: u16 = 409;
+
 /// Waits a moment for something to become so.
 pub(crate) async fn a_moment(seen: &mut watch::Receiver<Snapshot>, so: impl Fn(&Snapshot) -> bool) {
     _ = tokio::time::timeout(MOMENT, seen.wait_for(|seen| so(seen))).await;
@@ -34,7 +37,7 @@ pub(crate) async fn reach(
             return Ok(());
         }
         if let Some((name, by)) = in_the_way(context, id).await? {
-            return Err(not_done(&name, done, &by).into());
+            return Err(not_done(&name, done, &by));
         }
     }
     // It has been removed: whoever looks at it next says so.
@@ -54,7 +57,8 @@ pub(crate) async fn in_the_way(
 }
 
 /// What was not done, who is in the way, and what helps.
-pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> ErrorBody {
-    ErrorBody::new(ErrorKind::Failed, format!("session `{name}` was not {done}: {by}"))
-        .hint(by.advice(&format!("pinfold unlock session:{name} --kill")))
+pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> Failure {
+    let body = ErrorBody::new(ErrorKind::Failed, format!("session `{name}` was not {done}: {by}"))
+        .hint(by.advice(&format!("pinfold unlock session:{name} --kill")));
+    Failure::with_status(body, CONFLICT)
 }

@@ -296,7 +296,7 @@ pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result
     if let (Answer::Refused(Refusal::ShimMute), Some(done)) = (&answer, ending(ask)) {
         a_moment(&mut watcher(context, id).await?, |seen| !seen.unended).await;
         if let Some((name, by)) = in_the_way(context, id).await? {
-            return Err(not_done(&name, done, &by).into());
+            return Err(not_done(&name, done, &by));
         }
         answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     }
