@@ -276,7 +276,7 @@ fn waiting(
     let wait = words::duration(wait);
     match reason {
         WaitReason::Crash | WaitReason::OutOfMemory => {
-            write!(f, "it {exit} ({}, {crashes} in a row); next run in {wait}", reason.word())
+            write!(f, "it {exit} ({}, {crashes} in this streak); next run in {wait}", reason.word())
         }
         WaitReason::CleanRestartBudgetExceeded => {
             write!(f, "it ended cleanly too often in a short time; next run in {wait}")
@@ -407,7 +407,7 @@ mod tests {
             let exit = Exit::Code(1);
             Why::Waiting { reason, exit, crashes: 3, wait: Duration::from_secs(2) }.to_string()
         };
-        assert_eq!(why(WaitReason::Crash), "it exited with 1 (crash, 3 in a row); next run in 2 s");
+        assert_eq!(why(WaitReason::Crash), "it exited with 1 (crash, 3 in this streak); next run in 2 s");
         assert_eq!(why(WaitReason::Contended), "somebody else holds what it needs; next try in 2 s");
     }
 }

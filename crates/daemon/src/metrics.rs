@@ -11,6 +11,7 @@ use std::time::Duration;
 pub(crate) struct Metrics {
     runs: [AtomicU64; VERDICTS.len()],
     pub(crate) restarts: Count,
+    pub(crate) refused_starts: Count,
     pub(crate) respawn: Histogram,
     pub(crate) commit: Histogram,
     /// Locks of runs, and locks held over HTTP.
@@ -141,6 +142,7 @@ impl Metrics {
             sample("pinfold_lock_busy_total", &[("for", of)], count)
         });
         let restarts = self.restarts.0.load(Ordering::Relaxed) as f64;
+        let refused = self.refused_starts.0.load(Ordering::Relaxed) as f64;
         vec![
             metric(
                 "pinfold_runs_total",
@@ -153,6 +155,12 @@ impl Metrics {
                 "counter",
                 "Runs after a session's first that were started since the daemon started.",
                 vec![sample("pinfold_restarts_total", &[], restarts)],
+            ),
+            metric(
+                "pinfold_start_failed_total",
+                "counter",
+                "Starts that were refused before anything was executed, since the daemon started.",
+                vec![sample("pinfold_start_failed_total", &[], refused)],
             ),
             metric(
                 "pinfold_respawn_seconds",

@@ -128,8 +128,15 @@ fn words_of(value: &Value) -> Option<String> {
 pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {
     let object: Session = connect::client(global)?.get(&path(session, ""))?;
     if global.json {
-        let Session { name, state, why, next, holder, .. } = object;
-        say(&json!({ "name": name, "state": state, "why": why, "next": next, "holder": holder }));
+        let Session { name, state, why, next, holder, last_exit, .. } = object;
+        say(&json!({
+            "name": name,
+            "state": state,
+            "why": why,
+            "next": next,
+            "holder": holder,
+            "last_exit": last_exit,
+        }));
     } else {
         say(&format!("{} is {}.", object.name, object.why));
     }

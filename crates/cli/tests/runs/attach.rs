@@ -70,7 +70,7 @@ fn a_shell_is_typed_to_and_left_and_found_again() {
     second.shows("\ntwo\n");
     second.keys(b"exit\r");
     assert!(second.ended().success());
-    second.shows("the run of `sh` has ended");
+    second.shows("`sh` exited with 0 after ");
     assert_eq!(second.settings(), before);
     world.runs_anew("sh", pid);
 }

@@ -158,7 +158,7 @@ fn why_is_a_sentence_about_what_is_and_what_comes() {
     world.json(&["new", "crash", "--", "sh", "-c", "exit 3"]);
     world.wait("crash", "backoff");
     let sentence = why("crash");
-    assert!(sentence.contains("waiting after ") && sentence.contains("next run in "), "{sentence}");
+    assert!(sentence.contains("exited with 3 after ") && sentence.contains("next run in "), "{sentence}");
     world.ok(&["stop", "run"]);
     assert_eq!(why("run"), "run is stopped by a person; `start` runs it again.");
     world.json(&["new", "broken", "--force", "--", "no-such-program"]);
@@ -166,7 +166,7 @@ fn why_is_a_sentence_about_what_is_and_what_comes() {
     assert!(sentence.contains("failed: ") && sentence.contains("no-such-program"), "{sentence}");
     assert_eq!(
         keys(&world.json(&["why", "run"])),
-        keys(&json!({"name":0,"state":0,"why":0,"next":0,"holder":0}))
+        keys(&json!({"name":0,"state":0,"why":0,"next":0,"holder":0,"last_exit":0}))
     );
 }
 

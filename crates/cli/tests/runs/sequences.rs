@@ -131,8 +131,9 @@ fn a_program_or_a_directory_that_vanishes_between_two_runs_fails_and_is_named() 
         let why = world.ok(&["why", name]).stdout;
         assert!(why.contains(lost.to_str().unwrap()), "{why}");
         let exits = world.events_of(name, "run_exited");
-        assert_eq!(exits[0]["code"], 1, "{exits:?}");
-        assert_eq!(exits.last().unwrap()["verdict"], "hopeless", "{exits:?}");
+        assert_eq!((exits.len(), &exits[0]["code"]), (1, &1.into()), "{exits:?}");
+        let refused = world.events_of(name, "start_failed");
+        assert_eq!((refused.len(), &refused[0]["errno"]), (1, &2.into()), "{refused:?}");
     }
     world.check_history();
 }

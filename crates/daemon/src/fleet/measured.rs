@@ -15,6 +15,9 @@ impl Fleet {
             if let Record::RunExited(exited) = record {
                 self.metrics.run_ended(exited.verdict);
             }
+            if let Record::StartFailed { .. } = record {
+                self.metrics.refused_starts.add();
+            }
             let Record::RunStarted { run, .. } = record else { continue };
             let Some(entry) = self.entries.get_mut(&id) else { continue };
             let due = entry.due.take().filter(|(due, _)| due == run);

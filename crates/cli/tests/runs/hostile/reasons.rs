@@ -230,10 +230,10 @@ fn wait_says_on_stderr_how_the_run_ended() {
 #[test]
 fn the_end_of_attach_says_how_the_run_ended() {
     let world = World::new();
-    let script = "read -r line; echo; echo \"cannot reach $line\"; exit 5";
+    let script = "echo 'ready to read'; read -r line; echo; echo \"cannot reach $line\"; exit 5";
     world.guarded("a", &["--pty", "--mode", "on-demand"], script);
     let mut tty = Tty::start(world.command(&["attach", "a"]), 24, 120);
-    world.wait("a", "running");
+    tty.shows("ready to read");
     tty.keys(b"model\r");
     tty.ended();
     let said = tty.everything();
