@@ -12,7 +12,10 @@ use std::fmt::Write;
 /// Text that is JSON already stays the same JSON: there such characters can only stand inside of strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if text.chars().any(is_obeyed) { escaped(text, is_obeyed).into() } else { text.into() }
+    if is_printable(text) || !text.chars().any(is_obeyed) {
+        return text.into();
+    }
+    escaped(text, is_obeyed).into()
 }
 
 /// The same for a line of output, in which a tabulator is a blank.
@@ -20,6 +23,13 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 pub fn visible_line(line: &str) -> Cow<'_, str> {
     let obeyed = |character| character != '\t' && is_obeyed(character);
     if line.chars().any(obeyed) { escaped(line, obeyed).into() } else { line.into() }
+}
+
+/// Whether it is all printable ASCII, as nearly everything is. A list of thousands of sessions is looked through for
+/// this in microseconds: the compiler takes a chunk at a time.
+fn is_printable(text: &str) -> bool {
+    let odd = |chunk: &[u8]| chunk.iter().fold(false, |odd, byte| odd | !(0x20..0x7f).contains(byte));
+    !text.as_bytes().chunks(64).any(odd)
 }
 
 /// C0, DEL and C1 controls, ends of lines and paragraphs, and the marks that change the direction of writing.

@@ -35,11 +35,9 @@ impl Answer {
 
     /// The error object of a verb; of one on several sessions, the first.
     pub(crate) fn error(&self) -> Value {
-        match self.json() {
-            Value::Array(all) => all.iter().map(|one| one["error"].clone()).find(|error| !error.is_null()),
-            one => Some(one["error"].clone()),
-        }
-        .unwrap_or_default()
+        let told = self.json();
+        let first = told.as_array().and_then(|all| all.iter().find(|one| one["error"].is_object()));
+        first.unwrap_or(&told)["error"].clone()
     }
 }
 

@@ -84,105 +84,92 @@ fn verbs(world: &World) -> BTreeSet<String> {
     verbs.map(str::to_owned).collect()
 }
 
+/// What is tried before a lock is held and while it is: a verb a line, with hostile text wherever one takes any.
+const BEFORE: &str = "up
+    new a --dir {work} --tag {bad} -- sh -c {script} {bad}
+    new twin --dir {work} -- sleep 1000
+    new chat --mode on-demand --turns done -- sh -c {reads}
+    new none --dir {work}/none -- sleep 1000
+    new none -- /{bad}
+    set a --memory {bad}";
+const MEANWHILE: &str = "ls
+    ls --all --tag {bad}
+    ls --state {bad}
+    show a
+    show twin
+    tree
+    why a
+    why twin
+    status
+    metrics
+    send chat {bad} --key {bad}
+    send chat again --wait 1s
+    inbox chat
+    inbox chat --retry {bad}
+    inbox {bad}
+    events
+    events --since {bad}
+    locks
+    who {work}
+    who {work}/none
+    lock {key} -- true
+    lock {work} -- true
+    lock key:free -- /{bad}
+    run here --dir {work} -- true
+    run here --tag {bad} -- /{bad}
+    unlock {key}
+    unlock {key}none --kill
+    agents
+    logs a --run {bad}
+    wait a --for {bad}
+    attach none
+    start twin
+    stop a --timeout {bad}
+    purge --mode {bad}
+    purge --dry-run
+    answer {bad} allow {bad}
+    rm {bad}
+    rm {bad} a --yes
+    unlock {key} --kill";
+
+impl Place {
+    /// Tries the verbs of a table.
+    fn try_all(&mut self, table: &str) {
+        let fill = |word: &str| {
+            let word = word.replace("{work}", self.work.to_str().unwrap()).replace("{key}", "key:{bad}");
+            word.replace("{bad}", HOSTILE)
+                .replace("{script}", "exec sleep 1000")
+                .replace("{reads}", "read -r l; exit 3")
+        };
+        let lines: Vec<Vec<String>> =
+            table.lines().map(|line| line.split_whitespace().map(fill).collect()).collect();
+        for words in lines {
+            self.try_both(&words.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+    }
+}
+
 #[test]
 fn no_verb_passes_on_what_a_terminal_would_obey() {
     let mut place = Place::new();
-    let work = place.work.to_str().unwrap().to_owned();
-    let key = format!("key:{HOSTILE}");
-    place.try_both(&["up"]);
-    place.try_both(&[
-        "new",
-        "a",
-        "--dir",
-        &work,
-        "--tag",
-        HOSTILE,
-        "--",
-        "sh",
-        "-c",
-        "exec sleep 1000",
-        HOSTILE,
-    ]);
-    place.try_both(&["new", "twin", "--dir", &work, "--", "sleep", "1000"]);
-    place.try_both(&[
-        "new",
-        "chat",
-        "--mode",
-        "on-demand",
-        "--turns",
-        "done",
-        "--",
-        "sh",
-        "-c",
-        "read -r l; exit 3",
-    ]);
-    place.try_both(&["new", "none", "--dir", &format!("{work}/none"), "--", "sleep", "1000"]);
-    place.try_both(&["new", "none", "--", &format!("/{HOSTILE}")]);
-    place.try_both(&["set", "a", "--memory", HOSTILE]);
-    let held = place.hold(&key);
-    for words in [
-        &["ls"] as &[&str],
-        &["ls", "--all", "--tag", HOSTILE],
-        &["ls", "--state", HOSTILE],
-        &["show", "a"],
-        &["show", "twin"],
-        &["tree"],
-        &["why", "a"],
-        &["why", "twin"],
-        &["status"],
-        &["metrics"],
-        &["send", "chat", HOSTILE, "--key", HOSTILE],
-        &["send", "chat", "again", "--wait", "1s"],
-        &["inbox", "chat"],
-        &["inbox", "chat", "--retry", HOSTILE],
-        &["events"],
-        &["events", "--since", HOSTILE],
-        &["locks"],
-        &["who", &work],
-        &["who", &format!("{work}/none")],
-        &["lock", &key, "--", "true"],
-        &["lock", &work, "--", "true"],
-        &["lock", "key:free", "--", &format!("/{HOSTILE}")],
-        &["run", "here", "--dir", &work, "--", "true"],
-        &["run", "here", "--tag", HOSTILE, "--", &format!("/{HOSTILE}")],
-        &["unlock", &key],
-        &["unlock", &format!("{key}none"), "--kill"],
-        &["agents"],
-        &["logs", "a", "--run", HOSTILE],
-        &["wait", "a", "--for", HOSTILE],
-        &["attach", "none"],
-        &["start", "twin"],
-        &["stop", "a", "--timeout", HOSTILE],
-        &["purge", "--mode", HOSTILE],
-        &["purge", "--dry-run"],
-        &["rm", HOSTILE],
-    ] {
-        place.try_both(words);
-    }
+    place.try_all(BEFORE);
+    let held = place.hold(&format!("key:{HOSTILE}"));
     for verb in
         ["show", "why", "attach", "interrupt", "logs", "start", "stop", "restart", "archive", "restore"]
     {
         place.try_both(&[verb, HOSTILE]);
         place.try_both(&[verb, "a", &format!("--{HOSTILE}")]);
     }
-    place.try_both(&["inbox", HOSTILE]);
-    place.try_both(&["answer", HOSTILE, "allow", HOSTILE]);
-    place.try_both(&["rm", HOSTILE, "a", "--yes"]);
-    place.try_both(&["unlock", &key, "--kill"]);
+    place.try_all(MEANWHILE);
     drop(held);
-    place.try_both(&["down"]);
-    place.try_both(&["status"]);
-    std::fs::write(place.world.home.join("config.toml"), "[agents.\"\\u001b[31m\"]\n\"\\u009b\" = 1\n")
-        .unwrap();
-    place.try_both(&["agents"]);
-    place.try_both(&["up"]);
+    place.try_all("down\nstatus");
+    let broken = "[agents.\"\\u001b[31m\"]\n\"\\u009b\" = 1\n";
+    std::fs::write(place.world.home.join("config.toml"), broken).unwrap();
+    place.try_all("agents\nup\n--home {bad} status");
     place.try_one(&["demo"]);
-    place.try_both(&["--home", HOSTILE, "status"]);
-    assert_eq!(
-        verbs(&place.world).difference(&place.tried).collect::<Vec<_>>(),
-        [""; 0],
-        "verbs that were not tried"
-    );
+    let verbs = verbs(&place.world);
+    let untried: Vec<&String> = verbs.difference(&place.tried).collect();
+    assert!(untried.is_empty(), "{untried:?} were not tried");
 }
 
 #[test]
