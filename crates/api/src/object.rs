@@ -192,7 +192,7 @@ pub struct Purged {
     /// Those that were left alone.
     pub skipped: Vec<Skipped>,
     /// Those whose runs do not end; they are archived when that has happened.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
 }
 

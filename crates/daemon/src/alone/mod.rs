@@ -261,6 +261,7 @@ mod tests {
             runtime: temp.path().join("home"),
             config: temp.path().join("home/config.toml"),
             user_locks: temp.path().join("locks"),
+            variables: Vec::new(),
         };
         std::fs::create_dir_all(&home.state).unwrap();
         let folder = Folder::open(home.session_locks()).unwrap();
