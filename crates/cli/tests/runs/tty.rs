@@ -104,10 +104,12 @@ impl Tty {
             if self.everything().contains(text) {
                 return true;
             }
-            if self.child.try_wait().unwrap().is_some() {
+            // What it said last may still be on its way when it has ended.
+            let over = self.child.try_wait().unwrap().is_some();
+            std::thread::sleep(std::time::Duration::from_millis(if over { 500 } else { 5 }));
+            if over {
                 return self.everything().contains(text);
             }
-            std::thread::sleep(std::time::Duration::from_millis(5));
         }
         panic!("neither `{text}` nor an end:\n{}", self.contents());
     }

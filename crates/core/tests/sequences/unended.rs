@@ -80,7 +80,7 @@ fn a_new_daemon_names_a_shim_that_does_not_answer_it_without_a_warning() {
     driver.of_run(run, RunEvent::Unended(SILENT));
     assert!(driver.session.explain(driver.now).contains("its shim (pid 12) does not answer"));
     assert_eq!(driver.warnings("shim_silent"), 0);
-    let world = World { machine: Machine::Same, shim: ShimSeen::Mute, exits: Vec::new() };
+    let world = World::new(Machine::Same, ShimSeen::Mute, Vec::new());
     driver.send(Event::DaemonStarted(world));
     assert_eq!(driver.session.unended(), Some(&SILENT), "it is looked at again and again");
     driver.daemon_restarts(ShimSeen::Nobody, Vec::new());
