@@ -84,17 +84,23 @@ pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
     }
     let mut seen = Seen::default();
     for (name, inode) in &entries {
-        let lock = if flocked.contains(inode) {
-            match held(folder, name) {
-                Some(lock) => Some(lock),
-                None => return Ok(None),
-            }
+        if flocked.contains(inode) {
+            let Some(lock) = held(folder, name) else { return Ok(None) };
+            seen.add(Some(lock));
+        } else if stands_for_another(folder, name)? {
+            return Ok(None);
         } else {
-            folder.survived(name)?
-        };
-        seen.add(lock);
+            seen.add(folder.survived(name)?);
+        }
     }
     Ok(Some(seen.locks))
+}
+
+/// Whether a file is empty that had a grant: it was made anew in the place of one that was removed.
+fn stands_for_another(folder: &Folder, name: &FileName) -> Result<bool, Errno> {
+    let size =
+        folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file)).map(|facts| facts.size);
+    Ok(size == Ok(0) && folder.ledger().was_made(name)?)
 }
 
 /// What is listed, each lock once: a directory has two files.
