@@ -191,7 +191,7 @@ pub struct Purged {
     pub archived: Vec<String>,
     /// Those that were left alone.
     pub skipped: Vec<Skipped>,
-    /// Those whose runs do not end; they are archived when that has happened.
+    /// Those whose runs do not end; they are archived when that has happened. Not there where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<Left>,
 }

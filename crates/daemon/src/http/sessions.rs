@@ -310,8 +310,7 @@ pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result
 fn ending(ask: Ask) -> Option<&'static str> {
     match ask {
         Ask::Stop { .. } => Some("stopped"),
-        Ask::Restart => Some("restarted"),
         Ask::Archive | Ask::Purge { .. } => Some("archived"),
-        Ask::Start | Ask::Interrupt | Ask::Restore | Ask::Takeover { .. } => None,
+        Ask::Start | Ask::Restart | Ask::Interrupt | Ask::Restore | Ask::Takeover { .. } => None,
     }
 }
