@@ -222,21 +222,15 @@ mod tests {
         tokio::spawn(async move {
             let (mut looks, mut held_back) = (0, None);
             while let Some(input) = inputs.recv().await {
-                match input {
-                    Input::Look(look) if looks == 1 => {
-                        held_back = Some(look);
-                        guard = None;
-                        looks += 1;
-                    }
-                    input => {
-                        looks += usize::from(matches!(input, Input::Look(_)));
-                        let gone = matches!(input, Input::HolderGone { .. });
-                        _ = sender.send(input);
-                        if let Some(look) = held_back.take_if(|_| gone) {
-                            _ = sender.send(Input::Look(look));
-                        }
-                    }
+                looks += usize::from(matches!(input, Input::Look(_)));
+                if looks == 2 && matches!(input, Input::Look(_)) {
+                    held_back = Some(input);
+                    guard = None;
+                    continue;
                 }
+                let gone = matches!(input, Input::HolderGone { .. });
+                _ = sender.send(input);
+                held_back.take_if(|_| gone).into_iter().for_each(|look| _ = sender.send(look));
             }
             drop(guard);
         });
