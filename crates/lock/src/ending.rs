@@ -58,6 +58,8 @@ pub struct Holders {
     lock: Box<LockSeen>,
     record: Option<Box<Record>>,
     members: Vec<Member>,
+    /// Whether somebody waits for the lock.
+    awaited: bool,
 }
 
 #[derive(Debug)]
@@ -72,6 +74,8 @@ const ENDING: Duration = Duration::from_secs(5);
 const KEEPER: Duration = Duration::from_millis(500);
 /// Whoever has a lock writes down who it is within microseconds; on a machine out of breath within this.
 const WRITTEN: Duration = Duration::from_secs(1);
+/// Whoever only passes a lock on has done so within this.
+const PASSING: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_millis(2);
 
 impl Folder {
@@ -99,8 +103,15 @@ impl Folder {
                 continue;
             }
             let members = if being_started { Vec::new() } else { members(&lock, record.as_deref()) };
-            return Ok(Some(Holders { folder: self.clone(), wanted, lock, record, members }));
+            let awaited = self.is_awaited(&wanted);
+            return Ok(Some(Holders { folder: self.clone(), wanted, lock, record, members, awaited }));
         }
+    }
+
+    fn is_awaited(&self, wanted: &[Wanted]) -> bool {
+        let Ok(awaited) = scan::awaited() else { return false };
+        let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        files.filter_map(|want| self.id_at(&want.name).ok()).any(|id| awaited.contains(&id.inode))
     }
 
     fn record_behind(&self, wanted: &[Wanted], lock: &LockSeen) -> Option<Box<Record>> {
@@ -172,16 +183,22 @@ impl Holders {
     }
 
     fn afterwards(self, processes: Vec<ProcessSeen>) -> Ended {
-        let Holders { folder, wanted, lock, .. } = self;
-        let until = Instant::now() + WRITTEN;
+        let Holders { folder, wanted, lock, awaited, .. } = self;
+        let began = Instant::now();
         loop {
+            let soon = |limit: Duration| began.elapsed() < limit;
             match folder.holder_of_files(&wanted).map(Box::new) {
+                // The kernel has woken who waits for it.
+                None if awaited && soon(WRITTEN) => {}
                 None => return Ended::Free { lock, processes },
+                // A supervisor looks whether it is free, and gives it to the run that waits.
+                Some(now) if now.fence != lock.fence && now.run.is_none() && soon(PASSING) => {}
                 Some(now) if now.fence != lock.fence => return Ended::PassedOn { lock, processes, now },
                 // The next holder has the lock already, and has yet to write down who it is.
-                Some(_) if Instant::now() < until && !processes.is_empty() => std::thread::sleep(AGAIN),
+                Some(_) if soon(WRITTEN) && !processes.is_empty() => {}
                 Some(now) => return Ended::StillHeld { lock: now, processes },
             }
+            std::thread::sleep(AGAIN);
         }
     }
 }

@@ -50,7 +50,8 @@
 //! A free flock does not prove that everything started under it has ended: many programs do not pass
 //! descriptors on to their children. A holder that starts processes therefore names its [`Run`], puts that
 //! name into their environment ([`RUN_VARIABLE`]) and says in [`Request::survivors`] what the next acquirer
-//! does about them. They are found by control group, by identity and by that marker. Only an acquirer that
+//! does about them. They are found by control group (one whose name ends in the holder's [`process::word`]), by
+//! identity and by that marker; [`Folder::tell_of_ended`] hears of those that are ended. Only an acquirer that
 //! finds none is granted the lock. A run that was seen to end in order ([`Guard::mark_released`]) costs no
 //! search.
 //!
@@ -73,8 +74,9 @@
 //!
 //! # What is not promised
 //! One user, one machine, one lock folder on a local file system ([`Folder::open`] tries it out and refuses
-//! network file systems). Not covered: renames above a held directory, overlayfs, other mount namespaces, a
-//! lock file that was moved elsewhere by hand, and `LOCK_UN` by a process that was given the descriptor.
+//! network file systems). Not covered: renames above a held directory, one that is moved below another that is then
+//! wanted, overlayfs, other mount namespaces, a lock file or folder that was moved elsewhere by hand, and `LOCK_UN` by a
+//! process that was given the descriptor.
 
 mod acquire;
 mod cancel;

@@ -100,13 +100,25 @@ pub(crate) fn flocked() -> Result<HashSet<u64>, Errno> {
     Ok(String::from_utf8_lossy(&text).lines().filter_map(flocked_in).collect())
 }
 
+/// The inodes of all files for whose flock somebody waits.
+pub(crate) fn awaited() -> Result<HashSet<u64>, Errno> {
+    let text = sys::read_file(Path::new("/proc/locks"))?;
+    let text = String::from_utf8_lossy(&text);
+    let waiting = text.lines().filter_map(|line| line.split_once("-> FLOCK"));
+    Ok(waiting.filter_map(|(_, rest)| inode_in(rest.split_ascii_whitespace().nth(3)?)).collect())
+}
+
+fn inode_in(file: &str) -> Option<u64> {
+    file.rsplit(':').next()?.parse().ok()
+}
+
 /// `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; who waits has an arrow before its kind.
 fn flocked_in(line: &str) -> Option<u64> {
     let mut words = line.split_ascii_whitespace().skip(1);
     let (kind, _, mode, _, file) =
         (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
     let exclusive = kind == "FLOCK" && mode == "WRITE";
-    file.rsplit(':').next()?.parse().ok().filter(|_| exclusive)
+    inode_in(file).filter(|_| exclusive)
 }
 
 fn lock_name(link: &Path) -> Option<(FileName, bool)> {

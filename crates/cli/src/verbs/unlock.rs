@@ -10,6 +10,8 @@ use pinfold_daemon::audit::{by, now};
 use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 /// A keeper that begins a new run at every look is somebody's game.
 const LOOKS: usize = 5;
@@ -51,11 +53,32 @@ fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<
         let record = record(holders.lock(), &holders.processes(), why);
         // A full disk must not keep a person from ending what fills it.
         let written = audit::append(&record, global);
+        if let Some(home) = other_home(&holders, global) {
+            _ = pinfold_daemon::audit::append(&home.join("audit.jsonl"), &record);
+        }
         looks += 1;
         if holders.are_current() || looks == LOOKS {
             return Ok(Some((holders, record, written)));
         }
     }
+}
+
+/// The home of the session's daemon, where it is another one: directories are locked whatever the home, and that daemon
+/// judges the end of the run. Its agents know where it listens.
+fn other_home(holders: &Holders, global: &Global) -> Option<PathBuf> {
+    holders.lock().session.as_ref()?;
+    let own = places::home(global).ok()?.canonicalize().ok()?;
+    let homes = holders.processes().into_iter().filter_map(|process| {
+        let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
+        let of = |name: &str| {
+            let mut entries = environment.split(|byte| *byte == 0);
+            let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+            Some(PathBuf::from(OsStr::from_bytes(value)))
+        };
+        let beside_socket = || of("PINFOLD_SOCKET")?.canonicalize().ok()?.parent().map(Path::to_owned);
+        of("PINFOLD_HOME").or_else(beside_socket)?.canonicalize().ok()
+    });
+    homes.into_iter().find(|home| *home != own && home.join("pinfold.db").exists())
 }
 
 fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failure> {

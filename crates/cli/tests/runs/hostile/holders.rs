@@ -291,3 +291,16 @@ fn unlock_does_not_wait_for_a_daemon_that_does_not_run() {
     unlock.wait().unwrap();
     assert!(ended, "the holder lived on while the daemon was stopped");
 }
+
+#[test]
+fn a_run_that_was_unlocked_from_another_home_is_no_crash() {
+    let world = World::new();
+    let a = folder(&world, "a");
+    world.json(&["new", "api", "--mode", "once", "--dir", &a, "--", "sleep", "100000"]);
+    let elsewhere = folder(&world, "elsewhere");
+    let said = world.within(SOON, &["--home", &elsewhere, "unlock", &a, "--kill"]);
+    assert_eq!(said.code, 0, "{said:?}");
+    world.wait("api", "stopped,failed");
+    let ends = world.events_of("api", "run_exited");
+    assert_eq!((ends.len(), &ends[0]["verdict"]), (1, &"clean".into()), "{ends:?}");
+}
