@@ -161,7 +161,11 @@ pub struct Message {
     pub tries: u32,
     pub enqueued_at: String,
     pub done_at: Option<String>,
+    /// In a list the first 4 KiB of it.
     pub answer: Option<String>,
+    /// How long all of it is.
+    #[serde(default)]
+    pub answer_bytes: Option<u64>,
     /// Why it failed.
     pub failure: Option<String>,
     /// Where the output of its last turn stands.

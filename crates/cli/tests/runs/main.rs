@@ -21,6 +21,7 @@ mod http;
 mod inbox;
 mod kills;
 mod limits;
+mod lists;
 mod memory;
 mod metrics;
 mod openapi;

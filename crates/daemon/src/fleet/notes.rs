@@ -21,6 +21,11 @@ impl Fleet {
         });
     }
 
+    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
+    pub(crate) fn rest_soon(&mut self) {
+        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
+    }
+
     pub(crate) fn folders(&self) -> Folders {
         self.folders.clone()
     }

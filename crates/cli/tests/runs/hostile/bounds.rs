@@ -1,1 +1,140 @@
-//! Long histories and hungry agents: what the daemon and a run may take has a bound.
+//! Long histories, and agents that leave the groups they were put into: nothing grows with what was, and nothing
+//! escapes by moving.
+
+use crate::world::{World, number};
+use pinfold_core::event::MessageEvent;
+use pinfold_core::{Event, MessageId, Now, Session, Wall};
+use pinfold_store::{AuditEvent, Batch, Decided, Facts, Loaded, Lookup, SessionId, Store, Ulid};
+use serde_json::{Map, Value};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+const MIB: u64 = 1 << 20;
+/// What the daemon may ever have, whatever was.
+const MOST: u64 = 64 * MIB;
+/// Rows that become durable together.
+const AT_ONCE: u64 = 100;
+
+/// A history: so many messages and events, and how long each is.
+#[derive(Clone, Copy)]
+struct Past {
+    messages: (u64, usize),
+    events: (u64, usize),
+}
+
+const LONG: Past = Past { messages: (1_000, 16 << 10), events: (1_000, 16 << 10) };
+const VERY_LONG: Past = Past { messages: (9_000, 64 << 10), events: (32_000, 16 << 10) };
+
+/// A home with a past, whose daemon is down.
+fn world_with(past: Past) -> World {
+    let world = World::new();
+    world.ok(&["new", "chat", "--mode", "on-demand", "--", "cat"]);
+    world.ok(&["stop", "chat"]);
+    world.ok(&["down"]);
+    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+    let Lookup::One(Loaded::Whole(stored)) = store.reader().unwrap().find("chat").unwrap() else {
+        panic!("no session `chat`")
+    };
+    let (id, mut session) = (stored.id, stored.session);
+    let text = "x".repeat(past.messages.1);
+    in_batches(&store, past.messages.0, |batch, n| send(batch, id, &mut session, n, &text));
+    let word = Value::from("y".repeat(past.events.1));
+    in_batches(&store, past.events.0, |batch, n| batch.event(event(id, n, &word)));
+    world
+}
+
+fn in_batches(store: &Store, count: u64, mut add: impl FnMut(&mut Batch, u64)) {
+    for first in (0..count).step_by(usize::try_from(AT_ONCE).unwrap()) {
+        let mut batch = Batch::new();
+        (first..count.min(first + AT_ONCE)).for_each(|n| add(&mut batch, n));
+        store.commit(batch).wait().unwrap();
+    }
+}
+
+fn send(batch: &mut Batch, id: SessionId, session: &mut Session, n: u64, text: &str) {
+    let message = MessageId::from(Ulid::new(1_700_000_000_000 + n, u128::from(n)));
+    let now = Now { wall: Wall(1_700_000_000_000), ..Now::default() };
+    let sent = Event::Message(MessageEvent::Sent { message, key: None, known: None });
+    let decision = session.handle(&sent, now);
+    let facts = Facts { texts: [(message, text.to_owned())].into(), ..Facts::default() };
+    batch.decided(Decided { id, session, decision: &decision, at: now.wall }, &facts);
+}
+
+fn event(id: SessionId, n: u64, word: &Value) -> AuditEvent {
+    AuditEvent {
+        at: Wall(1_700_000_000_000 + n.cast_signed()),
+        session: Some(id),
+        run: None,
+        kind: "health_warn".into(),
+        why: format!("number {n}"),
+        data: Map::from_iter([("word".to_owned(), word.clone())]),
+    }
+}
+
+/// A figure of a process, in bytes.
+fn figure(pid: u32, name: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
+}
+
+/// Three readers of the inbox and three of the events at once, each to its end; what they read is left in files.
+fn read_six_times(world: &World) {
+    let readers: Vec<_> = (0..6)
+        .map(|n| {
+            let words: &[&str] =
+                if n % 2 == 0 { &["--json", "inbox", "chat"] } else { &["--json", "events"] };
+            let file = std::fs::File::create(world.path(&format!("read-{n}"))).unwrap();
+            world.command(words).stdout(file).stderr(Stdio::inherit()).spawn().unwrap()
+        })
+        .collect();
+    for mut reader in readers {
+        assert!(reader.wait().unwrap().success());
+    }
+}
+
+fn array(file: &Path) -> Vec<Value> {
+    serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+}
+
+fn assert_bounded(world: &World, past: Past, resting: u64) {
+    world.ok(&["up"]);
+    let daemon = number(&world.json(&["status"])["pid"]);
+    let up = figure(daemon, "VmHWM");
+    assert!(up < MOST, "`up` took {} MiB", up / MIB);
+    read_six_times(world);
+    let peak = figure(daemon, "VmHWM");
+    assert!(peak < MOST, "six readers took {} MiB", peak / MIB);
+    let until = Instant::now() + Duration::from_secs(10);
+    while figure(daemon, "RssAnon") > resting {
+        let left = figure(daemon, "RssAnon") / MIB;
+        assert!(Instant::now() < until, "{left} MiB are still there");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    println!(
+        "up {} MiB, peak {} MiB, rests at {} MiB",
+        up / MIB,
+        peak / MIB,
+        figure(daemon, "RssAnon") / MIB
+    );
+    let messages = array(&world.path("read-0"));
+    assert_eq!(messages.len() as u64, past.messages.0);
+    assert!(messages.iter().all(|message| message["text"].as_str().unwrap().len() == past.messages.1));
+    let bytes = |n: u8| std::fs::metadata(world.path(&format!("read-{n}"))).unwrap().len();
+    assert_eq!((bytes(2), bytes(4)), (bytes(0), bytes(0)), "all readers get all of it");
+    let events = array(&world.path("read-1"));
+    assert!(events.iter().enumerate().all(|(index, event)| event["seq"] == index as u64 + 1));
+    assert!(events.len() as u64 > past.messages.0 + past.events.0);
+}
+
+#[test]
+fn a_long_history_does_not_have_to_fit_into_memory() {
+    assert_bounded(&world_with(LONG), LONG, 24 * MIB);
+}
+
+#[test]
+#[ignore = "makes a history of a gigabyte: `cargo nextest run --run-ignored only a_gigabyte`"]
+fn a_gigabyte_of_history_does_not_have_to_fit_into_memory() {
+    assert_bounded(&world_with(VERY_LONG), VERY_LONG, 24 * MIB);
+}
