@@ -29,6 +29,7 @@ mod observe;
 mod outlet;
 pub mod preset;
 mod readable;
+mod retention;
 mod serve;
 mod shims;
 mod speech;

@@ -233,6 +233,7 @@ fn serve(
         holds: Holds::default(),
         metrics: Arc::clone(&fleet.metrics),
     };
+    tokio::spawn(crate::retention::keep(context.clone()));
     tokio::spawn(crate::http::serve(listener, router(context), handle.clone()))
 }
 

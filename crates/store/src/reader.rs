@@ -1,5 +1,6 @@
 //! Reading: sees what is durable, from any thread or process, while the writer writes.
 
+mod old;
 mod parts;
 
 pub use parts::{MessageQuery, Part, Place};

@@ -28,6 +28,7 @@ mod openapi;
 mod processes;
 mod promises;
 mod random;
+mod retention;
 mod scarcity;
 mod sequences;
 mod streams;

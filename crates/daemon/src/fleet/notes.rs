@@ -30,6 +30,11 @@ impl Fleet {
         self.folders.clone()
     }
 
+    /// How long what happened is kept.
+    pub(crate) fn retention(&self) -> crate::config::Retention {
+        self.config.retention()
+    }
+
     /// How long an HTTP hold may last; zero is for ever.
     pub(crate) fn hold_limit(&self) -> Duration {
         self.config.settings("", "").hold_limit

@@ -14,3 +14,4 @@ mod parts;
 mod processes;
 mod property;
 mod reexec;
+mod retention;

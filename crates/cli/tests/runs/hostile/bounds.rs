@@ -8,7 +8,7 @@ use pinfold_store::{AuditEvent, Batch, Decided, Facts, Loaded, Lookup, SessionId
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 const MIB: u64 = 1 << 20;
 /// What the daemon may ever have, whatever was.
@@ -54,16 +54,22 @@ fn in_batches(store: &Store, count: u64, mut add: impl FnMut(&mut Batch, u64)) {
 
 fn send(batch: &mut Batch, id: SessionId, session: &mut Session, n: u64, text: &str) {
     let message = MessageId::from(Ulid::new(1_700_000_000_000 + n, u128::from(n)));
-    let now = Now { wall: Wall(1_700_000_000_000), ..Now::default() };
+    let now = Now { wall: wall(), ..Now::default() };
     let sent = Event::Message(MessageEvent::Sent { message, key: None, known: None });
     let decision = session.handle(&sent, now);
     let facts = Facts { texts: [(message, text.to_owned())].into(), ..Facts::default() };
     batch.decided(Decided { id, session, decision: &decision, at: now.wall }, &facts);
 }
 
+/// The time: nothing of it is so old that it is forgotten.
+fn wall() -> Wall {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    Wall(since.as_millis().try_into().unwrap())
+}
+
 fn event(id: SessionId, n: u64, word: &Value) -> AuditEvent {
     AuditEvent {
-        at: Wall(1_700_000_000_000 + n.cast_signed()),
+        at: wall(),
         session: Some(id),
         run: None,
         kind: "health_warn".into(),
