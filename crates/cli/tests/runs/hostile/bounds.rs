@@ -1,6 +1,7 @@
 //! Long histories, and agents that leave the groups they were put into: nothing grows with what was, and nothing
 //! escapes by moving.
 
+use crate::eater;
 use crate::world::{World, number};
 use pinfold_core::event::MessageEvent;
 use pinfold_core::{Event, MessageId, Now, Session, Wall};
@@ -143,4 +144,48 @@ fn a_long_history_does_not_have_to_fit_into_memory() {
 #[ignore = "makes a history of a gigabyte: `cargo nextest run --run-ignored only a_gigabyte`"]
 fn a_gigabyte_of_history_does_not_have_to_fit_into_memory() {
     assert_bounded(&world_with(VERY_LONG), VERY_LONG, 24 * MIB);
+}
+
+/// Whether a run with a limit gets a group that counts its memory here, which is the one to be left.
+fn counts_memory(world: &World) -> bool {
+    world.json(&["status"])["capabilities"]["memory_cgroup"]["available"] == true
+}
+
+/// The files by which a process moves itself out of its groups: to where the test itself is.
+fn ways_out() -> String {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let mount = |kind: &str, option: &str| {
+        let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let right = |words: &Vec<&str>| words[2] == kind && words[3].split(',').any(|word| word == option);
+        words.into_iter().find(right).map(|words| words[1].to_owned())
+    };
+    let memory = own.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
+    let second = own.lines().find_map(|line| line.strip_prefix("0::"));
+    let memory =
+        memory.zip(mount("cgroup", "memory")).map(|(path, mount)| format!("{mount}{path}/cgroup.procs"));
+    let second =
+        second.zip(mount("cgroup2", "rw")).map(|(path, mount)| format!("{mount}{path}/cgroup.procs"));
+    [memory, second].into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn an_agent_that_leaves_its_group_is_drained_all_the_same() {
+    let world = World::new();
+    std::fs::create_dir_all(&world.home).unwrap();
+    std::fs::write(world.home.join("config.toml"), "[policy]\nmemory_sample = \"100ms\"\n").unwrap();
+    let leave = "until test -e $ROOT/leave; do sleep 0.01; done; for f in $WAYS; do echo $$ >$f; done; cat /proc/self/cgroup >$ROOT/groups; exec \"$@\"";
+    let (role, ways) = (eater::role("anonymous 200"), format!("WAYS={}", ways_out()));
+    let options = ["new", "mover", "--env", "ROOT", "--env", &role, "--env", &ways, "--memory", "100M"];
+    let words = eater::words();
+    let command: Vec<&str> =
+        ["--", "sh", "-c", leave, "sh"].into_iter().chain(words.iter().map(String::as_str)).collect();
+    world.json(&[&options[..], &command].concat());
+    let watching = world.watch();
+    world.until("its first reading", || world.show("mover")["memory_bytes"].as_u64());
+    std::fs::write(world.path("leave"), "").unwrap();
+    let drained = watching.event("a drain", |event| event["kind"] == "drained");
+    assert!(drained["bytes"].as_u64().unwrap() >= 100 * MIB, "{drained}");
+    let groups = std::fs::read_to_string(world.path("groups")).unwrap();
+    assert!(!counts_memory(&world) || !groups.contains("pinfold-"), "it was to leave: {groups}");
 }
