@@ -4,31 +4,43 @@ use crate::args::Global;
 use crate::connect;
 use crate::error::{Failure, Kind};
 use crate::places;
+use pinfold_daemon::audit;
+use pinfold_lock::Folder;
 use serde_json::Value;
-use std::fs::OpenOptions;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 
 /// Appends one record, durably.
 pub(crate) fn append(record: &Value, global: &Global) -> Result<(), Failure> {
     let path = places::home(global)?.join("audit.jsonl");
-    let written =
-        OpenOptions::new().append(true).create(true).mode(0o600).open(&path).and_then(|mut file| {
-            // The daemon takes the file in under the same lock, so nothing is written behind its back.
-            rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
-            file.write_all(format!("{record}\n").as_bytes())?;
-            file.sync_data()
-        });
-    written.map_err(|error| {
+    audit::append(&path, record).map_err(|error| {
         Failure::new(Kind::Failed, format!("{} could not be written: {error}", path.display()))
-    })?;
-    tell_daemon(global);
-    Ok(())
+    })
 }
 
-/// A daemon that runs makes an event of it now, another one at its start.
-fn tell_daemon(global: &Global) {
+/// A daemon that runs makes events of what was appended now, another one at its start.
+pub(crate) fn tell_daemon(global: &Global) {
     if let Ok(client) = connect::running(global) {
         _ = client.post::<Value>("/v1/daemon/audit", &Value::Null);
     }
+}
+
+/// Has every process that a grant of this folder ends written down first.
+pub(crate) fn of_grants(folder: &Folder, global: &Global) {
+    let global = global.clone();
+    folder.tell_of_ended(move |ended| {
+        let written = append(&audit::ended_by_lock(ended), &global);
+        let pids: Vec<String> = ended.processes.iter().map(|process| process.pid.to_string()).collect();
+        if !global.quiet {
+            let holder = ended.session.as_ref().map(|session| format!(" session `{session}`,"));
+            eprintln!(
+                "note: ends {}, left by the last holder of `{}`,{} whose shim was lost",
+                pids.join(", "),
+                ended.resource,
+                holder.unwrap_or_default()
+            );
+        }
+        match written {
+            Ok(()) => tell_daemon(&global),
+            Err(failure) => eprintln!("warning: {}", failure.message()),
+        }
+    });
 }

@@ -48,6 +48,15 @@ impl Failure {
         self
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The same without a hint, where it would not help.
+    pub(crate) fn without_hint(self) -> Self {
+        Self { hint: None, ..self }
+    }
+
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -98,7 +107,13 @@ impl From<FolderError> for Failure {
 impl From<DirectoryError> for Failure {
     fn from(error: DirectoryError) -> Self {
         match &error {
-            DirectoryError::Missing { .. } => Self::from_error(Kind::NotFound, &error),
+            DirectoryError::Missing { path } => {
+                let failure = Self::from_error(Kind::BadConfig, &error);
+                match path.to_str().filter(|name| !name.contains('/')) {
+                    Some(name) => failure.hint(format!("`key:{name}` locks a name, without a directory")),
+                    None => failure,
+                }
+            }
             DirectoryError::NotADirectory { .. } => Self::from_error(Kind::Failed, &error)
                 .hint("only directories are locked by path; key:ANY locks a name"),
             DirectoryError::NotPermitted { .. } => Self::from_error(Kind::NotPermitted, &error),

@@ -65,7 +65,7 @@ pub enum Said {
     Limited,
 }
 
-/// What an adapter recognised in the output of a run that ended.
+/// What was recognised about the end of a run, by its adapter in the output or by the daemon in the audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recognised {
@@ -75,6 +75,8 @@ pub enum Recognised {
     StaleId,
     /// The vendor wants a login.
     LoginNeeded,
+    /// A person ended the holder of one of its locks with `unlock`.
+    Unlocked,
     /// A usage limit, with its reset time where the vendor names one.
     UsageLimit {
         /// When it resets.
@@ -90,7 +92,7 @@ pub struct Ended {
     /// What the agent said, if it spoke.
     #[serde(default)]
     pub said: Option<Said>,
-    /// What its adapter recognised.
+    /// What was recognised.
     #[serde(default)]
     pub recognised: Option<Recognised>,
     /// The kernel's out-of-memory counter of the run grew.

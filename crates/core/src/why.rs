@@ -62,6 +62,9 @@ pub enum Why {
         verdict: Verdict,
         exit: Exit,
     },
+    Unlocked {
+        exit: Exit,
+    },
 
     OverMemoryLimit {
         bytes: u64,
@@ -212,6 +215,7 @@ impl fmt::Display for Why {
             Why::EndedUnneeded { verdict, exit } => {
                 write!(f, "it {exit} ({}); nobody needs another run", verdict.word())
             }
+            Why::Unlocked { exit } => write!(f, "a person ended it with `unlock`: it {exit}"),
             Why::OverMemoryLimit { bytes, limit } => {
                 write!(f, "it uses {} of its limit of {}", words::size(*bytes), words::size(*limit))
             }

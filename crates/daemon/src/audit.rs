@@ -1,12 +1,58 @@
-//! What verbs did while no daemon was there to write it down: `audit.jsonl`, taken into the events.
+//! What verbs and locks did that no session decided: appended to `audit.jsonl`, taken into the events by the daemon.
 
+use crate::objects;
 use pinfold_core::Wall;
+use pinfold_lock::SurvivorsEnded;
 use pinfold_store::AuditEvent;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
-use serde_json::{Map, Value};
-use std::io::Read;
+use serde_json::{Map, Value, json};
+use std::fs::OpenOptions;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+
+/// Appends one record, durably: before what it tells of is done.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn append(path: &Path, record: &Value) -> io::Result<()> {
+    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    // The daemon takes the file in under the same lock, so nothing is written behind its back.
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    file.write_all(format!("{record}\n").as_bytes())?;
+    file.sync_data()
+}
+
+/// The record of processes that a grant ends.
+#[must_use]
+pub fn ended_by_lock(ended: &SurvivorsEnded) -> Value {
+    let own = std::process::id();
+    json!({
+        "at": now(),
+        "kind": "ended_by_lock",
+        "session": ended.session,
+        "run": ended.run,
+        "why": "its shim was lost, and what it left behind is ended before the lock is granted",
+        "resource": ended.resource,
+        "fence": ended.fence,
+        "ended": ended.processes.iter().map(objects::process).collect::<Vec<_>>(),
+        "by": by(&pinfold_lock::process::command(own)),
+    })
+}
+
+/// Who does it: this process.
+#[must_use]
+pub fn by(command: &str) -> Value {
+    let user = rustix::process::getuid().as_raw();
+    json!({ "pid": std::process::id(), "user": user, "command": command })
+}
+
+/// The time, as records have it.
+#[must_use]
+pub fn now() -> String {
+    pinfold_lock::time::rfc3339(u64::try_from(crate::clock::wall().0).unwrap_or(0))
+}
 
 /// The records of the file, and the file under its lock: nobody appends until they are stored.
 pub(crate) struct Left {

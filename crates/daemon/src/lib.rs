@@ -5,7 +5,7 @@
 
 mod alias;
 mod alone;
-mod audit;
+pub mod audit;
 mod clock;
 pub mod config;
 mod consumer;

@@ -11,6 +11,7 @@ use pinfold_lock::{
 };
 use rustix::io::Errno;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The two lock folders of a daemon.
@@ -22,6 +23,16 @@ pub(crate) struct Folders {
 
 /// A lock that was taken, with its folder.
 pub(crate) type Reserved = (Folder, Guard);
+
+/// A session whose shim may be gone without a word.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    pub(crate) name: String,
+    /// Its last run, if it may have lived then.
+    pub(crate) run: Option<String>,
+    /// Where its shim listened.
+    pub(crate) listen: std::path::PathBuf,
+}
 
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
@@ -89,6 +100,20 @@ impl Folders {
         Ok(Folders { home: Folder::open(home.session_locks())?, user: Folder::open(&home.user_locks)? })
     }
 
+    /// Has every process that a grant ends written down in `audit` first; `then` is called behind that.
+    pub(crate) fn audit_to(&self, audit: &Path, then: impl Fn() + Clone + Send + Sync + 'static) {
+        for folder in [&self.home, &self.user] {
+            let (path, then) = (audit.to_owned(), then.clone());
+            folder.tell_of_ended(move |ended| {
+                let record = crate::audit::ended_by_lock(ended);
+                match crate::audit::append(&path, &record) {
+                    Ok(()) => then(),
+                    Err(error) => log(format_args!("{record} could not be written down: {error}")),
+                }
+            });
+        }
+    }
+
     pub(crate) fn of(&self, resource: &Resource) -> &Folder {
         match resource {
             Resource::Session(_) => &self.home,
@@ -124,18 +149,26 @@ impl Folders {
         self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
     }
 
-    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run.
-    pub(crate) fn prove_absent(&self, name: &str) -> Result<(), Box<Refused>> {
-        let Ok(session) = SessionName::new(name) else { return Ok(()) };
+    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run. All other
+    /// locks of that run are marked as what they are: free.
+    pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<Refused>> {
+        let Ok(session) = SessionName::new(&lost.name) else { return Ok(()) };
         let resource = Resource::Session(session);
         let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
         match self.of(&resource).try_acquire(&resource, &request) {
             Ok(guard) => {
+                // Under the lock, so that they are nobody's. What cannot be removed now is met by the next look.
+                _ = pinfold_shim::client::sweep(&lost.listen);
                 lost_in(&guard.release());
-                Ok(())
             }
-            Err(error) => Err(Box::new(refused(resource, error))),
+            Err(error) => return Err(Box::new(refused(resource, error))),
         }
+        if let Some(run) = lost.run.as_ref().and_then(|run| Run::new(run.as_str()).ok())
+            && let Err(errno) = self.user.mark_ended(&run)
+        {
+            log(format_args!("the locks of run {run} could not be marked as free: {errno}"));
+        }
+        Ok(())
     }
 
     /// Ends whoever has the session's own lock, with its whole tree. Blocks.

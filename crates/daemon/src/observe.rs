@@ -1,7 +1,7 @@
 //! What a daemon that starts finds of one session: its shim, its exit records, its lock.
 
 use crate::home::Home;
-use crate::locks::Folders;
+use crate::locks::{Folders, Lost};
 use crate::shims::{Found, ShimUp, find};
 use pinfold_core::event::{Machine, ShimSeen};
 use pinfold_core::{Ended, RunNumber, World};
@@ -30,7 +30,7 @@ impl Seen {
 #[derive(Clone)]
 pub(crate) struct Subject {
     pub(crate) id: SessionId,
-    pub(crate) name: String,
+    pub(crate) lost: Lost,
     /// Whether its record says that something of it may live.
     pub(crate) may_live: bool,
 }
@@ -44,7 +44,7 @@ pub(crate) fn observe(
     subject: &Subject,
 ) -> Seen {
     let exits = exits(home, subject.id);
-    match seek(home, folders, generation, subject) {
+    match seek(folders, generation, subject) {
         Found::Shim(up) => {
             let shim = match up.welcome.keeping {
                 Keeping::Standing => ShimSeen::Standing,
@@ -64,11 +64,11 @@ pub(crate) fn observe(
 }
 
 /// Looks for a shim until there is one, or none for certain. One that has just lost its daemon is about to listen.
-fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> Found {
+fn seek(folders: &Folders, generation: u64, subject: &Subject) -> Found {
     let until = Instant::now() + LISTENS;
     loop {
-        match find(&home.shim_socket(subject.id), generation) {
-            Found::Nobody if !subject.may_live || folders.prove_absent(&subject.name).is_ok() => {
+        match find(&subject.lost.listen, generation) {
+            Found::Nobody if !subject.may_live || folders.prove_absent(&subject.lost).is_ok() => {
                 return Found::Nobody;
             }
             Found::Nobody if Instant::now() < until => std::thread::sleep(AGAIN),

@@ -139,6 +139,8 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     };
     let folders = Folders::open(&home)?;
     let (handle, inputs) = Handle::new();
+    let told = handle.clone();
+    folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
     let parts = Parts {
         home: home.clone(),
         reader: Some(store.reader()?),

@@ -81,6 +81,12 @@ impl Target {
         Ok(Self { resource: resource.name(), kind: resource.kind(), wanted, place: None })
     }
 
+    /// What a file of it stands for: itself, or a directory above it.
+    fn name_of(&self, file: &FileName) -> String {
+        let above = self.place.as_ref().and_then(|place| place.path_of(file));
+        above.map_or_else(|| self.resource.clone(), |path| path.display().to_string())
+    }
+
     fn directory(place: Place) -> Self {
         let resource = place.path.display().to_string();
         Self { resource, kind: Kind::Directory, wanted: place.wanted(), place: Some(place) }
@@ -236,13 +242,14 @@ impl Acquiring<'_> {
             return false;
         }
         let own = |other: &Run| self.request.inside.contains(other) || run == Some(other);
-        // Who shares a directory from below left no record in it; only a look through /proc finds the run.
+        // Who shares a directory from below left no record in it; only a look through /proc finds the run. A run that
+        // asks for the first time, inside no other, has nothing below.
         match (self.target.kind, lookup::recorded_run(&refused.file)) {
             (_, Some(recorded)) if own(&recorded) => true,
-            (Kind::Directory, _) => {
+            (Kind::Directory, _) if !self.request.inside.is_empty() => {
                 lookup::runs_on(self.folder, &refused.name, &refused.file).iter().any(own)
             }
-            (Kind::Key | Kind::Session | Kind::Vendor, _) => false,
+            (Kind::Key | Kind::Session | Kind::Vendor | Kind::Directory, _) => false,
         }
     }
 
@@ -274,6 +281,7 @@ impl Acquiring<'_> {
 
     fn record(&self, own: pinfold_core::identity::Identity, place: Option<&Place>) -> Record {
         let request = self.request;
+        let (above, above_cut) = place.map(Place::above).unwrap_or_default();
         Record {
             fence: Fence(0),
             resource: self.target.resource.clone(),
@@ -291,7 +299,8 @@ impl Acquiring<'_> {
             agent: request.agent,
             cgroup: request.cgroup.clone(),
             survivors: request.survivors,
-            above: place.map(Place::above).unwrap_or_default(),
+            above,
+            above_cut,
         }
     }
 
@@ -302,8 +311,20 @@ impl Acquiring<'_> {
         {
             return self.busy_with(BusyBecause::Held, Some(lock));
         }
-        let lock = lookup::behind(self.folder, &refused.name, &refused.file, because);
-        self.busy_with(because, lock)
+        let directory =
+            self.target.wanted.iter().find(|want| want.mode == Mode::Exclusive && want.name.is_inode());
+        let directory = directory.map(|want| &want.name);
+        let lock = lookup::behind(self.folder, &refused.name, directory, &refused.file, because);
+        self.busy_with(because, lock.map(|lock| self.named(lock, &refused.name)))
+    }
+
+    /// Who has just got it has not written down yet what it is: the name of its file would say nothing to anybody.
+    fn named(&self, lock: lookup::LockSeen, name: &FileName) -> lookup::LockSeen {
+        let resource = match lock.fence {
+            None if !lock.resource.is_empty() => self.target.name_of(name),
+            None | Some(_) => lock.resource,
+        };
+        lookup::LockSeen { resource, ..lock }
     }
 
     fn busy_with(&self, because: BusyBecause, lock: Option<lookup::LockSeen>) -> AcquireError {

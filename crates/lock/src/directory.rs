@@ -14,6 +14,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+/// How much of a record the names of ancestors may fill, with the signs around each: half of it, so that all the rest
+/// has room beside them.
+const ABOVE_MAX: usize = crate::page::RECORD_MAX / 2;
+const QUOTES: usize = "\"\",".len();
+
 /// How a lock file is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -139,10 +144,34 @@ impl Place {
         wanted
     }
 
-    /// The lock files of the ancestors, by inode.
-    pub(crate) fn above(&self) -> Vec<String> {
-        let ids = self.ancestors.iter().map(|(_, id)| id).chain(&self.inside);
-        ids.map(|id| FileName::of_inode(*id).as_str().to_owned()).collect()
+    /// The ancestor that a lock file stands for.
+    pub(crate) fn path_of(&self, file: &FileName) -> Option<&Path> {
+        let is_it =
+            |path: &Path, id: FileId| FileName::of_path(path) == *file || FileName::of_inode(id) == *file;
+        self.ancestors.iter().find(|(path, id)| is_it(path, *id)).map(|(path, _)| path.as_path())
+    }
+
+    /// The lock files of the ancestors, by inode: so many of them as a record has room for, root to leaf, and whether
+    /// these are not all.
+    pub(crate) fn above(&self) -> (Vec<String>, bool) {
+        let name = |id: &FileId| FileName::of_inode(*id).as_str().to_owned();
+        let visible: Vec<String> = self.ancestors.iter().map(|(_, id)| name(id)).collect();
+        let hidden: Vec<String> = self.inside.iter().map(name).collect();
+        let length = |names: &[String]| names.iter().map(|name| name.len() + QUOTES).sum::<usize>();
+        if length(&visible) + length(&hidden) <= ABOVE_MAX {
+            return ([visible, hidden].concat(), false);
+        }
+        // Those hidden behind a mount are no part of the way from the root: without them, any directory may be one.
+        if !hidden.is_empty() {
+            return (Vec::new(), true);
+        }
+        let mut room = ABOVE_MAX;
+        let fits = |name: &String| {
+            let left = room.checked_sub(name.len() + QUOTES);
+            room = left.unwrap_or(0);
+            left.is_some()
+        };
+        (visible.into_iter().take_while(fits).collect(), true)
     }
 
     /// Whether the descriptor still has the path it had, and the path still leads to it.

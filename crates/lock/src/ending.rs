@@ -1,13 +1,19 @@
-//! Ends the holder of a lock with its whole tree, and verifies that the lock is free.
+//! Ends the holder of a lock with its whole tree: the one that was seen, and nobody who was granted the lock since.
 
+use crate::acquire::Target;
+use crate::directory::{Mode, Wanted};
 use crate::folder::Folder;
 use crate::lookup::{LockSeen, ProcessSeen};
 use crate::process;
+use crate::record::{Record, Survivors};
 use crate::resource::Resource;
 use crate::scan;
+use crate::survivors;
 use crate::sys;
 use crate::wait::{Limit, Patience};
 use crate::{AcquireError, Run};
+use pinfold_core::holder::Holder;
+use pinfold_core::identity::Identity;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::os::fd::{AsFd, OwnedFd};
@@ -25,6 +31,15 @@ pub enum Ended {
         /// Who was ended.
         processes: Vec<ProcessSeen>,
     },
+    /// The holder was ended; somebody else has been granted the lock since.
+    PassedOn {
+        /// The lock as it was held.
+        lock: Box<LockSeen>,
+        /// Who was ended.
+        processes: Vec<ProcessSeen>,
+        /// The lock as it is held now.
+        now: Box<LockSeen>,
+    },
     /// Something could not be ended, so the lock is still held.
     StillHeld {
         /// The lock as it is held.
@@ -34,67 +49,188 @@ pub enum Ended {
     },
 }
 
+/// The holder of a lock as it was seen at one moment, with every process that holds it or belongs to its run. No
+/// process that comes later can be taken for one of them.
+#[derive(Debug)]
+pub struct Holders {
+    folder: Folder,
+    wanted: Vec<Wanted>,
+    lock: Box<LockSeen>,
+    record: Option<Box<Record>>,
+    members: Vec<Member>,
+}
+
+#[derive(Debug)]
+struct Member {
+    seen: ProcessSeen,
+    pidfd: OwnedFd,
+}
+
 /// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
 const ENDING: Duration = Duration::from_secs(5);
+/// How long the rest of a tree waits for the end of its keeper.
+const KEEPER: Duration = Duration::from_millis(500);
+/// Whoever has a lock writes down who it is within microseconds; on a machine out of breath within this.
+const WRITTEN: Duration = Duration::from_secs(1);
+const AGAIN: Duration = Duration::from_millis(2);
 
 impl Folder {
-    /// Ends whoever holds `resource`: the processes that have its lock, its run, and all their descendants.
+    /// Ends whoever holds `resource` now: the processes that have its lock, its run, and all their descendants.
     ///
     /// Never frees the lock of a living process otherwise. The caller itself is spared.
     pub fn end_holder(&self, resource: &Resource) -> Result<Ended, AcquireError> {
-        let mut processes: Vec<ProcessSeen> = Vec::new();
-        let mut first = None;
-        let until = Instant::now() + ENDING;
+        match self.holders_of(resource)? {
+            None => Ok(Ended::NobodyHeld),
+            Some(holders) => Ok(holders.end()),
+        }
+    }
+
+    /// Who holds `resource` now, held so that they can be ended.
+    pub fn holders_of(&self, resource: &Resource) -> Result<Option<Holders>, AcquireError> {
+        let wanted = Target::open(resource)?.wanted;
+        let until = Instant::now() + WRITTEN;
         loop {
-            let Some(lock) = self.holder_of(resource)?.map(Box::new) else {
-                return Ok(match first {
-                    None => Ended::NobodyHeld,
-                    Some(lock) => Ended::Free { lock, processes },
-                });
-            };
-            let targets = targets(&lock);
-            if targets.is_empty() || Instant::now() >= until {
-                return Ok(Ended::StillHeld { lock, processes });
+            let Some(lock) = self.holder_of_files(&wanted).map(Box::new) else { return Ok(None) };
+            let record = self.record_behind(&wanted, &lock);
+            // Who takes a session's locks gives them to the shim it is about to start, and is not their holder.
+            let being_started = record.as_ref().is_some_and(|record| is_reserved(record));
+            if being_started && Instant::now() < until {
+                std::thread::sleep(AGAIN);
+                continue;
             }
-            for (process, pidfd) in &targets {
-                let killed = sys::signal(pidfd.as_fd(), Signal::KILL);
-                if killed.is_ok() && !processes.contains(process) {
-                    processes.push(process.clone());
+            let members = if being_started { Vec::new() } else { members(&lock, record.as_deref()) };
+            return Ok(Some(Holders { folder: self.clone(), wanted, lock, record, members }));
+        }
+    }
+
+    fn record_behind(&self, wanted: &[Wanted], lock: &LockSeen) -> Option<Box<Record>> {
+        let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let mut records = files.filter_map(|want| self.unreleased(&want.name).ok().flatten());
+        records.find(|record| Some(record.fence) == lock.fence)
+    }
+}
+
+impl Holders {
+    /// The lock as it was held.
+    #[must_use]
+    pub fn lock(&self) -> &LockSeen {
+        &self.lock
+    }
+
+    /// Who would be ended.
+    #[must_use]
+    pub fn processes(&self) -> Vec<ProcessSeen> {
+        self.members.iter().map(|member| member.seen.clone()).collect()
+    }
+
+    /// Whether the caller is one of them, or was started by one of them, or inside their run.
+    #[must_use]
+    pub fn include_the_caller(&self) -> bool {
+        let own = std::process::id();
+        let lineage = scan::lineage(own);
+        let marked = |run: &Run| scan::is_marked(own, run).unwrap_or(false);
+        self.members.iter().any(|member| lineage.contains(&member.seen.pid))
+            || self.lock.run.as_ref().is_some_and(marked)
+    }
+
+    /// Whether it is still the same grant: a keeper may have begun another run under the lock.
+    #[must_use]
+    pub fn are_current(&self) -> bool {
+        let now = self.wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let mut records = now.filter_map(|want| self.folder.unreleased(&want.name).ok().flatten());
+        self.record.as_ref().is_none_or(|then| records.any(|now| now.fence == then.fence))
+    }
+
+    /// Ends them with SIGKILL, and what they start meanwhile. Whoever is granted the lock afterwards is left alone.
+    #[must_use]
+    pub fn end(mut self) -> Ended {
+        let until = Instant::now() + ENDING;
+        let mut ended: Vec<ProcessSeen> = Vec::new();
+        let mut members = std::mem::take(&mut self.members);
+        while !members.is_empty() && Instant::now() < until {
+            for (number, member) in members.iter().enumerate() {
+                let killed = sys::signal(member.pidfd.as_fd(), Signal::KILL);
+                if killed.is_ok() && !ended.contains(&member.seen) {
+                    ended.push(member.seen.clone());
+                }
+                if number == 0 {
+                    // A keeper that saw its agent die would start the next one.
+                    wait_for(member, until.min(Instant::now() + KEEPER));
                 }
             }
-            first.get_or_insert(lock);
-            wait_for_all(&targets, until);
+            members.iter().for_each(|member| wait_for(member, until));
+            members = self.left_of_run();
+        }
+        self.afterwards(ended)
+    }
+
+    /// What the run has started meanwhile: found by its own traces only, for whoever has the lock now may be another.
+    fn left_of_run(&self) -> Vec<Member> {
+        let left = self.record.as_deref().and_then(|record| survivors::find(record).ok().flatten());
+        let pids = left.map(|left| left.processes.iter().map(|survivor| survivor.pid).collect::<Vec<_>>());
+        hold(pids.unwrap_or_default())
+    }
+
+    fn afterwards(self, processes: Vec<ProcessSeen>) -> Ended {
+        let Holders { folder, wanted, lock, .. } = self;
+        let until = Instant::now() + WRITTEN;
+        loop {
+            match folder.holder_of_files(&wanted).map(Box::new) {
+                None => return Ended::Free { lock, processes },
+                Some(now) if now.fence != lock.fence => return Ended::PassedOn { lock, processes, now },
+                // The next holder has the lock already, and has yet to write down who it is.
+                Some(_) if Instant::now() < until && !processes.is_empty() => std::thread::sleep(AGAIN),
+                Some(now) => return Ended::StillHeld { lock: now, processes },
+            }
         }
     }
 }
 
-fn targets(lock: &LockSeen) -> Vec<(ProcessSeen, OwnedFd)> {
-    let mut pids: Vec<u32> = lock.others.iter().map(|other| other.pid).collect();
-    pids.extend(lock.holder.identity.filter(|_| lives(lock)).map(|identity| identity.pid));
-    pids.extend(lock.run.iter().flat_map(|run: &Run| scan::marked(run).unwrap_or_default()));
-    pids.extend(scan::descendants(&pids));
-    pids.sort_unstable();
-    pids.dedup();
-    pids.retain(|pid| *pid != std::process::id() && *pid > 1);
-    let held = pids.into_iter().filter_map(|pid| {
-        let pidfd = sys::pidfd(pid).ok()?;
-        Some((ProcessSeen { pid, command: scan::command(pid) }, pidfd))
-    });
-    held.collect()
+fn is_reserved(record: &Record) -> bool {
+    record.session.is_some() && record.agent.is_none()
 }
 
-fn lives(lock: &LockSeen) -> bool {
-    use pinfold_core::holder::Holder;
-    match process::verdict(lock.holder.identity.as_ref()) {
+/// The holder first: a shim, while its agent lives.
+fn members(lock: &LockSeen, record: Option<&Record>) -> Vec<Member> {
+    let mut pids: Vec<u32> = record.and_then(keeper).into_iter().collect();
+    let agent = record.and_then(|record| record.agent).filter(lives);
+    pids.extend(agent.map(|agent| agent.pid));
+    pids.extend(lock.holder.identity.filter(lives).map(|identity| identity.pid));
+    pids.extend(lock.others.iter().map(|other| other.pid));
+    let left = record.and_then(|record| survivors::find(record).ok().flatten());
+    pids.extend(left.iter().flat_map(|left| &left.processes).map(|survivor| survivor.pid));
+    pids.extend(lock.run.iter().flat_map(|run| scan::marked(run).unwrap_or_default()));
+    pids.extend(scan::descendants(&pids));
+    hold(pids)
+}
+
+/// The process that took the lock, where it is the holder and not only holds it for another that asked over HTTP.
+fn keeper(record: &Record) -> Option<u32> {
+    let own = record.agent.is_none() || record.survivors == Survivors::End;
+    (own && lives(&record.holder)).then_some(record.holder.pid)
+}
+
+fn hold(pids: Vec<u32>) -> Vec<Member> {
+    let mut members: Vec<Member> = Vec::new();
+    for pid in pids.into_iter().filter(|pid| *pid != std::process::id() && *pid > 1) {
+        if !members.iter().any(|member| member.seen.pid == pid)
+            && let Ok(pidfd) = sys::pidfd(pid)
+        {
+            members.push(Member { seen: ProcessSeen { pid, command: scan::command(pid) }, pidfd });
+        }
+    }
+    members
+}
+
+fn lives(identity: &Identity) -> bool {
+    match process::verdict(Some(identity)) {
         Holder::Alive(_) => true,
         Holder::Dead(_) | Holder::Unknown(_) => false,
     }
 }
 
-fn wait_for_all(targets: &[(ProcessSeen, OwnedFd)], until: Instant) {
+fn wait_for(member: &Member, until: Instant) {
     let patience = Patience::new(Limit::At(until), None);
-    for (_, pidfd) in targets {
-        // Trouble shows in the next look at the lock.
-        let _: Result<_, Errno> = patience.wait_for(&[pidfd]);
-    }
+    // Trouble shows in the next look at the lock.
+    let _: Result<_, Errno> = patience.wait_for(&[&member.pidfd]);
 }

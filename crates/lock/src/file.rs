@@ -96,6 +96,17 @@ pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
     Ok(records.max_by_key(|record| record.fence))
 }
 
+/// The record beside the newest slot, if it is whole: for those who only look, and need no older one.
+pub(crate) fn newest_record(file: impl AsFd, head: &Head) -> Result<Option<Record>, Errno> {
+    let Some((_, which)) = fence::current(head.slots()) else { return Ok(None) };
+    let mut bytes = [0; SIZE];
+    sys::read_at(file, &mut bytes, 0)?;
+    Ok(match page::read_record(&bytes, which) {
+        Text::Good(text) => Record::from_bytes(&text),
+        Text::Blank | Text::Damaged => None,
+    })
+}
+
 /// Fills the file, so that later writes need no new space on the disk.
 pub(crate) fn fill(file: impl AsFd, size: u64) -> Result<(), Errno> {
     // Nothing was ever granted through a shorter file, so there is nothing to lose in it.

@@ -6,6 +6,7 @@ use crate::process;
 use crate::resource::FileId;
 use crate::selftest::{self, Failed, NoExclusion, Outcome};
 use crate::sys;
+use crate::told::Told;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -24,6 +25,7 @@ struct Inner {
     device: u64,
     modes: Modes,
     ledger: Ledger,
+    told: Told,
     writers: Mutex<VecDeque<(FileId, Arc<OwnedFd>)>>,
 }
 
@@ -129,6 +131,7 @@ impl Folder {
             device: stat.st_dev,
             modes,
             ledger,
+            told: Told::default(),
             writers: Mutex::default(),
         }));
         folder.try_out()?;
@@ -182,6 +185,10 @@ impl Folder {
         &self.0.ledger
     }
 
+    pub(crate) fn told(&self) -> &Told {
+        &self.0.told
+    }
+
     pub(crate) fn file_path(&self, name: &FileName) -> PathBuf {
         self.0.path.join(name.as_path())
     }
@@ -228,12 +235,18 @@ impl Folder {
 
     /// The names of all files that may carry a record.
     pub(crate) fn names(&self) -> Result<Vec<FileName>, Errno> {
-        let names = sys::list(&PathBuf::from(format!(
-            "/proc/self/fd/{}",
-            rustix::fd::AsRawFd::as_raw_fd(&self.dir())
-        )))
-        .or_else(|_| sys::list(self.path()))?;
-        Ok(names.iter().filter_map(|name| FileName::read(name.to_str()?)).filter(FileName::is_lock).collect())
+        Ok(self.entries()?.into_iter().map(|(name, _)| name).collect())
+    }
+
+    /// All files that may carry a record, with their inodes.
+    pub(crate) fn entries(&self) -> Result<Vec<(FileName, u64)>, Errno> {
+        let own = PathBuf::from(format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(&self.dir())));
+        let entries = sys::list_with_inodes(&own).or_else(|_| sys::list_with_inodes(self.path()))?;
+        let named = entries.into_iter().filter_map(|(name, inode)| {
+            let name = FileName::read(name.to_str()?)?;
+            name.is_lock().then_some((name, inode))
+        });
+        Ok(named.collect())
     }
 }
 

@@ -9,11 +9,13 @@ use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::{Held, facts};
 use crate::lookup;
-use crate::record::Record;
-use crate::resource::FileId;
+use crate::process;
+use crate::record::{Below, Record};
+use crate::resource::{FileId, Kind};
 use crate::survivors::{self, Cleared, Left};
 use crate::sys;
 use crate::wait::Patience;
+use pinfold_core::holder::Holder;
 use pinfold_core::identity::BootId;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -55,11 +57,13 @@ pub(crate) struct Settled {
 
 /// Checks every file and clears away what is left of earlier runs.
 pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) -> Result<Settled, Denied> {
+    let shared = held.iter().filter(|one| one.mode == Mode::Shared);
+    let above: Vec<FileName> = shared.map(|one| one.name).collect();
     let mut settled = Settled { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
     for one in held {
         let id = match one.mode {
             Mode::Exclusive => {
-                let (id, writer) = settle_exclusive(folder, one, patience)?;
+                let (id, writer) = settle_exclusive(folder, one, &above, patience)?;
                 settled.writers.push(writer);
                 id
             }
@@ -73,6 +77,7 @@ pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) ->
 fn settle_exclusive(
     folder: &Folder,
     held: &Held,
+    above: &[FileName],
     patience: &Patience<'_>,
 ) -> Result<(FileId, Writer), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
@@ -93,11 +98,11 @@ fn settle_exclusive(
         Last::Nothing | Last::Released => None,
     };
     if let Last::Unreleased(record) = last {
-        clear(&held.name, *record, patience)?;
+        clear(folder, &held.name, *record, patience)?;
     }
     // Runs below name their ancestors by inode; under its path the directory need not be searched again.
     if head.below() && held.name.is_inode() {
-        clear_below(folder, held, patience)?;
+        clear_below(folder, held, above, patience)?;
         file::write_below(&file, false).map_err(failed(Step::Write))?;
     }
     Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, removed }))
@@ -122,7 +127,7 @@ fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Resul
         && let Last::Unreleased(record) = file::left(&held.lock, &head).map_err(failed(Step::Read))?
     {
         let fence = record.fence;
-        clear(&held.name, *record, patience)?;
+        clear(folder, &held.name, *record, patience)?;
         // Under a shared flock nobody can be granted the file, so every writer writes these same bytes.
         let file = writer(folder, &held.name, locked.id)?;
         file::write_mark(&file, fence).map_err(failed(Step::Write))?;
@@ -168,8 +173,8 @@ fn settle_new(folder: &Folder, name: &FileName) -> Result<bool, Denied> {
     Ok(made_before)
 }
 
-fn clear(name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
-    match survivors::clear(&record, patience) {
+fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
+    match survivors::clear(&record, patience, &|pids| folder.tell_ended(&record, pids)) {
         Ok(Cleared::Clear) => Ok(()),
         Ok(Cleared::Persists(left)) => Err(Denied::Survived(Box::new(record), left)),
         Ok(Cleared::Cancelled) => Err(Denied::Cancelled),
@@ -178,16 +183,26 @@ fn clear(name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(),
 }
 
 /// Something below was locked since the last grant: none of those runs may be left.
-fn clear_below(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<(), Denied> {
+fn clear_below(
+    folder: &Folder,
+    held: &Held,
+    above: &[FileName],
+    patience: &Patience<'_>,
+) -> Result<(), Denied> {
     let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
-    for name in folder.names().map_err(failed(Step::Read))? {
-        let Ok(file) = folder.open_existing(&name, OFlags::RDONLY) else { continue };
-        let head = Head::read(&file).map_err(failed(Step::Read))?;
-        let Last::Unreleased(record) = file::left(&file, &head).map_err(failed(Step::Read))? else {
-            continue;
+    let mut names = folder.names().map_err(failed(Step::Read))?;
+    // The directory's own two files are judged by themselves.
+    names.retain(|name| *name != held.name && name.kind() == Kind::Directory);
+    for name in names {
+        let record = folder.unreleased(&name).map_err(failed(Step::Read))?;
+        let is_in_the_way = |record: &Record| match record.is_below(&held.name, above) {
+            Below::Certainly => true,
+            // A living holder below would have kept us away: this one is beside us, and none of our business.
+            Below::Perhaps => matches!(process::verdict(Some(&record.holder)), Holder::Dead(_)),
+            Below::No => false,
         };
-        if record.above.iter().any(|above| above == held.name.as_str()) {
-            clear(&name, *record, patience)?;
+        if let Some(record) = record.filter(|record| is_in_the_way(record)) {
+            clear(folder, &name, *record, patience)?;
         }
     }
     Ok(())

@@ -27,7 +27,7 @@ pub struct Guard {
     pub(crate) writers: Vec<Writer>,
     pub(crate) record: Record,
     pub(crate) given: Given,
-    pub(crate) directory: Option<OwnedFd>,
+    pub(crate) directory: Option<Arc<OwnedFd>>,
     watched: Vec<Watch>,
     mark: Mark,
     entry: Option<mine::Entry>,
@@ -88,7 +88,7 @@ impl Guard {
             writers,
             record,
             given: Given::ToNobody,
-            directory,
+            directory: directory.map(Arc::new),
             watched: Vec::new(),
             mark: Mark::Unreleased,
             entry: Some(entry),
@@ -116,7 +116,7 @@ impl Guard {
     /// The locked directory, to be entered by `fchdir`: its path may lead elsewhere by now.
     #[must_use]
     pub fn directory(&self) -> Option<BorrowedFd<'_>> {
-        self.directory.as_ref().map(AsFd::as_fd)
+        self.directory.as_deref().map(AsFd::as_fd)
     }
 
     /// Begins another run under the same lock: a larger fence, and what `request` says about the run.

@@ -66,12 +66,14 @@ impl Guard {
     /// Gives a child of `command` the lock: it is then held while the child, or whatever it passes its
     /// descriptors to, lives.
     ///
-    /// The child gets copies at the lowest free numbers from 100 on. They are made after the fork, so no
+    /// The child gets copies at the lowest free numbers from 100 on, and behind them the locked directory itself: as
+    /// long as somebody has that open, no other directory is given its inode number. They are made after the fork, so no
     /// other child that is spawned at the same moment can inherit them. The guard has to live until the
     /// child is spawned; otherwise the spawn fails.
     pub fn hand_over(&mut self, command: &mut Command) {
         self.given = Given::ToOthers;
-        raw::give(command, self.held.iter().map(|held| Arc::downgrade(&held.lock)).collect());
+        let locks = self.held.iter().map(|held| &held.lock);
+        raw::give(command, locks.chain(&self.directory).map(Arc::downgrade).collect());
     }
 
     /// As [`Guard::hand_over`], for a caller that forks by itself: call it in the child, before exec.
@@ -80,6 +82,9 @@ impl Guard {
     pub fn give_in_child(&self) -> io::Result<()> {
         for held in &self.held {
             raw::duplicate(held.lock.as_raw_fd())?;
+        }
+        if let Some(directory) = &self.directory {
+            raw::duplicate(directory.as_raw_fd())?;
         }
         Ok(())
     }

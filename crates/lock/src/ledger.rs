@@ -64,6 +64,25 @@ impl Ledger {
         Ok(byte[0] != 0 || !self.state()?.trusted)
     }
 
+    /// Whether every file that was ever made is one of `names`; so nobody holds one that was removed.
+    pub(crate) fn knows_no_other<'a>(
+        &self,
+        names: impl Iterator<Item = &'a FileName>,
+    ) -> Result<bool, Errno> {
+        if !self.state()?.trusted {
+            return Ok(false);
+        }
+        let mut made = vec![0; MADE_SLOTS as usize];
+        let length = sys::read_at(&self.0, &mut made, MADE_AT)?;
+        for name in names {
+            if let Some(slot) = usize::try_from(made_at(name) - MADE_AT).ok().and_then(|at| made.get_mut(at))
+            {
+                *slot = 0;
+            }
+        }
+        Ok(made[..length].iter().all(|byte| *byte == 0))
+    }
+
     pub(crate) fn note_made(&self, name: &FileName) -> Result<(), Errno> {
         sys::write_at(&self.0, &[1], made_at(name))
     }

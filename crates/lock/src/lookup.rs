@@ -6,6 +6,7 @@ use crate::fence::Fence;
 use crate::file::{self, Head, Last};
 use crate::file_name::FileName;
 use crate::folder::Folder;
+use crate::glance;
 use crate::held::facts;
 use crate::process;
 use crate::record::{Record, Run, Survivors, now_ms};
@@ -72,6 +73,15 @@ pub struct ProcessSeen {
 impl Folder {
     /// Every lock of this folder that is held now.
     pub fn locks(&self) -> Result<Vec<LockSeen>, Errno> {
+        let mut seen = match glance::all(self)? {
+            Some(seen) => seen,
+            None => self.locks_of_all_processes()?,
+        };
+        seen.sort_by(|a, b| a.resource.cmp(&b.resource));
+        Ok(seen)
+    }
+
+    fn locks_of_all_processes(&self) -> Result<Vec<LockSeen>, Errno> {
         let mut open = scan::open_files(self.device())?;
         open.retain(|one| is_of(self, one));
         let mut files: Vec<(FileId, FileName, bool)> = Vec::new();
@@ -85,10 +95,7 @@ impl Folder {
             let holders: Vec<&Open> =
                 open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
             let Some(first) = holders.first() else { continue };
-            let lock = match read_through(&first.through) {
-                Some(record) => from_record(&record, &holders, removed),
-                None => from_processes(&name, &holders, removed),
-            };
+            let lock = from_file_of(first, &name, &holders, removed);
             // A directory has two names; one line is enough.
             if !seen.iter().any(|other| same_lock(other, &lock)) {
                 seen.push(lock);
@@ -102,12 +109,11 @@ impl Folder {
                 seen.push(lock);
             }
         }
-        seen.sort_by(|a, b| a.resource.cmp(&b.resource));
         Ok(seen)
     }
 
     /// A lock whose flock is free but whose last run is not over: the next acquirer will wait for it.
-    fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
+    pub(crate) fn survived(&self, name: &FileName) -> Result<Option<LockSeen>, Errno> {
         let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
         let head = Head::read(&file)?;
         let Last::Unreleased(record) = file::left(&file, &head)? else { return Ok(None) };
@@ -124,16 +130,26 @@ impl Folder {
 
     /// Who holds one of the exclusive files now.
     pub(crate) fn holder_of_files(&self, wanted: &[Wanted]) -> Option<LockSeen> {
+        let exclusive = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let names: Vec<FileName> = exclusive.map(|want| want.name).collect();
+        let mut files = names.iter().filter_map(|name| self.open_existing(name, OFlags::RDONLY).ok());
+        if let Some(lock) = files.find_map(|file| glance::at(self, &file)) {
+            return Some(lock);
+        }
+        if glance::nobody_has(self, &names) {
+            return names.iter().find_map(|name| self.survived(name).ok().flatten());
+        }
+        self.holder_among_all(wanted)
+    }
+
+    fn holder_among_all(&self, wanted: &[Wanted]) -> Option<LockSeen> {
         let open = scan::open_files(self.device()).unwrap_or_default();
         for want in wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
             let mut here: Vec<&Open> =
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
             here.retain(|one| one.locked == Some(Mode::Exclusive) && is_of(self, one));
             if let Some(first) = here.first() {
-                return Some(match read_through(&first.through) {
-                    Some(record) => from_record(&record, &here, first.removed),
-                    None => from_processes(&want.name, &here, first.removed),
-                });
+                return Some(from_file_of(first, &want.name, &here, first.removed));
             }
             if let Ok(Some(lock)) = self.survived(&want.name) {
                 return Some(lock);
@@ -166,7 +182,20 @@ fn read_through(path: &Path) -> Option<Record> {
     (0..3).find_map(|_| file::record(&file).ok().flatten())
 }
 
-fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
+/// What the record of a file says, checked against who has it.
+fn from_file_of(first: &Open, name: &FileName, holders: &[&Open], removed: bool) -> LockSeen {
+    let Some(record) = read_through(&first.through) else { return from_processes(name, holders, removed) };
+    let has_it = holders.iter().any(|open| open.pid == record.holder.pid);
+    match process::verdict(Some(&record.holder)) {
+        // It lives and has let go: whoever has the lock has not written down yet who it is.
+        Holder::Alive(_) if !has_it => {
+            LockSeen { resource: record.resource, ..from_processes(name, holders, removed) }
+        }
+        Holder::Alive(_) | Holder::Dead(_) | Holder::Unknown(_) => from_record(&record, holders, removed),
+    }
+}
+
+pub(crate) fn from_record(record: &Record, holders: &[&Open], removed: bool) -> LockSeen {
     let main = main_holder(record, holders);
     let named =
         |pid: u32| main.identity.is_some_and(|identity| identity.pid == pid) || pid == record.holder.pid;
@@ -250,12 +279,21 @@ fn kind_of(resource: &str) -> Kind {
 }
 
 /// The lock behind a file that refused: its own, or that of a directory below which shares it.
+///
+/// `directory` is the file of the wanted directory, as records of those below name it.
 pub(crate) fn behind(
     folder: &Folder,
     name: &FileName,
+    directory: Option<&FileName>,
     file: &OwnedFd,
     because: BusyBecause,
 ) -> Option<LockSeen> {
+    let below = || directory.and_then(|directory| glance::below(folder, directory));
+    if because == BusyBecause::Held
+        && let Some(lock) = glance::at(folder, file).or_else(below)
+    {
+        return Some(lock);
+    }
     let id = facts(file).ok()?.id;
     let mut open = scan::open_files(folder.device()).unwrap_or_default();
     open.retain(|one| is_of(folder, one));
@@ -267,10 +305,7 @@ pub(crate) fn behind(
         return Some(seen);
     }
     if first.locked == Some(Mode::Exclusive) {
-        return Some(match read_through(&first.through) {
-            Some(record) => from_record(&record, &here, first.removed),
-            None => from_processes(name, &here, first.removed),
-        });
+        return Some(from_file_of(first, name, &here, first.removed));
     }
     let pids: Vec<u32> = here.iter().map(|one| one.pid).collect();
     let below = exclusive_records(&open, &pids).into_iter().find(|(record, _)| is_below(record, name));

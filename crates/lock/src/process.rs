@@ -78,6 +78,13 @@ pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
     Ok(Identity { boot: vantage.boot, pid_namespace: vantage.pid_namespace, pid, start_ticks, pidfs })
 }
 
+/// A word that no other process of this boot has. A control group whose name ends in its holder's word is proved to be
+/// that holder's, and nobody else's, by its path.
+#[must_use]
+pub fn word(identity: &Identity) -> String {
+    format!("{:x}-{:x}", identity.pid, identity.pidfs.unwrap_or(identity.start_ticks))
+}
+
 /// Where the calling process looks from.
 pub fn vantage() -> Result<Vantage, Errno> {
     static BOOT: Mutex<Option<BootId>> = Mutex::new(None);
@@ -121,16 +128,19 @@ pub fn sight(stored: &Identity) -> Sighting {
 
 fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
     let pidfs = pidfs_inode(pidfd);
-    let start = start_ticks(stored.pid);
+    // With inodes on both sides the start time is not needed; /proc may hide it, and takes long to say it.
+    let start = if pidfs.is_some() && stored.pidfs.is_some() {
+        Ok(stored.start_ticks)
+    } else {
+        start_ticks(stored.pid)
+    };
     // Asked last: a pidfd that has not ended now had not ended when /proc was read.
     let Ok(ended) = has_ended(pidfd) else { return Sighting::Unreadable };
-    match (start, pidfs, stored.pidfs) {
-        (Ok(start_ticks), _, _) => Sighting::Somebody { start_ticks, pidfs, ended },
-        // With inodes on both sides the start time is not needed, and /proc may hide it.
-        (Err(_), Some(_), Some(_)) => Sighting::Somebody { start_ticks: stored.start_ticks, pidfs, ended },
-        (Err(_), _, _) if ended => Sighting::Nobody,
-        (Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM), _, _) => Sighting::Closed,
-        (Err(_), _, _) => Sighting::Unreadable,
+    match start {
+        Ok(start_ticks) => Sighting::Somebody { start_ticks, pidfs, ended },
+        Err(_) if ended => Sighting::Nobody,
+        Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => Sighting::Closed,
+        Err(_) => Sighting::Unreadable,
     }
 }
 

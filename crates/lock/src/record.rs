@@ -1,6 +1,7 @@
 //! What a holder writes into its lock file: for people, and for whoever comes after it died.
 
 use crate::fence::Fence;
+use crate::file_name::FileName;
 use pinfold_core::identity::Identity;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -104,15 +105,34 @@ pub struct Record {
     /// The first process of the run, when it is not the holder itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<Identity>,
-    /// The control group that has the run's processes and no others.
+    /// The control group that has the run's processes and no others, where its name says that this holder made it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<PathBuf>,
     /// What becomes of processes that outlive the flock.
     #[serde(default, skip_serializing_if = "Survivors::is_default")]
     pub survivors: Survivors,
-    /// For a directory, the names of its ancestors' lock files.
+    /// For a directory, the names of its ancestors' lock files, root to leaf.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub above: Vec<String>,
+    /// Whether `above` has only the first of them: the directory lies too deep for all of them to fit.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub above_cut: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// Where the directory of a grant lies, seen from another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Below {
+    /// Below it.
+    Certainly,
+    /// Below it or beside it: it lies too deep for all its ancestors to be written down.
+    Perhaps,
+    /// Elsewhere.
+    No,
 }
 
 /// Text of a user that is longer is cut: a record has one page.
@@ -135,8 +155,25 @@ impl Record {
             return bytes;
         }
         cut(&mut small.resource, TEXT_MAX);
-        small.above.clear();
+        let bytes = small.text();
+        if bytes.len() <= crate::page::RECORD_MAX {
+            return bytes;
+        }
+        (small.above, small.above_cut) = (Vec::new(), true);
         small.text()
+    }
+
+    /// Whether the directory of this grant lies below the one that has the file `name`, and whose own ancestors have
+    /// the files `above`.
+    pub(crate) fn is_below(&self, name: &FileName, above: &[FileName]) -> Below {
+        if self.above.iter().any(|one| one == name.as_str()) {
+            return Below::Certainly;
+        }
+        // Every directory but the root has one above it: a record of the version before had no word for a cut.
+        let directory = self.resource.starts_with('/') && self.resource != "/";
+        let cut = self.above_cut || directory && self.above.is_empty();
+        let shares_the_way = || self.above.iter().all(|one| above.iter().any(|file| file.as_str() == one));
+        if cut && shares_the_way() { Below::Perhaps } else { Below::No }
     }
 
     fn text(&self) -> Vec<u8> {
@@ -196,6 +233,33 @@ mod tests {
             cgroup: None,
             survivors: Survivors::End,
             above: Vec::new(),
+            above_cut: false,
+        }
+    }
+
+    #[test]
+    fn a_directory_whose_ancestors_did_not_fit_may_lie_below_whatever_has_all_that_did() {
+        let file = |inode| FileName::of_inode(crate::resource::FileId { device: 1, inode });
+        let names = |inodes: &[u64]| inodes.iter().map(|inode| file(*inode).as_str().to_owned()).collect();
+        let whole = Record { resource: "/a/b".into(), above: names(&[1, 2, 3]), ..record() };
+        let deep = Record { above_cut: true, ..whole.clone() };
+        let old = Record { above: Vec::new(), ..whole.clone() };
+        let rows = [
+            (&whole, 2, vec![1], Below::Certainly),
+            (&whole, 9, vec![1, 2, 3], Below::No),
+            (&deep, 2, vec![1], Below::Certainly),
+            (&deep, 9, vec![1, 2, 3], Below::Perhaps),
+            (&deep, 9, vec![1, 2, 8], Below::No),
+            (&deep, 9, vec![1], Below::No),
+            (&old, 9, vec![1], Below::Perhaps),
+        ];
+        for (record, inode, above, expected) in rows {
+            let above: Vec<FileName> = above.into_iter().map(file).collect();
+            assert_eq!(record.is_below(&file(inode), &above), expected, "{record:?} {inode} {above:?}");
+        }
+        for other in ["key:k", "session:s", "/"] {
+            let other = Record { resource: other.into(), ..record() };
+            assert_eq!(other.is_below(&file(1), &[]), Below::No, "{other:?}");
         }
     }
 

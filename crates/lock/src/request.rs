@@ -26,7 +26,8 @@ pub struct Request {
     pub inside: Vec<Run>,
     /// The first process of the run, when it is another than the caller.
     pub agent: Option<Identity>,
-    /// The control group that has the run's processes and no others.
+    /// The control group that has the run's processes and no others. It proves survivors only if its name ends in `-`
+    /// and the [`crate::process::word`] of the holder: a path that another run may have had is no proof.
     pub cgroup: Option<PathBuf>,
     /// What the next acquirer does about processes of the run that outlive the flock.
     pub survivors: Survivors,

@@ -1,7 +1,8 @@
 //! Finds what is left of a run whose flock is free, and ends it or waits for it.
 //!
 //! A process is named by three traces: the run's control group, its first process, the marker in the
-//! environment. Every process is held by a pidfd and recognised again before it is signalled.
+//! environment. A group counts only if its name says that it was this very holder's: a path that other runs had
+//! too proves nothing. Every process is held by a pidfd and recognised again before it is signalled.
 
 use crate::process;
 use crate::record::{Record, Survivors};
@@ -43,8 +44,25 @@ pub(crate) enum Cleared {
 /// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// Ends or waits for what is left of the run that `record` names.
-pub(crate) fn clear(record: &Record, patience: &Patience<'_>) -> Result<Cleared, Errno> {
+/// Ends or waits for what is left of the run that `record` names; `told` hears of whom it ends, before it does.
+pub(crate) fn clear(
+    record: &Record,
+    patience: &Patience<'_>,
+    told: &dyn Fn(&[u32]),
+) -> Result<Cleared, Errno> {
+    let cleared = clear_processes(record, patience, told)?;
+    if let (Cleared::Clear, Some(group)) = (&cleared, own_group(record)) {
+        // Its holder was killed and could not. One in which something lives stays.
+        let _ = sys::remove_dir(group);
+    }
+    Ok(cleared)
+}
+
+fn clear_processes(
+    record: &Record,
+    patience: &Patience<'_>,
+    told: &dyn Fn(&[u32]),
+) -> Result<Cleared, Errno> {
     let ending = Patience::new(Limit::At(Instant::now() + ENDING), patience.cancel);
     let patience = match record.survivors {
         Survivors::Ignore => return Ok(Cleared::Clear),
@@ -52,6 +70,7 @@ pub(crate) fn clear(record: &Record, patience: &Patience<'_>) -> Result<Cleared,
         Survivors::End => &ending,
     };
     let mut unseen = 0;
+    let mut known: Vec<u32> = Vec::new();
     loop {
         let Some(left) = find(record)? else { return Ok(Cleared::Clear) };
         // Proved and yet not to be seen: it ended this moment, or it cannot be reached from here.
@@ -68,6 +87,12 @@ pub(crate) fn clear(record: &Record, patience: &Patience<'_>) -> Result<Cleared,
             Grant::EndFirst(_) => {}
         }
         if record.survivors == Survivors::End {
+            let pids = left.processes.iter().map(|survivor| survivor.pid);
+            let new: Vec<u32> = pids.filter(|pid| !known.contains(pid)).collect();
+            if !new.is_empty() {
+                told(&new);
+                known.extend(new);
+            }
             end(record, &left);
         }
         let pidfds: Vec<_> = left.processes.iter().map(|survivor| survivor.pidfd.as_fd()).collect();
@@ -86,35 +111,48 @@ pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
     if record.holder.boot != here.boot || record.holder.pid_namespace != here.pid_namespace {
         return Ok(None);
     }
-    if let Some(left) = in_cgroup(record)? {
+    if let Some(group) = own_group(record)
+        && let Some(left) = in_cgroup(group)?
+    {
         return Ok(Some(left));
     }
-    if let Some(agent) = record.agent {
-        let remains = remains_by_identity(process::verdict(Some(&agent)));
-        if remains != Remains::None {
-            let processes =
-                hold(agent.pid, || Ok(process::identify(agent.pid).is_ok_and(|now| same(&now, &agent))));
-            return Ok(Some(Left { trace: Trace::Identity, processes: processes?.into_iter().collect() }));
-        }
+    let mut processes = Vec::new();
+    let agent =
+        record.agent.filter(|agent| remains_by_identity(process::verdict(Some(agent))) != Remains::None);
+    if let Some(agent) = agent {
+        let is_agent = || Ok(process::identify(agent.pid).is_ok_and(|now| same(&now, &agent)));
+        processes.extend(hold(agent.pid, is_agent)?);
     }
-    by_marker(record)
+    processes.extend(marked(record, agent.map(|agent| agent.pid))?);
+    Ok(match (agent, processes.is_empty()) {
+        (Some(_), _) => Some(Left { trace: Trace::Identity, processes }),
+        (None, false) => Some(Left { trace: Trace::Marker, processes }),
+        (None, true) => None,
+    })
+}
+
+/// The group of the run, when its name says that the holder made it. The path alone is no proof: a group of the
+/// same name may be another run's by now.
+fn own_group(record: &Record) -> Option<&Path> {
+    let group = record.cgroup.as_deref()?;
+    let name = group.file_name()?.to_str()?;
+    name.strip_suffix(process::word(&record.holder).as_str())?.ends_with('-').then_some(group)
 }
 
 fn same(now: &pinfold_core::identity::Identity, then: &pinfold_core::identity::Identity) -> bool {
     now.start_ticks == then.start_ticks && (then.pidfs.is_none() || now.pidfs == then.pidfs)
 }
 
-fn by_marker(record: &Record) -> Result<Option<Left>, Errno> {
-    let Some(run) = &record.run else { return Ok(None) };
+fn marked(record: &Record, except: Option<u32>) -> Result<Vec<Survivor>, Errno> {
+    let Some(run) = &record.run else { return Ok(Vec::new()) };
     let mut processes = Vec::new();
-    for pid in scan::marked(run)? {
+    for pid in scan::marked(run)?.into_iter().filter(|pid| Some(*pid) != except) {
         processes.extend(hold(pid, || scan::is_marked(pid, run))?);
     }
-    Ok((!processes.is_empty()).then_some(Left { trace: Trace::Marker, processes }))
+    Ok(processes)
 }
 
-fn in_cgroup(record: &Record) -> Result<Option<Left>, Errno> {
-    let Some(cgroup) = &record.cgroup else { return Ok(None) };
+fn in_cgroup(cgroup: &Path) -> Result<Option<Left>, Errno> {
     if !is_populated(cgroup)? {
         return Ok(None);
     }
@@ -167,7 +205,7 @@ fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option
 }
 
 fn end(record: &Record, left: &Left) {
-    if let (Trace::Cgroup, Some(cgroup)) = (left.trace, &record.cgroup) {
+    if let (Trace::Cgroup, Some(cgroup)) = (left.trace, own_group(record)) {
         // Kills what is forked meanwhile too. A kernel without it leaves the processes to the signals below.
         if let Ok(fd) = sys::open(&cgroup.join("cgroup.kill"), OFlags::WRONLY) {
             let _ = sys::append(&fd, b"1");

@@ -81,6 +81,10 @@ pub(crate) fn make_dir(path: &Path) -> Result<()> {
     again("mkdir", || rustix::fs::mkdir(path, Mode::RWXU))
 }
 
+pub(crate) fn remove_dir(path: &Path) -> Result<()> {
+    again("rmdir", || rustix::fs::rmdir(path))
+}
+
 pub(crate) fn change_mode(fd: impl AsFd, mode: Mode) -> Result<()> {
     again("chmod", || rustix::fs::fchmod(fd.as_fd(), mode))
 }
@@ -163,15 +167,21 @@ pub(crate) fn read_link(path: &Path) -> Result<PathBuf> {
 
 /// The names in a directory, without `.` and `..`.
 pub(crate) fn list(path: &Path) -> Result<Vec<OsString>> {
+    Ok(list_with_inodes(path)?.into_iter().map(|(name, _)| name).collect())
+}
+
+/// The names in a directory with their inodes, without `.` and `..`.
+pub(crate) fn list_with_inodes(path: &Path) -> Result<Vec<(OsString, u64)>> {
     let fd = open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     again("readdir", || Ok(()))?;
     let mut space = [MaybeUninit::uninit(); 8192];
     let mut entries = RawDir::new(&fd, &mut space);
     let mut names = Vec::new();
     while let Some(entry) = entries.next() {
-        let name = entry?.file_name().to_bytes().to_vec();
+        let entry = entry?;
+        let name = entry.file_name().to_bytes().to_vec();
         if name != b"." && name != b".." {
-            names.push(OsString::from_vec(name));
+            names.push((OsString::from_vec(name), entry.ino()));
         }
     }
     Ok(names)

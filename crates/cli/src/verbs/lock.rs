@@ -1,6 +1,7 @@
 //! `pinfold lock`: runs a command under a lock.
 
 use crate::args::{Global, Lock};
+use crate::audit;
 use crate::error::Failure;
 use crate::places;
 use crate::under::{self, Giving};
@@ -14,6 +15,7 @@ use std::time::{Duration, Instant};
 pub(crate) fn run(lock: &Lock, global: &Global) -> Result<ExitCode, Failure> {
     let resource = Resource::parse(&lock.resource)?;
     let folder = places::folder_for(&resource, global)?;
+    audit::of_grants(&folder, global);
     let own = process::own().map_err(AcquireError::from)?;
     let outer = outer_runs();
     let giving = if lock.close { Giving::Kept } else { Giving::Given };

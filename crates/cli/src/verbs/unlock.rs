@@ -2,13 +2,17 @@
 
 use crate::args::Global;
 use crate::audit;
+use crate::connect;
 use crate::error::{Failure, Kind};
 use crate::json;
 use crate::places;
-use pinfold_lock::{Ended, LockSeen, ProcessSeen, Resource, time};
+use pinfold_daemon::audit::{by, now};
+use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
-use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A keeper that begins a new run at every look is somebody's game.
+const LOOKS: usize = 5;
 
 pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), Failure> {
     let resource = Resource::parse(resource)?;
@@ -17,27 +21,68 @@ pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), F
             .hint(format!("`pinfold unlock {resource} --kill` does that; `pinfold locks` shows who it is")));
     }
     let folder = places::folder_for(&resource, global)?;
-    match folder.end_holder(&resource)? {
-        Ended::NobodyHeld => {
-            tell(
-                global,
-                &format!("nobody holds `{resource}`"),
-                &json!({ "resource": resource.to_string(), "ended": [] }),
-            );
+    let Some((holders, record, written)) = look(&folder, &resource, global)? else {
+        let nothing = json!({ "resource": resource.to_string(), "ended": [], "now": null });
+        tell(global, &format!("nobody holds `{resource}`"), &nothing);
+        return Ok(());
+    };
+    let ended = holders.end();
+    let told = report(ended, record, global);
+    // Last, since a daemon may not answer: what was asked for is done.
+    audit::tell_daemon(global);
+    told.and(written)
+}
+
+/// Who holds it, with the record of what is about to be done, which is on disk: the daemon that sees the end of a
+/// session's run asks there who wanted it.
+type Looked = (Holders, Value, Result<(), Failure>);
+
+fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<Looked>, Failure> {
+    let mut looks = 0;
+    loop {
+        let Some(holders) = folder.holders_of(resource)? else { return Ok(None) };
+        if holders.include_the_caller() {
+            let message =
+                format!("`{}` is held by {}", holders.lock().resource, holders.lock().holder_text());
+            return Err(Failure::new(Kind::NotPermitted, format!("{message}, inside which this was called"))
+                .hint("nobody was ended; call it from outside"));
+        }
+        let why = "a person ends its holder with `pinfold unlock --kill`";
+        let record = record(holders.lock(), &holders.processes(), why);
+        // A full disk must not keep a person from ending what fills it.
+        let written = audit::append(&record, global);
+        looks += 1;
+        if holders.are_current() || looks == LOOKS {
+            return Ok(Some((holders, record, written)));
+        }
+    }
+}
+
+fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failure> {
+    let list = |processes: &[ProcessSeen]| {
+        processes.iter().map(|process| process.pid.to_string()).collect::<Vec<_>>().join(", ")
+    };
+    match ended {
+        Ended::NobodyHeld => Ok(()),
+        Ended::Free { lock, processes } => {
+            record["ended"] = json!(processes.iter().map(json::process).collect::<Vec<_>>());
+            record["now"] = Value::Null;
+            tell(global, &format!("`{}` is free; ended {}", lock.resource, list(&processes)), &record);
+            warn_of_next_run(&lock, global);
             Ok(())
         }
-        Ended::Free { lock, processes } => {
-            let record = record(&lock, &processes, "pinfold unlock --kill ended the holder");
-            audit::append(&record, global)?;
-            let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
-            tell(global, &format!("`{}` is free; ended {}", lock.resource, pids.join(", ")), &record);
+        Ended::PassedOn { lock, processes, now } => {
+            record["ended"] = json!(processes.iter().map(json::process).collect::<Vec<_>>());
+            record["now"] = json::lock(&now);
+            let next = now.holder_text();
+            let text = format!("ended {}; `{}` is now held by {next}", list(&processes), lock.resource);
+            tell(global, &text, &record);
+            warn_of_next_run(&lock, global);
             Ok(())
         }
         Ended::StillHeld { lock, processes } => {
-            audit::append(
-                &record(&lock, &processes, "pinfold unlock --kill could not end the holder"),
-                global,
-            )?;
+            let why = "`pinfold unlock --kill` could not end its holder";
+            _ = audit::append(&self::record(&lock, &processes, why), global);
             let message = format!("`{}` is still held by {}", lock.resource, lock.holder_text());
             Err(Failure::new(Kind::Failed, message)
                 .hint("it may be in uninterruptible sleep, or another user's"))
@@ -45,10 +90,21 @@ pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), F
     }
 }
 
+/// What keeps a session down is another verb.
+fn warn_of_next_run(lock: &LockSeen, global: &Global) {
+    let Some(name) = lock.session.as_ref().filter(|_| !global.quiet) else { return };
+    let Ok(client) = connect::running(global) else { return };
+    let session = client.get::<Value>(&format!("/v1/sessions/{name}")).unwrap_or_default();
+    if session["mode"] == "always" && session["state"] != "stopped" {
+        eprintln!(
+            "note: session `{name}` is of mode `always` and is started again; `pinfold stop {name}` keeps it down"
+        );
+    }
+}
+
 fn record(lock: &LockSeen, processes: &[ProcessSeen], why: &str) -> Value {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     json!({
-        "at": time::rfc3339(u64::try_from(now.as_millis()).unwrap_or(u64::MAX)),
+        "at": now(),
         "kind": "unlocked",
         "session": lock.session,
         "run": lock.run,
@@ -57,7 +113,7 @@ fn record(lock: &LockSeen, processes: &[ProcessSeen], why: &str) -> Value {
         "fence": lock.fence,
         "holder": json::holder(&lock.holder),
         "ended": processes.iter().map(json::process).collect::<Vec<_>>(),
-        "by": { "pid": std::process::id(), "user": rustix::process::getuid().as_raw() },
+        "by": by("pinfold unlock"),
     })
 }
 

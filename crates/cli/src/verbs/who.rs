@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 pub(crate) fn run(directory: &Path, global: &Global) -> Result<(), Failure> {
-    let users = places::user_folder(global)?.users_of(directory)?;
+    // Only a directory can be asked about: that a name could be locked does not help.
+    let users = places::user_folder(global)?.users_of(directory);
+    let users = users.map_err(|error| Failure::from(error).without_hint())?;
     if global.json {
         super::say(&Value::Array(users.iter().map(object).collect()));
     } else {

@@ -49,7 +49,7 @@ fn a_directory_removed_and_made_again_is_still_held() {
     let mut held = home.hold("x");
     std::fs::remove_dir(home.path("x")).unwrap();
     let gone = home.run(&["lock", "x", "--", "true"]);
-    assert_eq!(gone.code, 1, "{}", gone.stderr);
+    assert_eq!(gone.code, 78, "{}", gone.stderr);
     home.dir("x/sub");
     assert!(busy(&home, "x") && busy(&home, "x/sub"));
     held.end();
@@ -61,8 +61,13 @@ fn a_path_that_is_no_directory_is_a_clear_error() {
     let home = Home::new();
     std::fs::write(home.path("file"), "").unwrap();
     let missing = home.run(&["lock", "missing", "--", "true"]);
-    assert_eq!((missing.code, missing.stderr.as_str()), (1, "error: missing does not exist\n"));
-    assert_eq!(home.json(&["lock", "missing", "--", "true"])["error"]["kind"], "not_found");
+    let said = "error: missing does not exist\nhint: `key:missing` locks a name, without a directory\n";
+    assert_eq!((missing.code, missing.stderr.as_str()), (78, said));
+    let deep = home.run(&["lock", "./missing", "--", "true"]);
+    assert_eq!((deep.code, deep.stderr.as_str()), (78, "error: ./missing does not exist\n"));
+    let asked = home.run(&["who", "missing"]);
+    assert_eq!((asked.code, asked.stderr.as_str()), (78, "error: missing does not exist\n"));
+    assert_eq!(home.json(&["lock", "missing", "--", "true"])["error"]["kind"], "bad_config");
     let file = home.run(&["lock", "file", "--", "true"]);
     assert_eq!(file.code, 1);
     assert!(file.stderr.starts_with("error: file is not a directory\n"), "{}", file.stderr);

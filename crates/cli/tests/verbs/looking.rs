@@ -96,7 +96,7 @@ fn who_lists_holders_above_and_below_and_processes_inside() {
     let _above = home.hold("x");
     let users = home.json(&["who", "x/deep"]);
     assert!(users.as_array().unwrap().iter().any(|user| user["how"] == "holds_above"), "{users}");
-    assert_eq!(home.run(&["who", "missing"]).code, 1);
+    assert_eq!(home.run(&["who", "missing"]).code, 78);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::decision::{Action, Change, Record, RunExited, TakeoverEnd};
 use crate::event::Shim;
-use crate::exit::{Ended, Exit, Verdict};
+use crate::exit::{Ended, Exit, Recognised, Verdict};
 use crate::ids::RunNumber;
 use crate::inbox::Cost;
 use crate::life::{BlockedOn, FailCause, Goal, HandBack, HolderSeen, IdleSince, Life, Purpose};
@@ -31,7 +31,7 @@ impl Draft<'_> {
         shim: Shim,
         holder: Option<&HolderSeen>,
     ) -> Why {
-        let Some(ending) = self.ending_of(run) else { return Why::Stale };
+        let Some(ending) = self.ending_of(run, ended) else { return Why::Stale };
         let verdict = verdict::judge(ending.asked, ended);
         self.keep_or_lose_locks(shim, ended.exit);
         self.turn_cut_short(cost(ending.asked, verdict));
@@ -43,12 +43,12 @@ impl Draft<'_> {
     }
 
     /// The run whose end is due; anything else is stale.
-    fn ending_of(&self, run: RunNumber) -> Option<Ending> {
+    fn ending_of(&self, run: RunNumber, ended: &Ended) -> Option<Ending> {
         self.session.live_run().filter(|live| *live == run)?;
-        // Whoever dies of our interrupt was asked to.
+        // Whoever dies of our interrupt was asked to; so was whoever a person ended by its lock.
         let interrupted =
             self.session.interrupted || self.session.live.takeover.is_some_and(|takeover| takeover.urgent);
-        let own = if interrupted { Asked::ToEnd } else { Asked::Nothing };
+        let own = if interrupted || is_unlocked(ended) { Asked::ToEnd } else { Asked::Nothing };
         let (asked, goal) = match self.session.life {
             Life::Stopping { asked, goal, .. } => (asked, Some(goal)),
             Life::Starting { .. } | Life::Running { .. } | Life::Held { .. } => (own, None),
@@ -147,10 +147,11 @@ impl Draft<'_> {
             Some(Goal::Takeover) => self.take_over_or_back(ending.purpose),
             Some(Goal::Yield) => self.block_on_our_lock(holder),
             Some(Goal::Drain | Goal::Watchdog) | None => {
-                return match ending.purpose {
+                let why = match ending.purpose {
                     Purpose::Interactive(then) => self.handed_back(then),
                     Purpose::Headless => self.by_mode(verdict, next, exit, holder),
                 };
+                return if is_unlocked(ended) { Why::Unlocked { exit } } else { why };
             }
         }
         Why::EndedAsAsked { exit }
@@ -260,6 +261,10 @@ impl Draft<'_> {
         }
         Why::Blocked { exit }
     }
+}
+
+fn is_unlocked(ended: &Ended) -> bool {
+    ended.recognised == Some(Recognised::Unlocked)
 }
 
 /// Whether a turn that ended with its run counts as a try: not if we cut it short, nor if somebody or

@@ -135,7 +135,10 @@ pub fn after(verdict: Verdict, ended: &Ended, before: &Budgets, policy: &Policy,
 fn resets(ended: &Ended) -> Option<crate::time::Wall> {
     match ended.recognised {
         Some(Recognised::UsageLimit { resets }) => resets,
-        Some(Recognised::VendorLock | Recognised::StaleId | Recognised::LoginNeeded) | None => None,
+        Some(
+            Recognised::VendorLock | Recognised::StaleId | Recognised::LoginNeeded | Recognised::Unlocked,
+        )
+        | None => None,
     }
 }
 

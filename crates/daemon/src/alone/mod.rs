@@ -78,6 +78,7 @@ pub fn run(options: Options) -> Result<u8, RunError> {
     let (name, definition) = define(&options.request)?;
     let config = crate::config::load(&options.home.config).map_err(StartError::from)?;
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
+    folders.audit_to(&options.home.audit(), || {});
     let place = |source| StartError::Place { path: options.home.runtime.clone(), source };
     let scratch = Scratch::make(&options.home.runtime).map_err(place)?;
     let home = scratch.home(&options.home).map_err(place)?;
@@ -164,9 +165,12 @@ async fn supervise(
     loop {
         let now = *seen.borrow_and_update();
         if over(now) {
-            let object = handle.look(move |fleet| outcome::Look::at(fleet, id)).await?;
-            let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
-            return outcome::of(object, ends, asked).map_err(RunError::from);
+            let look = handle.look(move |fleet| outcome::Look::at(fleet, id)).await?;
+            // What has been seen may be over by now: a lock that was busy has come free, and the run begins.
+            if look.as_ref().is_none_or(|look| over(look.now)) {
+                let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
+                return outcome::of(look, ends, asked).map_err(RunError::from);
+            }
         }
         tokio::select! {
             changed = seen.changed() => if changed.is_err() { return Err(handle.going_down().into()) },

@@ -1,5 +1,6 @@
 //! How a run in the foreground went, as an exit code or an error, and what is said on the way.
 
+use crate::entry::Snapshot;
 use crate::fleet::Fleet;
 use crate::view;
 use pinfold_api::object::Session;
@@ -22,19 +23,21 @@ pub(super) struct Ends {
 pub(super) struct Look {
     session: Session,
     life: Life,
+    pub(super) now: Snapshot,
 }
 
 impl Look {
     pub(super) fn at(fleet: &mut Fleet, id: SessionId) -> Option<Look> {
-        let life = fleet.entries.get(&id)?.session.life().clone();
-        Some(Look { session: view::one(fleet, id)?, life })
+        let entry = fleet.entries.get(&id)?;
+        let (life, now) = (entry.session.life().clone(), Snapshot::of(&entry.session));
+        Some(Look { session: view::one(fleet, id)?, life, now })
     }
 }
 
 /// The exit code of the whole; a signal counts as 128 and its number, as in a shell.
 pub(super) fn of(look: Option<Look>, ends: Ends, asked: Option<i32>) -> Result<u8, ErrorBody> {
     let failed = |message: String| Err(ErrorBody::new(ErrorKind::Failed, message));
-    let Some(Look { session, life }) = look else { return failed("the session is gone".into()) };
+    let Some(Look { session, life, .. }) = look else { return failed("the session is gone".into()) };
     match life {
         Life::Blocked { .. } => Err(busy(&session)),
         Life::Failed { cause: FailCause::CrashHardLimit { crashes } } => {

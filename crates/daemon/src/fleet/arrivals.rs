@@ -7,14 +7,18 @@ use crate::entry::Entry;
 use crate::input::Input;
 use crate::log::log;
 use crate::observe::{Seen, Subject, observe};
-use pinfold_core::Event;
-use pinfold_core::event::{Machine, Shim};
+use pinfold_core::event::{Machine, Shim, ShimSeen};
+use pinfold_core::exit::{Ended, Exit, Recognised};
+use pinfold_core::{Event, World};
 use pinfold_store::{Facts, Loaded, Reader, SessionId, StoredSession, Take};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A shim that does not answer is asked again after this; its lock is waited for as well.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A run that was unlocked has ended before its session had so many more events.
+const RECENT: u32 = 50;
 
 impl Fleet {
     /// Loads every session. One bad record leaves one session out, loudly.
@@ -83,7 +87,7 @@ impl Fleet {
     fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
         let Some(entry) = self.entries.get(&id) else { return };
         let may_live = entry.session.live_run().is_some() || entry.session.shim() == Shim::Standing;
-        let subject = Subject { id, name: entry.name.clone(), may_live };
+        let subject = Subject { id, lost: self.lost(entry), may_live };
         let (home, folders, generation) = (self.home.clone(), self.folders.clone(), self.generation);
         let (handle, starts) = (self.handle.clone(), Arc::clone(&self.starts));
         tokio::spawn(async move {
@@ -101,8 +105,9 @@ impl Fleet {
         self.look_at(id, Machine::Same, ASK_AGAIN);
     }
 
-    pub(super) fn observed(&mut self, id: SessionId, seen: Seen) {
+    pub(super) fn observed(&mut self, id: SessionId, mut seen: Seen) {
         crash::point("observed.before");
+        self.recognise_lost(id, &mut seen.world);
         if let Some(up) = seen.shim {
             let unsettled: Vec<_> = up.welcome.exits.iter().map(|exited| exited.run).collect();
             if let Err(problem) = self.attach(id, up) {
@@ -129,6 +134,21 @@ impl Fleet {
         }
     }
 
+    /// A run that ended while no daemon looked, by `unlock`, was ended by a person.
+    fn recognise_lost(&mut self, id: SessionId, world: &mut World) {
+        let Some(run) = self.entries.get(&id).and_then(|entry| entry.session.live_run()) else { return };
+        let (ShimSeen::Nobody | ShimSeen::Standing, Machine::Same) = (world.shim, world.machine) else {
+            return;
+        };
+        let recorded = world.exits.iter_mut().find(|(ended, _)| *ended == run);
+        if let Some((_, ended)) = recorded {
+            *ended = self.recognise(id, run, ended.clone());
+        } else if world.shim == ShimSeen::Nobody && self.was_unlocked(id, run) {
+            let lost = Ended::new(Exit::ShimLost, self.lived(id));
+            world.exits.push((run, Ended { recognised: Some(Recognised::Unlocked), ..lost }));
+        }
+    }
+
     /// Takes in what verbs wrote down while no daemon was there.
     pub(crate) fn take_audit(&mut self) {
         let left = match crate::audit::read(&self.home.audit()) {
@@ -138,7 +158,7 @@ impl Fleet {
         };
         let mut batch = pinfold_store::Batch::new();
         for told in &left.events {
-            let session = told.session.as_ref().and_then(|name| self.names.get(name)).copied();
+            let session = self.session_of(told);
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
         match self.store.commit(batch).wait() {
@@ -148,6 +168,30 @@ impl Fleet {
         if let Err(errno) = left.settle() {
             log(format_args!("the audit of verbs will be told twice: {errno}"));
         }
+    }
+
+    /// Whose record it is: a run says it for certain, a name only if no other home has a session of that name.
+    fn session_of(&self, told: &crate::audit::Told) -> Option<SessionId> {
+        let Some(run) = told.event.run else {
+            return told.session.as_ref().and_then(|name| self.names.get(name)).copied();
+        };
+        let live = self.entries.values().find(|entry| entry.run.is_some_and(|(_, id)| id == run));
+        let stored = || self.reader.as_ref()?.run(run).ok().flatten().map(|run| run.session);
+        live.map(|entry| entry.id).or_else(stored)
+    }
+
+    /// Whether `unlock` ended this run: what it is about to end it writes down first.
+    pub(super) fn was_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
+        self.take_audit();
+        let name = self.entries.get(&id).and_then(|entry| entry.run_id(run)).map(|run| run.to_string());
+        let (Some(name), Some(reader)) = (name, &self.reader) else { return false };
+        let query = pinfold_store::EventQuery {
+            session: Some(id),
+            take: Take::Last(RECENT),
+            ..pinfold_store::EventQuery::default()
+        };
+        let events = reader.events(&query).unwrap_or_default();
+        events.iter().any(|event| event.kind == "unlocked" && event.run.as_ref() == Some(&name))
     }
 
     /// Reads the configuration again; a bad one leaves the old one in force and says so.

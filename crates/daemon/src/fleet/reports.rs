@@ -2,19 +2,22 @@
 
 use super::Fleet;
 use crate::crash;
+use crate::entry::Entry;
 use crate::input::Input;
 use crate::lines::Lines;
+use crate::locks::Lost;
 use crate::log::log;
 use crate::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
 use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
-use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
 
 /// So many of the last lines stand in the record of an exit.
 const LAST_LINES: usize = 20;
+const SIGKILL: i32 = 9;
 
 impl Fleet {
     pub(super) fn shim_up(&mut self, id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, String>) {
@@ -104,7 +107,8 @@ impl Fleet {
         let silent = before == Some(exited.log);
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
         let facts = Facts { output, ..Facts::default() };
-        let event = RunEvent::Exited { ended: exited.ended.clone(), shim, holder: None };
+        let ended = self.recognise(id, run, exited.ended.clone());
+        let event = RunEvent::Exited { ended, shim, holder: None };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 
@@ -150,12 +154,19 @@ impl Fleet {
             self.happened(id, &Event::ShimLeft, &Facts::default(), None);
             return self.shim_has_left(id);
         };
-        let (folders, name, handle) = (self.folders.clone(), entry.name.clone(), self.handle.clone());
+        let Some(lost) = self.entries.get(&id).map(|entry| self.lost(entry)) else { return };
+        let (folders, handle) = (self.folders.clone(), self.handle.clone());
         tokio::spawn(async move {
-            let prove = move || folders.prove_absent(&name).is_ok();
+            let prove = move || folders.prove_absent(&lost).is_ok();
             let proved = tokio::task::spawn_blocking(prove).await.unwrap_or(false);
             handle.tell(Input::ShimGone { id, run, proved });
         });
+    }
+
+    /// What has to be known of a session to prove that nothing of its last run lives.
+    pub(super) fn lost(&self, entry: &Entry) -> Lost {
+        let run = entry.session.live_run().and_then(|run| entry.run_id(run)).map(|run| run.to_string());
+        Lost { name: entry.name.clone(), run, listen: self.home.shim_socket(entry.id) }
     }
 
     pub(super) fn shim_gone(&mut self, id: SessionId, run: RunNumber, proved: bool) {
@@ -183,14 +194,30 @@ impl Fleet {
         }
         self.let_viewers_go(id);
         self.settle_turn(id);
-        let lived = match self.entries.get(&id).map(|entry| entry.session.life()) {
+        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
+        let ended = self.recognise(id, run, Ended::new(Exit::ShimLost, self.lived(id)));
+        let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
+        self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    /// How long the live run of a session has lived.
+    pub(super) fn lived(&self, id: SessionId) -> std::time::Duration {
+        match self.entries.get(&id).map(|entry| entry.session.life()) {
             Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
             _ => std::time::Duration::ZERO,
-        };
-        let facts = Facts { output: self.last_lines(id, run), ..Facts::default() };
-        let event =
-            RunEvent::Exited { ended: Ended::new(Exit::ShimLost, lived), shim: Shim::Absent, holder: None };
-        self.happened(id, &Event::Run { run, event }, &facts, None);
+        }
+    }
+
+    /// An end that `unlock` wrote down before it brought it about was a person's wish.
+    pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
+        match ended.exit {
+            Exit::Signal(SIGKILL) | Exit::ShimLost if self.was_unlocked(id, run) => {
+                Ended { recognised: Some(Recognised::Unlocked), ..ended }
+            }
+            Exit::Signal(_) | Exit::ShimLost | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => {
+                ended
+            }
+        }
     }
 
     fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {

@@ -27,15 +27,20 @@ pub(crate) struct Group {
 impl Group {
     /// Makes a group below the shim's own; nothing when it may not.
     ///
-    /// The name depends on the session only: whoever holds its lock may remove what an earlier shim left behind.
+    /// Its name begins with the session's, so that whoever holds the session's lock may remove what an earlier shim left
+    /// behind, and ends with this process's own: no later shim ever has a group at this path, so that members prove who
+    /// they belong to.
     pub(crate) fn make(session: &Path, contain: Contain) -> Option<Self> {
         let slow = match contain {
             Contain::Reaper => return None,
             Contain::Group => false,
             Contain::GroupAndMemory => true,
         };
-        let name = name(session);
-        let path = second()?.join(&name);
+        let name = own_name(session)?;
+        let second = second()?;
+        // That of a shim of the version before.
+        remove(&second.join(family(session)));
+        let path = second.join(&name);
         make(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
@@ -117,19 +122,38 @@ impl Drop for Group {
     }
 }
 
-/// Removes what a lost shim of a session left behind; `BUSY` when something lives in it.
+/// Removes what lost shims of a session left behind; `BUSY` when something lives in it.
 pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
     for own in [second().map(Path::to_owned), own(Hierarchy::Memory)].into_iter().flatten() {
-        match rustix::fs::rmdir(own.join(name(session))) {
-            Ok(()) | Err(Errno::NOENT) => {}
-            Err(errno) => return Err(errno),
+        for name in left_behind(&own, &family(session)) {
+            match rustix::fs::rmdir(own.join(name)) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(errno) => return Err(errno),
+            }
         }
     }
     Ok(())
 }
 
-fn name(session: &Path) -> String {
+/// The groups of a session's shims below `own`, whichever version made them.
+fn left_behind(own: &Path, family: &str) -> Vec<std::ffi::OsString> {
+    let names = std::fs::read_dir(own).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let is_of = |name: &std::ffi::OsString| {
+        let rest = name.to_str().and_then(|name| name.strip_prefix(family));
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+    };
+    names.filter(is_of).collect()
+}
+
+/// How the names of all groups of a session begin; the whole name in the version before.
+fn family(session: &Path) -> String {
     format!("{}{:016x}", groups::PREFIX, checksum(session.as_os_str().as_bytes()))
+}
+
+/// The name of the group that this process makes for a session.
+fn own_name(session: &Path) -> Option<String> {
+    let own = pinfold_lock::process::own().ok()?;
+    Some(format!("{}-{}", family(session), pinfold_lock::process::word(&own)))
 }
 
 /// Finds out where control groups are, before anybody is forked who needs it.
@@ -149,13 +173,13 @@ fn own(hierarchy: Hierarchy) -> Option<PathBuf> {
     groups::folder_of(None, hierarchy)
 }
 
-/// Makes a new group. One that an earlier shim left behind is not used again: Linux 6.18 ends whatever is forked
-/// into a group in which something was killed before.
+/// Makes a new group. One that an earlier run of this shim left behind is not used again: Linux 6.18 ends whatever is
+/// forked into a group in which something was killed before.
 fn make(path: &Path) -> Option<()> {
     match rustix::fs::mkdir(path, Mode::RWXU) {
         Ok(()) => Some(()),
         Err(Errno::EXIST) => {
-            // What was in it was ended before its lock was granted anew.
+            // Nothing of that run lives any more.
             remove(path);
             rustix::fs::mkdir(path, Mode::RWXU).ok()
         }

@@ -1,1 +1,157 @@
-//! The edges of locks on directories: what moves, what is deep, what is many.
+//! The edges of locks: directories too deep for a record, inode numbers that are used again, locks that come free in
+//! the wrong instant, records that are not written yet.
+
+use crate::processes::{self, PATIENCE, lives};
+use crate::world::{World, finish_within, number};
+use pinfold_lock::{Folder, Request, Resource, Run, SessionName, Survivors};
+use rustix::fs::FlockOperation;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Long enough for every verb here, on the slowest machine.
+const SOON: Duration = Duration::from_secs(30);
+
+/// A session in `directory` whose shim is killed under a daemon that is killed too, and whose child lives on.
+fn survivor_in(world: &World, directory: &Path) -> u32 {
+    let script = "setsid sleep 100000 & echo child $!; exec sleep 100000";
+    let directory = directory.to_str().unwrap();
+    world.json(&["new", "s", "--dir", directory, "--", "sh", "-c", script]);
+    let child: u32 = world.printed("s", "child ").parse().unwrap();
+    let shim = number(&world.show("s")["shim_pid"]);
+    world.kill_daemon();
+    processes::kill(shim);
+    assert!(lives(child), "nobody is there to end it yet");
+    child
+}
+
+fn nothing_is_granted_beside_a_survivor_below(parts: impl Iterator<Item = String>, above: usize) {
+    let world = World::new();
+    let directory: PathBuf = parts.fold(world.path("top"), |path, part| path.join(part));
+    std::fs::create_dir_all(&directory).unwrap();
+    let ancestor: PathBuf = world.path("top").join(
+        directory.strip_prefix(world.path("top")).unwrap().components().take(above).collect::<PathBuf>(),
+    );
+    let child = survivor_in(&world, &directory);
+    // Whoever has a lock that is shared by directories below knows that there is something to look for only then.
+    let taken = world.within(SOON, &["lock", ancestor.to_str().unwrap(), "--", "true"]);
+    assert!(!lives(child) || taken.code == 75, "granted beside {child}: {taken:?}");
+}
+
+#[test]
+fn an_ancestor_of_a_deep_directory_is_not_granted_beside_a_survivor() {
+    nothing_is_granted_beside_a_survivor_below((0..260).map(|n| format!("d{n}")), 2);
+}
+
+#[test]
+fn a_deep_ancestor_of_a_deep_directory_is_not_granted_beside_a_survivor() {
+    nothing_is_granted_beside_a_survivor_below((0..260).map(|n| format!("d{n}")), 240);
+}
+
+#[test]
+fn an_ancestor_of_a_directory_with_a_long_path_is_not_granted_beside_a_survivor() {
+    nothing_is_granted_beside_a_survivor_below((0..14).map(|n| format!("{n}-{}", "x".repeat(240))), 1);
+}
+
+#[test]
+fn a_directory_is_not_busy_because_a_removed_one_had_its_number() {
+    let world = World::new();
+    let inode = |path: &Path| std::fs::metadata(path).unwrap().ino();
+    let old = world.path("r");
+    std::fs::create_dir(&old).unwrap();
+    let number = inode(&old);
+    let mut command =
+        world.command(&["lock", old.to_str().unwrap(), "--", "sh", "-c", "echo $$; exec sleep 100000"]);
+    let mut wrapper = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut output = std::io::BufReader::new(wrapper.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
+    let child = line.trim().parse().unwrap();
+    processes::kill(wrapper.id());
+    wrapper.wait().unwrap();
+    assert!(lives(child), "it was given the lock");
+    std::fs::remove_dir(&old).unwrap();
+    for n in 0..200 {
+        let twin = world.path(&format!("twin{n}"));
+        std::fs::create_dir(&twin).unwrap();
+        if inode(&twin) == number {
+            let taken = world.within(SOON, &["lock", twin.to_str().unwrap(), "--", "true"]);
+            assert_eq!(taken.code, 0, "{taken:?}");
+        }
+    }
+    // The path itself is still its holder's.
+    std::fs::create_dir(&old).unwrap();
+    let again = world.within(SOON, &["lock", old.to_str().unwrap(), "--", "true"]);
+    assert_eq!(again.code, 75, "{again:?}");
+    processes::kill(child);
+}
+
+fn session_locks(world: &World) -> (Folder, Resource) {
+    let folder = Folder::open(world.home.join("locks")).unwrap();
+    (folder, Resource::Session(SessionName::new("a").unwrap()))
+}
+
+/// Whether a process has begun to wait for a lock that is busy.
+fn waits(pid: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.into_iter().any(|name| name.trim() == "wait")
+}
+
+#[test]
+fn a_lock_that_comes_free_in_the_wrong_instant_is_no_failure() {
+    let world = World::new();
+    std::fs::create_dir_all(&world.home).unwrap();
+    let (folder, resource) = session_locks(&world);
+    let mut ran = 0;
+    for _ in 0..60 {
+        let guard = folder.acquire_until(&resource, &Request::default(), Instant::now() + PATIENCE).unwrap();
+        let mut command = world.command(&["run", "a", "--", "true"]);
+        let mut run = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // Refused, it looks again whether that is still so; now it is not.
+        let until = Instant::now() + PATIENCE;
+        while !waits(run.id()) && run.try_wait().unwrap().is_none() {
+            assert!(Instant::now() < until);
+        }
+        drop(guard);
+        let ended = run.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        match ended.status.code() {
+            Some(0) => ran += 1,
+            code => assert_eq!(code, Some(75), "{said}"),
+        }
+    }
+    println!("{ran} of 60 ran");
+}
+
+#[test]
+fn a_busy_lock_is_named_as_people_write_it_before_its_record_is_written() {
+    let world = World::new();
+    std::fs::create_dir_all(&world.home).unwrap();
+    let (folder, resource) = session_locks(&world);
+    let before = Request { run: Run::new("before").ok(), survivors: Survivors::End, ..Request::default() };
+    drop(folder.try_acquire(&resource, &before).unwrap());
+    let files = std::fs::read_dir(world.home.join("locks")).unwrap().flatten().map(|entry| entry.path());
+    let mut files = files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("s-"));
+    let file = std::fs::File::open(files.next().unwrap()).unwrap();
+    // As somebody who has got the lock this moment.
+    rustix::fs::flock(&file, FlockOperation::LockExclusive).unwrap();
+    let said = finish_within(&mut world.command(&["run", "a", "--", "true"]), SOON);
+    assert_eq!(said.code, 75, "{said:?}");
+    assert!(said.stderr.contains("error: `session:a` is held by "), "{said:?}");
+    assert!(said.stderr.contains("pinfold unlock session:a --kill"), "{said:?}");
+    let said = finish_within(&mut world.command(&["lock", "session:a", "--", "true"]), SOON);
+    assert_eq!(said.code, 75, "{said:?}");
+    assert!(!said.stderr.contains("`s-"), "{said:?}");
+}
+
+#[test]
+fn a_name_that_is_no_directory_is_bad_configuration_with_a_hint() {
+    let world = World::new();
+    let said = world.within(SOON, &["lock", "deploy", "--", "true"]);
+    assert_eq!(said.code, 78, "{said:?}");
+    assert!(said.stderr.contains("`key:deploy`"), "{said:?}");
+    let asked = world.within(SOON, &["who", "deploy"]);
+    assert_eq!(asked.code, 78, "{asked:?}");
+}

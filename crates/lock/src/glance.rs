@@ -1,0 +1,204 @@
+//! Says who holds what by looking at those whom the records name, instead of at every process of the machine.
+//!
+//! A record is believed when the kernel agrees: the flock is held, the record is that of the newest grant, and the
+//! process that it names lives. Where one of these is not so, the caller looks through all of `/proc`.
+
+use crate::directory::Mode;
+use crate::fence;
+use crate::file::{self, Head};
+use crate::file_name::FileName;
+use crate::folder::Folder;
+use crate::held::facts;
+use crate::lookup::{self, LockSeen};
+use crate::page::SIZE;
+use crate::process;
+use crate::record::Record;
+use crate::resource::Kind;
+use crate::scan::{self, Open};
+use crate::sys;
+use pinfold_core::holder::Holder;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::collections::{BTreeSet, HashSet};
+use std::os::fd::OwnedFd;
+
+/// The number of the first pid namespace, fixed in the kernel. In any other one `/proc/locks` leaves out flocks whose
+/// taker has died.
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// The lock of a file, when the process that its record names has it.
+pub(crate) fn at(folder: &Folder, file: &OwnedFd) -> Option<LockSeen> {
+    let record = current(file)?;
+    let id = facts(file).ok()?.id;
+    let mut holders = scan::open_files_of(record.holder.pid, folder.device()).ok()?;
+    holders.retain(|open| open.file == id && open.locked == Some(Mode::Exclusive));
+    if holders.is_empty() || !may_live(&record.holder) {
+        return None;
+    }
+    holders.extend(beside(folder, &record, |open| open.file == id));
+    let holders: Vec<&Open> = holders.iter().collect();
+    Some(lookup::from_record(&record, &holders, false))
+}
+
+/// A lock of a directory below the one that has this file, when the process that its record names has it.
+pub(crate) fn below(folder: &Folder, name: &FileName) -> Option<LockSeen> {
+    let quoted = format!("\"{}\"", name.as_str());
+    let mut inodes = folder.names().ok()?.into_iter().filter(FileName::is_inode);
+    inodes.find_map(|other| {
+        let file = folder.open_existing(&other, OFlags::RDONLY).ok()?;
+        let mut bytes = [0; SIZE];
+        sys::read_at(&file, &mut bytes, 0).ok()?;
+        // Most of thousands are somewhere else: that is seen without taking their records apart.
+        bytes.windows(quoted.len()).any(|part| part == quoted.as_bytes()).then_some(())?;
+        let record = current(&file)?;
+        record.above.iter().any(|above| above == name.as_str()).then_some(())?;
+        at(folder, &file)
+    })
+}
+
+/// Whether the kernel says that nobody has any of these files: no process need be looked at then.
+pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
+    let first = process::vantage().is_ok_and(|here| here.pid_namespace == FIRST_PID_NAMESPACE);
+    let Some(flocked) = first.then(|| scan::flocked().ok()).flatten() else { return false };
+    names.iter().all(|name| {
+        let file = folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file));
+        match file {
+            // An empty one may stand in the place of one that was removed under its holder.
+            Ok(facts) => facts.size > 0 && !flocked.contains(&facts.id.inode),
+            Err(Errno::NOENT) => folder.ledger().was_made(name) == Ok(false),
+            Err(_) => false,
+        }
+    })
+}
+
+/// Every lock of a folder that is held now; nothing where only a look at every process can tell.
+pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
+    if process::vantage()?.pid_namespace != FIRST_PID_NAMESPACE {
+        return Ok(None);
+    }
+    let entries = folder.entries()?;
+    let Ok(flocked) = scan::flocked() else { return Ok(None) };
+    // Who holds a file that was removed has no name here.
+    if !folder.ledger().knows_no_other(entries.iter().map(|(name, _)| name))? {
+        return Ok(None);
+    }
+    let mut seen = Seen::default();
+    for (name, inode) in &entries {
+        let lock = if flocked.contains(inode) {
+            match held(folder, name) {
+                Some(lock) => Some(lock),
+                None => return Ok(None),
+            }
+        } else {
+            folder.survived(name)?
+        };
+        seen.add(lock);
+    }
+    Ok(Some(seen.locks))
+}
+
+/// What is listed, each lock once: a directory has two files.
+#[derive(Default)]
+struct Seen {
+    locks: Vec<LockSeen>,
+    directories: HashSet<(String, Option<fence::Fence>)>,
+}
+
+impl Seen {
+    fn add(&mut self, lock: Option<LockSeen>) {
+        let Some(lock) = lock else { return };
+        if lock.kind != Kind::Directory || self.directories.insert((lock.resource.clone(), lock.fence)) {
+            self.locks.push(lock);
+        }
+    }
+}
+
+/// The lock of a file of which the kernel says that somebody has it.
+fn held(folder: &Folder, name: &FileName) -> Option<LockSeen> {
+    let file = folder.open_existing(name, OFlags::RDONLY).ok()?;
+    let record = current(&file)?;
+    let named = record.agent.into_iter().chain([record.holder]);
+    named.into_iter().find(may_live)?;
+    let others = beside(folder, &record, |open| open.name == *name);
+    Some(lookup::from_record(&record, &others.iter().collect::<Vec<_>>(), false))
+}
+
+/// Others who have the lock: a command is given it, an agent of a session is not.
+fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Vec<Open> {
+    if record.session.is_some() {
+        return Vec::new();
+    }
+    let below: BTreeSet<u32> = scan::below(record.holder.pid);
+    let open = below.into_iter().filter_map(|pid| scan::open_files_of(pid, folder.device()).ok()).flatten();
+    open.filter(|open| open.locked.is_some() && is_it(open)).collect()
+}
+
+/// The record of the newest grant, unless that was given back.
+fn current(file: &OwnedFd) -> Option<Record> {
+    let head = Head::read(file).ok()?;
+    if head.is_released() && !fence::is_lone(head.slots()) {
+        return None;
+    }
+    let record = file::newest_record(file, &head).ok().flatten()?;
+    (Some(record.fence) == head.fence()).then_some(record)
+}
+
+fn may_live(identity: &pinfold_core::identity::Identity) -> bool {
+    match process::verdict(Some(identity)) {
+        Holder::Alive(_) | Holder::Unknown(_) => true,
+        Holder::Dead(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{self, Fault, Reach};
+    use crate::{Request, Resource};
+
+    /// How often the files of `/proc` of other processes were looked at while `look` looked.
+    fn descriptors_read(look: impl FnOnce()) -> usize {
+        let armed = fault::arm(usize::MAX, Fault::Short, Reach::Once);
+        look();
+        armed.operations().iter().filter(|operation| **operation == "readlink").count()
+    }
+
+    #[test]
+    fn a_look_at_locks_takes_no_look_at_every_process() {
+        if process::vantage().unwrap().pid_namespace != FIRST_PID_NAMESPACE {
+            return assert!(
+                all(&folder().1).unwrap().is_none(),
+                "elsewhere the kernel does not tell everything"
+            );
+        }
+        let (_temp, folder) = folder();
+        let guards: Vec<_> = (0..20).map(|n| take(&folder, &format!("k{n}"))).collect();
+        let few = descriptors_read(|| assert_eq!(folder.locks().unwrap().len(), 20));
+        let everybody = descriptors_read(|| {
+            scan::open_files(folder.device()).unwrap();
+        });
+        assert!(few < 20 && few < everybody, "{few} descriptors were looked at, {everybody} there are");
+        drop(guards);
+        assert_eq!(folder.locks().unwrap(), []);
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_removed_is_still_listed() {
+        let (_temp, folder) = folder();
+        let _guard = take(&folder, "k");
+        let name = folder.names().unwrap()[0];
+        std::fs::remove_file(folder.file_path(&name)).unwrap();
+        let seen = folder.locks().unwrap();
+        assert_eq!((seen.len(), seen[0].removed), (1, true));
+    }
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::open(temp.path().join("locks")).unwrap();
+        (temp, folder)
+    }
+
+    fn take(folder: &Folder, key: &str) -> crate::Guard {
+        folder.try_acquire(&Resource::Key(key.into()), &Request::default()).unwrap()
+    }
+}
