@@ -46,6 +46,9 @@ pub struct Session {
     pub foreign: bool,
     pub command: Vec<String>,
     pub vendor_session: Option<String>,
+    /// Whether its run is in a control group of its own; only told of one session that has a run.
+    #[serde(default)]
+    pub contained: Option<bool>,
     /// The names of the variables it is given; values are never printed.
     pub env: Vec<String>,
     pub dir_lock: bool,

@@ -9,6 +9,7 @@ pub mod audit;
 mod clock;
 pub mod config;
 mod consumer;
+mod contained;
 pub mod crash;
 mod definition;
 mod disk;

@@ -87,6 +87,7 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         foreign: false,
         command: definition.command.clone(),
         vendor_session: definition.vendor_session.clone(),
+        contained: None,
         env: definition.env.keys().cloned().collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,

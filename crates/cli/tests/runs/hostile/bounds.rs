@@ -7,7 +7,7 @@ use pinfold_core::event::MessageEvent;
 use pinfold_core::{Event, MessageId, Now, Session, Wall};
 use pinfold_store::{AuditEvent, Batch, Decided, Facts, Loaded, Lookup, SessionId, Store, Ulid};
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -154,12 +154,6 @@ fn counts_memory(world: &World) -> bool {
 /// The files by which a process moves itself out of its groups: to where the test itself is.
 fn ways_out() -> String {
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap();
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    let mount = |kind: &str, option: &str| {
-        let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let right = |words: &Vec<&str>| words[2] == kind && words[3].split(',').any(|word| word == option);
-        words.into_iter().find(right).map(|words| words[1].to_owned())
-    };
     let memory = own.lines().find_map(|line| line.split_once(":memory:").map(|(_, path)| path));
     let second = own.lines().find_map(|line| line.strip_prefix("0::"));
     let memory =
@@ -188,4 +182,81 @@ fn an_agent_that_leaves_its_group_is_drained_all_the_same() {
     assert!(drained["bytes"].as_u64().unwrap() >= 100 * MIB, "{drained}");
     let groups = std::fs::read_to_string(world.path("groups")).unwrap();
     assert!(!counts_memory(&world) || !groups.contains("pinfold-"), "it was to leave: {groups}");
+}
+
+/// The group that a session's agent is in, if it is one of a run's.
+fn group_of(pid: u32) -> Option<PathBuf> {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let inside = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let own = inside.split('/').position(|part| part.starts_with("pinfold-"))?;
+    let inside: PathBuf = inside.split('/').take(own + 1).collect();
+    Some(Path::new(&mount("cgroup2", "rw")?).join(inside))
+}
+
+/// Where control groups of a kind are.
+fn mount(kind: &str, option: &str) -> Option<String> {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let words = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let right = |words: &Vec<&str>| words[2] == kind && words[3].split(',').any(|word| word == option);
+    words.into_iter().find(right).map(|words| words[1].to_owned())
+}
+
+/// Makes groups in its own group and moves into the innermost, as container engines do; then lives until it is told to die.
+const NESTS: &str = "own=$MOUNT$(sed -n 's/^0:://p' /proc/self/cgroup); \
+     case $own in */pinfold-*) mkdir -p $own/a/b $own/c && echo $$ >$own/a/b/cgroup.procs;; esac; \
+     echo nested; until test -e $ROOT/die-$PINFOLD_FENCE; do sleep 0.02; done";
+
+#[test]
+fn groups_that_an_agent_makes_in_its_own_cost_no_later_run_its_group_and_never_stay() {
+    for limit in [&[][..], &["--memory", "1G"]] {
+        let world = World::new();
+        world.ok(&["up"]);
+        if world.json(&["status"])["capabilities"]["cgroup"]["available"] != true {
+            println!("no control groups here, so none to nest");
+            return;
+        }
+        let place = format!("MOUNT={}", mount("cgroup2", "rw").unwrap());
+        let options = [&["--mode", "always", "--env", &place], limit].concat();
+        world.guarded("nester", &options, NESTS);
+        let mut groups = Vec::new();
+        for run in 1..=3_u32 {
+            let watching = world.follow(&["logs", "nester", "-f", "-n", "1000"]);
+            let said = std::cell::Cell::new(0);
+            watching.until("a run that has nested", |line| {
+                said.set(said.get() + u32::from(line == "nested"));
+                said.get() == run
+            });
+            let session = world.show("nester");
+            let group = group_of(number(&session["pid"]));
+            groups.push(group.unwrap_or_else(|| panic!("run {run} has no group: {session}")));
+            std::fs::write(world.path(&format!("die-{}", session["fence"])), "").unwrap();
+        }
+        world.ok(&["stop", "nester"]);
+        world.ok(&["archive", "nester"]);
+        world.ok(&["rm", "nester", "--yes"]);
+        let left: Vec<_> = groups.iter().filter(|group| group.exists()).collect();
+        assert!(left.is_empty(), "{left:?} are still there");
+    }
+}
+
+#[test]
+fn a_run_outside_of_a_group_that_it_could_have_is_said() {
+    let world = World::new();
+    let ways = format!("WAYS={}", ways_out());
+    world.guarded("kept", &[], "echo up; exec sleep 100000");
+    world.guarded(
+        "mover",
+        &["--env", &ways],
+        "for f in $WAYS; do echo $$ >$f; done; echo up; exec sleep 100000",
+    );
+    for session in ["kept", "mover"] {
+        world.printed(session, "up");
+    }
+    let can = world.json(&["status"])["capabilities"]["cgroup"]["available"] == true;
+    let limit = Duration::from_secs(10);
+    let why = |name| world.within(limit, &["why", name]).stdout;
+    assert_eq!(world.show("kept")["contained"], can);
+    assert_eq!(world.show("mover")["contained"], false);
+    assert!(!why("kept").contains("control group"), "{}", why("kept"));
+    assert_eq!(why("mover").contains("it is not in a control group of its own"), can, "{}", why("mover"));
 }
