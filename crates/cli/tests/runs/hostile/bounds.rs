@@ -229,7 +229,13 @@ fn groups_that_an_agent_makes_in_its_own_cost_no_later_run_its_group_and_never_s
             let session = world.show("nester");
             let group = group_of(number(&session["pid"]));
             groups.push(group.unwrap_or_else(|| panic!("run {run} has no group: {session}")));
-            std::fs::write(world.path(&format!("die-{}", session["fence"])), "").unwrap();
+            // Its successor under the same shim, then one under another.
+            if run == 1 {
+                std::fs::write(world.path(&format!("die-{}", session["fence"])), "").unwrap();
+            } else {
+                world.ok(&["stop", "nester"]);
+                world.ok(&["start", "nester"]);
+            }
         }
         world.ok(&["stop", "nester"]);
         world.ok(&["archive", "nester"]);
