@@ -25,7 +25,8 @@ struct Past {
 }
 
 const LONG: Past = Past { messages: (1_000, 16 << 10), events: (1_000, 16 << 10) };
-const VERY_LONG: Past = Past { messages: (9_000, 64 << 10), events: (32_000, 16 << 10) };
+/// A gigabyte in the file, and not so much that the oldest of it is forgotten.
+const VERY_LONG: Past = Past { messages: (7_600, 64 << 10), events: (29_000, 16 << 10) };
 
 /// A home with a past, whose daemon is down.
 fn world_with(past: Past) -> World {
