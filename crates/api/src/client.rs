@@ -164,7 +164,7 @@ impl Client {
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
-    fn open(
+    pub(crate) fn open(
         &self,
         method: &str,
         path: &str,

@@ -6,6 +6,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
+    /// How many rows a list would have, if not only some were asked for.
+    pub(crate) total: Option<u64>,
     body: Body,
 }
 
@@ -40,16 +42,18 @@ pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
     let line = read_line(from)?;
     let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
     let status = status.ok_or_else(|| malformed("status line"))?;
-    let mut body = Body::UntilEnd;
+    let (mut body, mut total) = (Body::UntilEnd, None);
     loop {
         let line = read_line(from)?.to_ascii_lowercase();
         if line.is_empty() {
-            return Ok(Head { status, body });
+            return Ok(Head { status, total, body });
         }
         if let Some(length) = line.strip_prefix("content-length:") {
             body = Body::Length(length.trim().parse().map_err(|_| malformed("content-length"))?);
         } else if line.starts_with("transfer-encoding:") && line.contains("chunked") {
             body = Body::Chunked;
+        } else if let Some(count) = line.strip_prefix("total:") {
+            total = count.trim().parse().ok();
         }
     }
 }
@@ -69,6 +73,8 @@ fn malformed(what: &str) -> io::Error {
 /// The body of an answer, whatever its encoding.
 pub(crate) struct BodyReader<R> {
     from: BufReader<R>,
+    /// What its head says of a list.
+    pub(crate) total: Option<u64>,
     body: Body,
     /// What is left of the present chunk.
     chunk: u64,
@@ -76,7 +82,7 @@ pub(crate) struct BodyReader<R> {
 
 impl<R: Read> BodyReader<R> {
     pub(crate) fn new(from: BufReader<R>, head: Head) -> Self {
-        BodyReader { from, body: head.body, chunk: 0 }
+        BodyReader { from, total: head.total, body: head.body, chunk: 0 }
     }
 
     /// All of it.

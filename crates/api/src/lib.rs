@@ -5,6 +5,7 @@
 pub mod client;
 pub mod error;
 mod http;
+mod list;
 pub mod name;
 pub mod object;
 pub mod place;

@@ -49,6 +49,9 @@ pub struct Session {
     /// How its last run ended.
     #[serde(default)]
     pub last_exit: Option<LastExit>,
+    /// Whether its run is in a control group of its own; only told of one session that has a run.
+    #[serde(default)]
+    pub contained: Option<bool>,
     /// The names of the variables it is given; values are never printed.
     pub env: Vec<String>,
     pub dir_lock: bool,
@@ -177,7 +180,11 @@ pub struct Message {
     pub tries: u32,
     pub enqueued_at: String,
     pub done_at: Option<String>,
+    /// In a list the first 4 KiB of it.
     pub answer: Option<String>,
+    /// How long all of it is.
+    #[serde(default)]
+    pub answer_bytes: Option<u64>,
     /// Why it failed.
     pub failure: Option<String>,
     /// Where the output of its last turn stands.

@@ -51,3 +51,39 @@ pub(crate) fn output(text: &str, words: Words) {
         }
     }
 }
+
+/// JSON on its way to stdout, in pieces of any length: what a terminal would obey is escaped, as JSON allows.
+pub(crate) struct Json {
+    out: std::io::StdoutLock<'static>,
+    /// The beginning of a character whose end has not come yet.
+    begun: Vec<u8>,
+}
+
+impl Json {
+    pub(crate) fn stdout() -> Json {
+        Json { out: std::io::stdout().lock(), begun: Vec::new() }
+    }
+}
+
+impl Write for Json {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        self.begun.extend_from_slice(piece);
+        let whole = match std::str::from_utf8(&self.begun) {
+            Ok(text) => text.len(),
+            Err(error) => error.valid_up_to(),
+        };
+        let text = String::from_utf8_lossy(&self.begun[..whole]);
+        for part in text.split_inclusive('\n') {
+            // An end of a line between two values is not part of either.
+            let (line, end) = part.strip_suffix('\n').map_or((part, ""), |line| (line, "\n"));
+            self.out.write_all(visible(line).as_bytes())?;
+            self.out.write_all(end.as_bytes())?;
+        }
+        self.begun.drain(..whole);
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+}

@@ -135,7 +135,9 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     let begun = begin(Options { home, ..options }, config, open_files, handle.clone()).await;
     let ended = match begun {
         Ok((fleet, reader)) => {
-            opens.send_replace(Some(router(context(&fleet, reader, &handle))));
+            let context = context(&fleet, reader, &handle);
+            tokio::spawn(crate::retention::keep(context.clone()));
+            opens.send_replace(Some(router(context)));
             tokio::spawn(end_by_signal(handle.clone()));
             tokio::spawn(reload_by_signal(handle));
             up();

@@ -26,6 +26,9 @@ pub(crate) const STATES: [State; 10] = [
     State::Archived,
 ];
 
+/// Lists have so many bytes of an answer; the message itself has all of it.
+const LISTED_ANSWER: usize = 4 << 10;
+
 /// A moment as people read it.
 pub(crate) fn time(at: Wall) -> String {
     rfc3339(u64::try_from(at.0).unwrap_or(0))
@@ -85,6 +88,7 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         command: definition.command.clone(),
         vendor_session: definition.vendor_session.clone(),
         last_exit: core.last_exit().map(last_exit),
+        contained: None,
         env: definition.env.keys().cloned().collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,
@@ -153,9 +157,20 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64, capabilities: BTreeMap<Stri
     }
 }
 
+/// One message of the session of this name, as lists have it: with the beginning of its answer.
+pub(crate) fn listed(row: pinfold_store::Message, session: &str) -> Message {
+    let mut message = message(row, session);
+    if let Some(answer) = &mut message.answer {
+        answer.truncate(answer.floor_char_boundary(LISTED_ANSWER));
+        answer.shrink_to_fit();
+    }
+    message
+}
+
 /// One message of the session of this name.
 pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
     Message {
+        answer_bytes: row.answer.as_ref().map(|answer| answer.len() as u64),
         id: row.id.to_string(),
         session: session.to_owned(),
         text: row.text,

@@ -13,8 +13,19 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use std::path::Path;
 
-/// How many events one step forgets at most: more would keep the others waiting.
-const PRUNE_AT_ONCE: u64 = 5_000;
+/// How much one step forgets at most: more would keep the others waiting.
+const PRUNE_AT_ONCE: u64 = 500;
+
+/// The newest run stays: its number is the last one that was used.
+const PRUNE_RUNS: &str = "DELETE FROM runs WHERE session = ?1 AND number IN (
+         SELECT number FROM runs WHERE session = ?1 AND ended_at < ?2
+             AND number < (SELECT max(number) FROM runs WHERE session = ?1)
+             AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
+         ORDER BY number LIMIT ?3)";
+const PRUNE_MESSAGES: &str = "DELETE FROM messages WHERE rowid IN (
+         SELECT rowid FROM messages WHERE session = ?1 AND state = 'done' AND done_at < ?2
+             AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
+         ORDER BY rowid LIMIT ?3)";
 
 /// Applies steps to one store, and notes what came of them.
 pub(crate) struct Applier<'a> {
@@ -49,6 +60,8 @@ impl<'a> Applier<'a> {
             Step::Event(event) => self.event(event),
             Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
             Step::Prune(prune) => self.prune(*prune),
+            Step::PruneRuns { session, before } => self.prune_rows(PRUNE_RUNS, *session, *before),
+            Step::PruneMessages { session, before } => self.prune_rows(PRUNE_MESSAGES, *session, *before),
             #[cfg(test)]
             Step::Panic => panic!("a test asked the writer to die"),
         }
@@ -294,6 +307,12 @@ impl<'a> Applier<'a> {
         let young = "SELECT seq FROM events WHERE seq < ?1 AND +at >= ?2 ORDER BY seq LIMIT 1";
         let cut = self.one::<u64>(young, params![end, prune.before.0])?.unwrap_or(end);
         let removed = self.execute("DELETE FROM events WHERE seq < ?1", [cut])?;
+        self.committed.pruned += removed as u64;
+        Ok(())
+    }
+
+    fn prune_rows(&mut self, sql: &str, session: SessionId, before: Wall) -> Applied {
+        let removed = self.execute(sql, params![session.to_string(), before.0, PRUNE_AT_ONCE])?;
         self.committed.pruned += removed as u64;
         Ok(())
     }

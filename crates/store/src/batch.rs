@@ -106,6 +106,14 @@ pub(crate) enum Step {
         boot_id: String,
     },
     Prune(Prune),
+    PruneRuns {
+        session: SessionId,
+        before: Wall,
+    },
+    PruneMessages {
+        session: SessionId,
+        before: Wall,
+    },
     #[cfg(test)]
     Panic,
 }
@@ -211,6 +219,18 @@ impl Batch {
     pub fn prune(&mut self, prune: Prune) {
         self.steps.push(Step::Prune(prune));
     }
+
+    /// Forgets runs of a session that had ended before a moment, the oldest first and never the newest: a part of them
+    /// in each batch, as with [`Batch::prune`]. Those of an archived session stay.
+    pub fn prune_runs(&mut self, session: SessionId, before: Wall) {
+        self.steps.push(Step::PruneRuns { session, before });
+    }
+
+    /// Forgets messages of a session that were done before a moment: a part of them in each batch, as with
+    /// [`Batch::prune`]. Those that wait or have failed stay, and so do those of an archived session.
+    pub fn prune_messages(&mut self, session: SessionId, before: Wall) {
+        self.steps.push(Step::PruneMessages { session, before });
+    }
 }
 
 impl Step {
@@ -220,7 +240,12 @@ impl Step {
             Step::Create { new, .. } => Some(new.id),
             Step::Update { id, .. } | Step::Define { id, .. } | Step::Remove { id } => Some(*id),
             Step::Message { session, .. } | Step::Run { session, .. } => Some(*session),
-            Step::Event(_) | Step::Generation { .. } | Step::Prune(_) => None,
+            // Forgetting the past changes no state.
+            Step::Event(_)
+            | Step::Generation { .. }
+            | Step::Prune(_)
+            | Step::PruneRuns { .. }
+            | Step::PruneMessages { .. } => None,
             #[cfg(test)]
             Step::Panic => None,
         }

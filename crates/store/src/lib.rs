@@ -51,7 +51,7 @@ pub use batch::{AuditEvent, Batch, NewSession, Prune, TurnPlace};
 pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
 pub use open::{Damage, OpenError, Opened, Options};
-pub use reader::{EventQuery, ReadError, Reader, Take};
+pub use reader::{EventQuery, MessageQuery, Part, Place, ReadError, Reader, Take};
 pub use rows::{
     DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, StoredSession,
     UnknownMessageState,

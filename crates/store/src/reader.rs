@@ -1,5 +1,10 @@
 //! Reading: sees what is durable, from any thread or process, while the writer writes.
 
+mod old;
+mod parts;
+
+pub use parts::{MessageQuery, Part, Place};
+
 use crate::open::{self, OpenError, Options};
 use crate::parse::{event_row, message_row, run_row, session_row, waiting_row};
 use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, Run};

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 pub struct Committed {
     /// The numbers of its events, in their order; empty if it had none.
     pub seqs: Range<u64>,
-    /// How many events it forgot.
+    /// How many events, runs and messages it forgot.
     pub pruned: u64,
 }
 

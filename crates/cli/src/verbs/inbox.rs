@@ -1,5 +1,6 @@
 //! `inbox`, `interrupt`, `answer`: what becomes of messages, and what a person does about it.
 
+use super::last::{self, Last};
 use super::sessions::{encode, path};
 use super::{print, say, talk};
 use crate::args::Global;
@@ -10,6 +11,9 @@ use clap::{Args, ValueEnum};
 use pinfold_api::Client;
 use pinfold_api::object::{Message, Sent, Session};
 use serde_json::json;
+
+/// A person who asks for no number sees so many.
+const SHOWN: u32 = 50;
 
 /// Which messages, or what to do with one.
 #[derive(Debug, Clone, Args)]
@@ -25,9 +29,9 @@ pub(crate) struct Inbox {
     /// Only those in this state: queued, delivered, done, failed
     #[arg(long, value_name = "STATE", conflicts_with_all = ["retry", "cancel"])]
     state: Option<String>,
-    /// Only the last N
-    #[arg(short = 'n', value_name = "N", conflicts_with_all = ["retry", "cancel"])]
-    last: Option<u32>,
+    /// Only the last N; `all` for all of them. On a terminal the last 50 unless it says so
+    #[arg(short = 'n', value_name = "N|all", conflicts_with_all = ["retry", "cancel"])]
+    last: Option<Last>,
 }
 
 pub(crate) fn inbox(inbox: &Inbox, global: &Global) -> Result<(), Failure> {
@@ -44,26 +48,25 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
     if let Some(state) = &inbox.state {
         address.push_str(&format!("&state={}", encode(state)));
     }
-    if let Some(last) = inbox.last {
-        address.push_str(&format!("&last={last}"));
-    }
-    let messages: Vec<Message> = client.get(&address)?;
+    address.push_str(&last::query(inbox.last, Last::Some(SHOWN), global));
     if global.json {
-        say(&json!(messages));
-        return Ok(());
+        return last::pass_on(client, &address);
     }
-    if messages.is_empty() {
+    let mut rows: Vec<[Cell<'static>; 6]> = Vec::new();
+    let total = client.each(&address, |message: Message| rows.push(row(&message)))?;
+    if rows.is_empty() && total.unwrap_or(0) == 0 {
         if !global.quiet {
             talk(&format!("no messages; `pinfold send {} TEXT` sends one", inbox.session));
         }
         return Ok(());
     }
-    let rows: Vec<[Cell<'_>; 6]> = messages.iter().map(row).collect();
     print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
+    last::say_how_many_more(total, rows.len() as u64, "messages", global);
     Ok(())
 }
 
-fn row(message: &Message) -> [Cell<'_>; 6] {
+/// What is shown of a message; the rest of it is not kept.
+fn row(message: &Message) -> [Cell<'static>; 6] {
     let shade = match message.state.as_str() {
         "done" => Shade::Good,
         "failed" => Shade::Bad,
@@ -71,16 +74,16 @@ fn row(message: &Message) -> [Cell<'_>; 6] {
         _ => Shade::Plain,
     };
     let answer = match (&message.answer, &message.failure) {
-        (Some(answer), _) => preview(answer, 60),
-        (None, Some(failure)) => failure.replace('_', " ").into(),
-        (None, None) => "".into(),
+        (Some(answer), _) => preview(answer, 60).into_owned(),
+        (None, Some(failure)) => failure.replace('_', " "),
+        (None, None) => String::new(),
     };
     [
-        plain(message.id.as_str()),
-        Cell { text: message.state.as_str().into(), shade },
+        plain(message.id.clone()),
+        Cell { text: message.state.clone().into(), shade },
         plain(message.tries.to_string()),
         plain(message.enqueued_at.get(..19).unwrap_or(&message.enqueued_at).replace('T', " ")),
-        plain(preview(&message.text, 40)),
+        plain(preview(&message.text, 40).into_owned()),
         plain(answer),
     ]
 }

@@ -2,7 +2,9 @@
 
 mod agents;
 mod daemon;
+mod events;
 mod inbox;
+mod last;
 mod left;
 mod lock;
 mod locks;
@@ -19,12 +21,13 @@ mod who;
 
 pub(crate) use crate::edge::{output, print, say, talk};
 pub(crate) use daemon::Up;
+pub(crate) use events::Events;
 pub(crate) use inbox::{Inbox, Permission};
 pub(crate) use new::Defining;
 pub(crate) use retire::{Purge, Restore};
 pub(crate) use send::{Send, merged};
 pub(crate) use sessions::{Listing, path as session_path};
-pub(crate) use watch::{Events, Logs};
+pub(crate) use watch::Logs;
 
 use crate::args::{Command, Global, Verb};
 use crate::error::Failure;
@@ -60,7 +63,7 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Why { session } => sessions::why(session, global),
         Verb::Attach(attach) => crate::attach::attach(attach, global),
         Verb::Logs(logs) => watch::logs(logs, global),
-        Verb::Events(events) => watch::events(events, global),
+        Verb::Events(events) => events::events(events, global),
         Verb::Start { sessions } => sessions::each(sessions, "start", &json!({}), global),
         Verb::Stop { sessions, timeout } => {
             sessions::each(sessions, "stop", &json!({ "timeout": timeout }), global)

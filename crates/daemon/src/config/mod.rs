@@ -4,17 +4,21 @@
 mod agents;
 mod policy;
 pub(crate) mod reading;
+mod retention;
 
 use crate::preset::Preset;
 use agents::Agent;
 use policy::Changes;
 pub use policy::{Permissions, Settings};
 use reading::{Reading, broken, line_of};
+pub use retention::Retention;
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
+
+const TABLES: [&str; 4] = ["policy", "agents", "sessions", "retention"];
 
 /// Everything that the file says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -22,6 +26,7 @@ pub struct Config {
     all: Changes,
     agents: BTreeMap<String, Agent>,
     sessions: BTreeMap<String, Changes>,
+    retention: Retention,
 }
 
 /// Why the file cannot be used.
@@ -92,7 +97,8 @@ impl Config {
                 "policy" => config.all = policy::read(&reading, value, span)?,
                 "agents" => config.agents = read_agents(&reading, value, span)?,
                 "sessions" => config.sessions = read_sessions(&reading, value, span)?,
-                other => return Err(reading.unknown(other, &["policy", "agents", "sessions"], span)),
+                "retention" => config.retention = retention::read(&reading, value, span)?,
+                other => return Err(reading.unknown(other, &TABLES, span)),
             }
         }
         Ok(config)
@@ -116,6 +122,12 @@ impl Config {
             settings.change(layer);
         }
         settings
+    }
+
+    /// How long what happened is kept.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        self.retention
     }
 
     /// What an agent's name stands for; nothing when no file says how to start it.

@@ -192,3 +192,23 @@ fn a_file_that_is_no_text_names_its_line() {
     std::fs::create_dir(&path).unwrap();
     assert!(matches!(load(&path), Err(LoadError::Unreadable { .. })));
 }
+
+#[test]
+fn retention_has_its_own_table_and_off_is_for_ever() {
+    let retention = |text: &str| Config::parse(text).map(|config| config.retention());
+    let day = Duration::from_secs(86_400);
+    assert_eq!(retention(""), Ok(Retention::default()));
+    let set = "[retention]\nevents = \"30d\"\nruns = \"off\"\nmessages = \"7d\"\nsize = \"2G\"\n";
+    let expected =
+        Retention { events: Some(30 * day), runs: None, messages: Some(7 * day), size: Some(2 << 30) };
+    assert_eq!(retention(set), Ok(expected));
+    assert_eq!(retention("[retention]\nevents = \"0s\"\n").unwrap().events, None, "no limit");
+    for (text, problem) in [
+        ("event = \"1d\"", "there is no key `event`; the nearest one is `events`"),
+        ("events = 400", "`events` is a duration in quotes"),
+        ("size = \"1\"", "`size` is a size or \"off\""),
+    ] {
+        let error = retention(&format!("[retention]\n{text}\n")).unwrap_err();
+        assert!(error.line == 2 && error.problem.contains(problem), "{error:?}");
+    }
+}

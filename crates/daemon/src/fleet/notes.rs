@@ -21,8 +21,18 @@ impl Fleet {
         });
     }
 
+    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
+    pub(crate) fn rest_soon(&mut self) {
+        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
+    }
+
     pub(crate) fn folders(&self) -> Folders {
         self.folders.clone()
+    }
+
+    /// How long what happened is kept.
+    pub(crate) fn retention(&self) -> crate::config::Retention {
+        self.config.retention()
     }
 
     /// How long an HTTP hold may last; zero is for ever.

@@ -134,10 +134,15 @@ impl Fleet {
     pub(crate) fn remove(&mut self, id: SessionId, done: oneshot::Sender<Result<Removed, ErrorBody>>) {
         match self.removable(id) {
             Ok(removed) => {
-                let folder = self.home.session(id);
+                let (folder, listen) = (self.home.session(id), self.home.shim_socket(id));
                 let handle = self.handle.clone();
                 tokio::spawn(async move {
-                    let gone = tokio::task::spawn_blocking(move || remove_folder(&folder)).await;
+                    let gone = tokio::task::spawn_blocking(move || {
+                        // What a run put into its group and nothing could remove then.
+                        _ = pinfold_shim::client::sweep(&listen);
+                        remove_folder(&folder)
+                    })
+                    .await;
                     let gone = gone.map_err(|error| error.to_string()).and_then(|gone| gone);
                     let end = move |fleet: &mut Fleet| match gone {
                         Ok(bytes) => fleet.forget(id, Removed { bytes, ..removed }, done),

@@ -2,20 +2,18 @@
 
 use super::Context;
 use super::answer::{Asked, Failure};
+use super::list::{self, Head, PART};
 use super::outgoing;
 use crate::view;
-use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
+use axum::response::Response;
 use axum::response::sse::Event as Sse;
-use axum::response::{IntoResponse, Response};
+use pinfold_api::object::Event;
 use pinfold_core::Wall;
-use pinfold_store::{EventQuery, SessionId, Take};
+use pinfold_store::{EventQuery, Part, ReadError, Reader, Take};
 use serde::Deserialize;
 use tokio::sync::mpsc;
-
-/// So many are read at once: a long history does not have to fit into memory.
-const PAGE: u32 = 1000;
 
 /// Which events.
 #[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
@@ -29,6 +27,11 @@ pub(crate) struct Which {
     session: Option<String>,
     /// Only the last so many.
     last: Option<u32>,
+    /// Only the first so many, as an array; the field `next` of the answer's head says what `after` has to be for the
+    /// next ones.
+    limit: Option<u64>,
+    /// The same as `since`.
+    after: u64,
     /// `false`: what there is, as an array.
     follow: Option<bool>,
 }
@@ -36,42 +39,60 @@ pub(crate) struct Which {
 pub(crate) async fn events(
     State(context): State<Context>,
     headers: HeaderMap,
-    Asked(mut which): Asked<Which>,
+    Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
     // Whoever lost the connection goes on where it was.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
-    which.since = which.since.max(last.unwrap_or(0));
+    let after = which.since.max(which.after).max(last.unwrap_or(0));
     let session = match which.session.clone() {
         Some(session) => Some(super::sessions::find(&context, session).await?),
         None => None,
     };
-    if which.follow == Some(false) {
-        let take = which.last.map_or(Take::All, Take::Last);
-        return Ok(Json(read(&context, query(&which, session, which.since, take)).await?).into_response());
+    let take = which.last.map_or(Take::All, Take::Last);
+    let since = which.since_ms.map(Wall);
+    let query = EventQuery { after, until: None, since, session, take };
+    if which.follow == Some(false) || which.limit.is_some() {
+        return whole(context, query, which.limit).await;
     }
     let (sender, receiver) = mpsc::channel(64);
-    tokio::spawn(feed(context, which, session, sender));
+    tokio::spawn(feed(context, query, sender));
     Ok(outgoing::events(receiver))
 }
 
-fn query(which: &Which, session: Option<SessionId>, after: u64, take: Take) -> EventQuery {
-    EventQuery { after, until: None, since: which.since_ms.map(Wall), session, take }
+/// What there is, as an array.
+async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Result<Response, Failure> {
+    let asked = query.clone();
+    let begin = context.read(move |reader| {
+        let from = reader.event_place(&asked)?;
+        let next = match limit {
+            Some(limit) => reader.event_behind_which_more_come(&asked, from, limit)?,
+            None => None,
+        };
+        let some = limit.is_some() || asked.take != Take::All;
+        let total = if some { Some(reader.count_events(&asked, asked.after)?) } else { None };
+        Ok((from, Head { total, next: next.map(|next| next.to_string()) }))
+    });
+    let (from, head) = begin.await?;
+    let read = move |reader: &Reader, after, most| part(reader, &query, after, most);
+    list::array(context, head, (from, limit.unwrap_or(u64::MAX)), read).await
 }
 
-async fn read(context: &Context, query: EventQuery) -> Result<Vec<pinfold_api::object::Event>, Failure> {
-    let rows = context.read(move |reader| reader.events(&query)).await?;
-    Ok(rows.into_iter().map(view::event).collect())
+fn part(reader: &Reader, query: &EventQuery, after: u64, most: u64) -> Result<Part<Event, u64>, ReadError> {
+    let Part { rows, next } = reader.event_part(query, after, most, PART)?;
+    Ok(Part { rows: rows.into_iter().map(view::event).collect(), next })
 }
 
 /// Sends what there is, then what comes, until the client has gone.
-async fn feed(context: Context, which: Which, session: Option<SessionId>, sender: mpsc::Sender<Sse>) {
+async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
     let mut last_event = context.last_event.clone();
-    let mut after = which.since;
+    let begin = query.clone();
+    let Ok(mut after) = context.read(move |reader| reader.event_place(&begin)).await else { return };
     loop {
         last_event.borrow_and_update();
-        let Ok(page) = read(&context, query(&which, session, after, Take::First(PAGE))).await else { return };
-        let full = page.len() == PAGE as usize;
-        for event in page {
+        let query = query.clone();
+        let read = context.read(move |reader| part(reader, &query, after, u64::MAX));
+        let Ok(Part { rows, next }) = read.await else { return };
+        for event in rows {
             after = event.seq;
             let Ok(text) = serde_json::to_string(&event) else { return };
             let sse = Sse::default().id(event.seq.to_string()).event(&event.kind).data(text);
@@ -80,7 +101,7 @@ async fn feed(context: Context, which: Which, session: Option<SessionId>, sender
             }
         }
         let gone = tokio::select! {
-            _ = std::future::ready(()), if full => false,
+            _ = std::future::ready(()), if next.is_some() => false,
             changed = last_event.changed() => changed.is_err(),
             () = sender.closed() => true,
         };

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
+use super::list::{self, Head, PART};
 use super::sessions::{ask_of, find, gone, object};
 use crate::clock::Clock;
 use crate::entry::{Entry, Snapshot};
@@ -10,13 +11,14 @@ use crate::input::Post;
 use crate::view;
 use axum::Json;
 use axum::extract::{Path, Request, State};
+use axum::response::Response;
 use pinfold_api::object::{Message, Sent, Session};
 use pinfold_api::request::NewMessage;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::decision::{Answer, Wakes};
 use pinfold_core::event::Ask;
 use pinfold_core::{Life, MessageId};
-use pinfold_store::{MessageState, SessionId, Take, Ulid};
+use pinfold_store::{MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid};
 use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -111,33 +113,67 @@ pub(crate) struct Which {
     state: Option<String>,
     /// Only the last so many.
     last: Option<u32>,
+    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
+    limit: Option<u64>,
+    /// Only those behind this message.
+    after: Option<String>,
+}
+
+impl Which {
+    fn state(&self) -> Result<Option<MessageState>, Failure> {
+        self.state.as_deref().map(str::parse).transpose().map_err(|error| {
+            let body = ErrorBody::new(ErrorKind::Usage, format!("{error}"));
+            Failure::bad_value(body.hint("the states are queued, delivered, done, failed"))
+        })
+    }
+
+    /// Where the list begins, and what is said of it.
+    fn begin(&self, reader: &Reader, query: MessageQuery) -> Result<Option<(Place, Head)>, ReadError> {
+        let after = match &self.after {
+            None => Some(Place::default()),
+            Some(after) => match after.to_ascii_uppercase().parse::<Ulid>() {
+                Ok(after) => reader.place_behind(query.session, after.into())?,
+                Err(_) => None,
+            },
+        };
+        let Some(after) = after else { return Ok(None) };
+        let from = after.max(reader.message_place(query, self.last.map_or(Take::All, Take::Last))?);
+        let next = match self.limit {
+            Some(limit) => reader.message_behind_which_more_come(query, from, limit)?,
+            None => None,
+        };
+        let some = self.last.is_some() || self.limit.is_some();
+        let total = if some { Some(reader.count_messages(query, after)?) } else { None };
+        Ok(Some((from, Head { total, next: next.map(|next| next.to_string()) })))
+    }
 }
 
 pub(crate) async fn list(
     State(context): State<Context>,
     super::answer::Named(session): super::answer::Named,
     Asked(which): Asked<Which>,
-) -> Answered<Vec<Message>> {
-    let state: Option<MessageState> = match which.state.as_deref().map(str::parse).transpose() {
-        Ok(state) => state,
-        Err(error) => {
-            let body = ErrorBody::new(ErrorKind::Usage, format!("{error}"));
-            return Err(Failure::bad_value(body.hint("the states are queued, delivered, done, failed")));
-        }
+) -> Result<Response, Failure> {
+    let state = which.state()?;
+    let session = find(&context, session).await?;
+    let name = name(&context, session).await?;
+    let query = MessageQuery { session, state };
+    let most = which.limit.unwrap_or(u64::MAX);
+    let missing = no_such_message(which.after.as_deref().unwrap_or_default());
+    let begin = context.read(move |reader| which.begin(reader, query)).await?;
+    let (from, head) = begin.ok_or(missing)?;
+    let read = move |reader: &Reader, after, most| {
+        let Part { rows, next } = reader.message_part(query, after, most, PART)?;
+        Ok(Part { rows: rows.into_iter().map(|row| view::listed(row, &name)).collect::<Vec<_>>(), next })
     };
-    let id = find(&context, session).await?;
-    let name = name(&context, id).await?;
-    let take = which.last.map_or(Take::All, Take::Last);
-    let rows = context.read(move |reader| reader.messages(id, state, take)).await?;
-    Ok(Json(rows.into_iter().map(|row| view::message(row, &name)).collect()))
+    list::array(context, head, (from, most), read).await
 }
 
 /// The session and the message that an address names.
-pub(crate) type Place = Path<(String, String)>;
+pub(crate) type Address = Path<(String, String)>;
 
 pub(crate) async fn show(
     State(context): State<Context>,
-    Path((session, message)): Place,
+    Path((session, message)): Address,
     Asked(patience): Asked<Patience>,
 ) -> Answered<Message> {
     let time = patience.time()?;
@@ -151,7 +187,7 @@ pub(crate) async fn show(
 
 pub(crate) async fn cancel(
     State(context): State<Context>,
-    Path((session, message)): Place,
+    Path((session, message)): Address,
 ) -> Answered<Message> {
     let id = find(&context, session).await?;
     let message = parse(&message)?;
@@ -177,7 +213,10 @@ fn not_cancelled(message: &Message) -> ErrorBody {
     }
 }
 
-pub(crate) async fn retry(State(context): State<Context>, Path((session, message)): Place) -> Answered<Sent> {
+pub(crate) async fn retry(
+    State(context): State<Context>,
+    Path((session, message)): Address,
+) -> Answered<Sent> {
     let id = find(&context, session).await?;
     let message = parse(&message)?;
     let before = row(&context, id, message).await?;

@@ -6,6 +6,7 @@ mod daemon;
 mod events;
 mod hold_limits;
 mod holds;
+mod list;
 mod locks;
 mod logs;
 mod messages;

@@ -4,6 +4,7 @@ use axum::body::{Body, Bytes};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
@@ -11,6 +12,11 @@ use tokio::sync::mpsc;
 /// One object a line.
 pub(crate) fn lines(receiver: mpsc::Receiver<Bytes>) -> Response {
     ([("content-type", "application/x-ndjson")], Body::from_stream(Channel(receiver))).into_response()
+}
+
+/// A body in parts. An error among them breaks it off, so that nobody takes it for whole.
+pub(crate) fn body(receiver: mpsc::Receiver<io::Result<Bytes>>) -> Body {
+    Body::from_stream(Parts(receiver))
 }
 
 /// Server-sent events.
@@ -26,5 +32,16 @@ impl<T> futures_core::Stream for Channel<T> {
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         self.0.poll_recv(context).map(|item| item.map(Ok))
+    }
+}
+
+/// A channel as a stream that may break off.
+struct Parts(mpsc::Receiver<io::Result<Bytes>>);
+
+impl futures_core::Stream for Parts {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.0.poll_recv(context)
     }
 }

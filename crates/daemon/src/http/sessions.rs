@@ -60,7 +60,9 @@ fn json(text: Vec<u8>) -> Response {
 
 pub(crate) async fn show(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
-    object(&context, id).await
+    let Json(mut session) = object(&context, id).await?;
+    crate::contained::tell(&mut session);
+    Ok(Json(session))
 }
 
 pub(crate) async fn create(

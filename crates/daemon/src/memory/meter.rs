@@ -1,9 +1,10 @@
 //! Reads the memory of one run: by the counters of its control group where it has one that counts memory, else by
-//! adding up its processes.
+//! adding up its processes. Once one of its processes was seen outside of the group, by whichever is larger.
 //!
 //! What is read again and again stays open, and goes through one buffer: a reading costs about 10 µs.
 
 use super::Without;
+use super::fold::Fold;
 use pinfold_core::rules::memory::{Reading, Source, parse_rollup, parse_stat, parse_status, parse_swap};
 use pinfold_shim::groups::{self, Hierarchy};
 use rustix::fs::{Mode, OFlags};
@@ -46,6 +47,8 @@ pub struct Meter {
     counters: Option<OwnedFd>,
     /// Its control group, which lists its processes.
     group: Option<PathBuf>,
+    /// Whether all of it is in the group that is read.
+    fold: Fold,
     /// The status files of its processes, by pid.
     open: Vec<(u32, OwnedFd)>,
 }
@@ -63,31 +66,34 @@ impl Meter {
     #[must_use]
     pub fn new(subject: Subject, without: Without) -> Meter {
         let second = own_group(subject, Hierarchy::Second).filter(|_| !without.cgroup);
-        let memory = own_group(subject, Hierarchy::Memory).or_else(|| second.clone());
-        let memory = memory.filter(|_| !without.memory_cgroup);
-        Meter {
-            subject,
-            without,
-            counters: memory.and_then(|group| open(&group.join("memory.stat"))),
-            group: second,
-            open: Vec::new(),
-        }
+        let of_second = || second.clone().map(|group| (Hierarchy::Second, group));
+        let memory = own_group(subject, Hierarchy::Memory).map(|group| (Hierarchy::Memory, group));
+        let memory = memory.or_else(of_second).filter(|_| !without.memory_cgroup);
+        let counters = memory.as_ref().and_then(|(_, group)| open(&group.join("memory.stat")));
+        let read = if counters.is_some() { memory } else { of_second() };
+        let fold = Fold::new(subject.shim, read);
+        Meter { subject, without, counters, group: second, fold, open: Vec::new() }
     }
 
     /// Reads it, as cheaply as can be.
     pub fn read(&mut self, scratch: &mut Scratch) -> Read {
-        if let Some(counters) = &self.counters
-            && let Ok(bytes) = read(counters, &mut scratch.buffer)
-            && let Reading::Bytes(sum) = parse_stat(&text(bytes))
-        {
-            return Read {
-                reading: Reading::Bytes(sum),
-                source: Source::Cgroup,
-                swap: swapped(&text(bytes)),
-            };
+        self.fold.look();
+        let counted = self.counted(scratch);
+        match counted {
+            Some(counted) if !self.fold.left => counted,
+            Some(_) | None => {
+                self.list(scratch);
+                larger(counted, self.sum(scratch))
+            }
         }
-        self.list(scratch);
-        self.sum(scratch)
+    }
+
+    /// What its control group counts.
+    fn counted(&self, scratch: &mut Scratch) -> Option<Read> {
+        let bytes = read(self.counters.as_ref()?, &mut scratch.buffer).ok()?;
+        let text = text(bytes);
+        let reading @ Reading::Bytes(_) = parse_stat(&text) else { return None };
+        Some(Read { reading, source: Source::Cgroup, swap: swapped(&text) })
     }
 
     /// Reads it exactly: the shares that its processes have of their memory. Takes milliseconds.
@@ -124,10 +130,13 @@ impl Meter {
     /// Lists the processes of the run.
     fn list(&self, scratch: &mut Scratch) {
         scratch.pids.clear();
-        match (&self.group, self.subject.shim) {
-            (Some(group), _) => list_group(group, &mut scratch.buffer, &mut scratch.pids, DEEPEST),
-            (None, Some(shim)) => scratch.pids.extend(pinfold_shim::descendants(shim)),
-            (None, None) => {
+        if let Some(group) = &self.group {
+            list_group(group, &mut scratch.buffer, &mut scratch.pids, DEEPEST);
+        }
+        match self.subject.shim {
+            Some(_) if self.group.is_some() && !self.fold.left => {}
+            Some(shim) => scratch.pids.extend(pinfold_shim::descendants(shim)),
+            None => {
                 scratch.pids.push(self.subject.agent);
                 scratch.pids.extend(pinfold_shim::descendants(self.subject.agent));
             }
@@ -176,6 +185,15 @@ impl Meter {
             self.open.insert(index, (pid, file));
         }
         seen
+    }
+}
+
+/// The larger of what a group counts and what the processes have; what is not known is not larger.
+fn larger(counted: Option<Read>, sum: Read) -> Read {
+    match (counted.map(|counted| (counted, counted.reading)), sum.reading) {
+        (Some((counted, Reading::Bytes(group))), Reading::Bytes(tree)) if group >= tree => counted,
+        (Some((counted, _)), Reading::Unknown) => counted,
+        (Some(_) | None, Reading::Bytes(_)) | (None, Reading::Unknown) => sum,
     }
 }
 

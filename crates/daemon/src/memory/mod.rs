@@ -19,6 +19,7 @@
 //! ```
 
 mod ceiling;
+mod fold;
 mod meter;
 mod pace;
 mod probe;

@@ -13,6 +13,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// So many names are tried for a group.
+const NAMES: u32 = 4;
+
 /// The control group of a run.
 #[derive(Debug)]
 pub(crate) struct Group {
@@ -36,16 +39,15 @@ impl Group {
             Contain::Group => false,
             Contain::GroupAndMemory => true,
         };
-        let name = own_name(session)?;
         let second = second()?;
         // That of a shim of the version before.
-        remove(&second.join(family(session)));
+        let _ = remove(&second.join(family(session)));
+        let name = own_names(session)?.find(|name| make(&second.join(name)).is_some())?;
         let path = second.join(&name);
-        make(&path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
         if !path.join("cgroup.kill").exists() {
-            remove(&path);
+            let _ = remove(&path);
             return None;
         }
         let memory = if path.join("memory.events").exists() {
@@ -90,7 +92,13 @@ impl Group {
 
     /// The same group for the next run, if nothing of the last one can be seen in it.
     pub(super) fn again(self) -> Option<Self> {
-        (!self.killed.get() && self.memory.is_none()).then_some(self)
+        (!self.killed.get() && self.memory.is_none() && !self.has_groups()).then_some(self)
+    }
+
+    /// Whether something of the run made groups of its own in it.
+    fn has_groups(&self) -> bool {
+        // A folder has two links and one more for each folder in it.
+        rustix::fs::fstat(&self.folder).is_ok_and(|facts| facts.st_nlink > 2)
     }
 
     /// Kills everything in it at a stroke.
@@ -115,9 +123,10 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        remove(&self.path);
+        // What cannot be removed stays; the next run takes another name, and whoever sweeps tries again.
+        let _ = remove(&self.path);
         if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
-            remove(memory);
+            let _ = remove(memory);
         }
     }
 }
@@ -126,10 +135,7 @@ impl Drop for Group {
 pub(crate) fn sweep(session: &Path) -> Result<(), Errno> {
     for own in [second().map(Path::to_owned), own(Hierarchy::Memory)].into_iter().flatten() {
         for name in left_behind(&own, &family(session)) {
-            match rustix::fs::rmdir(own.join(name)) {
-                Ok(()) | Err(Errno::NOENT) => {}
-                Err(errno) => return Err(errno),
-            }
+            remove(&own.join(name))?;
         }
     }
     Ok(())
@@ -150,10 +156,15 @@ fn family(session: &Path) -> String {
     format!("{}{:016x}", groups::PREFIX, checksum(session.as_os_str().as_bytes()))
 }
 
-/// The name of the group that this process makes for a session.
-fn own_name(session: &Path) -> Option<String> {
+/// The names that a group of this process may have. Nearly always the first is free: only what does not belong to the run
+/// keeps a group of an earlier one from being removed.
+fn own_names(session: &Path) -> Option<impl Iterator<Item = String>> {
     let own = pinfold_lock::process::own().ok()?;
-    Some(format!("{}-{}", family(session), pinfold_lock::process::word(&own)))
+    let (family, word) = (family(session), pinfold_lock::process::word(&own));
+    Some((1..=NAMES).map(move |number| match number {
+        1 => format!("{family}-{word}"),
+        _ => format!("{family}-{number}-{word}"),
+    }))
 }
 
 /// Finds out where control groups are, before anybody is forked who needs it.
@@ -180,16 +191,29 @@ fn make(path: &Path) -> Option<()> {
         Ok(()) => Some(()),
         Err(Errno::EXIST) => {
             // Nothing of that run lives any more.
-            remove(path);
+            remove(path).ok()?;
             rustix::fs::mkdir(path, Mode::RWXU).ok()
         }
         Err(_) => None,
     }
 }
 
-fn remove(path: &Path) {
-    // One that is not empty stays; the session's next shim tries again.
-    let _ = rustix::fs::rmdir(path);
+/// Removes a group, with the groups that were made in it; `BUSY` when something lives in one of them.
+fn remove(path: &Path) -> Result<(), Errno> {
+    match rustix::fs::rmdir(path) {
+        Err(Errno::BUSY | Errno::NOTEMPTY) => {
+            groups_in(path).iter().try_for_each(|below| remove(below))?;
+            rustix::fs::rmdir(path)
+        }
+        Err(Errno::NOENT) => Ok(()),
+        done => done,
+    }
+}
+
+fn groups_in(path: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+    let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    groups.map(|entry| entry.path()).collect()
 }
 
 fn write(path: &Path, text: &str) {

@@ -10,6 +10,8 @@ mod full_disk;
 mod history;
 mod home;
 mod lookup;
+mod parts;
 mod processes;
 mod property;
 mod reexec;
+mod retention;

@@ -1,0 +1,66 @@
+//! Lists of any length, an object at a time: nobody has to have all of one in memory.
+
+use crate::client::{Client, ClientError};
+use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
+use std::fmt;
+use std::io::{self, BufReader, Write};
+use std::marker::PhantomData;
+
+/// So much of a list is passed on at once.
+const PIECE: usize = 64 << 10;
+
+impl Client {
+    /// Asks for a list and hands over one object after the other, as they come. Returns how many there would be, where
+    /// only some of them were asked for.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses. What was handed over before is as good as ever.
+    pub fn each<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        take: impl FnMut(T),
+    ) -> Result<Option<u64>, ClientError> {
+        let body = self.open("GET", path, None)?;
+        let total = body.total;
+        let mut text = serde_json::Deserializer::from_reader(BufReader::new(body));
+        let read = text.deserialize_seq(Each(take, PhantomData)).and_then(|()| text.end());
+        read.map(|()| total).map_err(broken_or_garbled)
+    }
+
+    /// Asks for a list and passes its text on, as it comes.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses. A writer that takes no more is no error.
+    pub fn pass_on(&self, path: &str, to: &mut impl Write) -> Result<(), ClientError> {
+        let mut body = self.open("GET", path, None)?;
+        let mut piece = vec![0; PIECE];
+        loop {
+            let read = io::Read::read(&mut body, &mut piece).map_err(ClientError::from)?;
+            if read == 0 || to.write_all(&piece[..read]).is_err() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn broken_or_garbled(error: serde_json::Error) -> ClientError {
+    if error.is_io() { ClientError::from(std::io::Error::from(error)) } else { ClientError::Garbled(error) }
+}
+
+/// Takes the elements of an array as they are read.
+struct Each<T, F>(F, PhantomData<T>);
+
+impl<'de, T: DeserializeOwned, F: FnMut(T)> Visitor<'de> for Each<T, F> {
+    type Value = ();
+
+    fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut array: A) -> Result<(), A::Error> {
+        while let Some(element) = array.next_element()? {
+            self.0(element);
+        }
+        Ok(())
+    }
+}

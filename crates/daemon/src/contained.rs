@@ -1,0 +1,25 @@
+//! Whether a run is in the control group that was made for it. Looked at when somebody asks for one session: the kernel knows,
+//! and no start has to wait for it.
+
+use crate::memory::Without;
+use pinfold_api::object::Session;
+use pinfold_shim::groups::{self, Hierarchy};
+use std::path::Path;
+
+/// Says of a session with a run where it stands; in its sentence only if it could be better.
+pub(crate) fn tell(session: &mut Session) {
+    let Some(pid) = session.pid else { return };
+    let Some(group) = groups::folder_of(Some(pid), Hierarchy::Second) else { return };
+    let contained = is_of_a_run(&group);
+    session.contained = Some(contained);
+    if !contained && !Without::from_environment().cgroup && groups::probe().group.is_some() {
+        session.why.push_str(
+            "; it is not in a control group of its own, so what it starts may outlive a shim that is killed",
+        );
+    }
+}
+
+/// Also a group that something of the run made inside its own.
+fn is_of_a_run(group: &Path) -> bool {
+    group.iter().any(|part| part.to_str().is_some_and(|part| part.starts_with(groups::PREFIX)))
+}

@@ -1,0 +1,57 @@
+//! Whether a run stays in the control group that is read for it. Processes may leave it (containers and transient units of
+//! systemd do), and then the group tells only a part.
+
+use pinfold_shim::groups::{self, Hierarchy};
+use std::path::PathBuf;
+
+/// After its first readings a run is looked at so rarely: a look costs several times what a reading does.
+const EVERY: u32 = 8;
+
+/// The group that a run was put into.
+#[derive(Debug)]
+pub(super) struct Fold {
+    /// A process of the run was seen outside. It stays so: who left once may leave again.
+    pub(super) left: bool,
+    place: Option<Place>,
+    readings: u32,
+}
+
+#[derive(Debug)]
+struct Place {
+    shim: u32,
+    hierarchy: Hierarchy,
+    group: PathBuf,
+}
+
+impl Fold {
+    /// The group of a run; without one, or without a shim that has it, there is nothing to leave.
+    pub(super) fn new(shim: Option<u32>, group: Option<(Hierarchy, PathBuf)>) -> Fold {
+        let place = shim.zip(group).map(|(shim, (hierarchy, group))| Place { shim, hierarchy, group });
+        Fold { left: false, place, readings: 0 }
+    }
+
+    /// Looks, if it is time to: often in the beginning, when tools move what they start, and rarely afterwards.
+    pub(super) fn look(&mut self) {
+        self.readings = self.readings.wrapping_add(1);
+        let due = self.readings.is_power_of_two() || self.readings.is_multiple_of(EVERY);
+        if let (false, true, Some(place)) = (self.left, due, &self.place) {
+            self.left = place.has_been_left();
+        }
+    }
+}
+
+impl Place {
+    fn has_been_left(&self) -> bool {
+        pinfold_shim::descendants(self.shim).into_iter().any(|pid| {
+            // One that has ended meanwhile is nowhere.
+            let group = groups::folder_of(Some(pid), self.hierarchy);
+            group.is_some_and(|group| !group.starts_with(&self.group) && is_alive(pid))
+        })
+    }
+}
+
+/// What has ended and is not reaped yet may be told in another group, and has no memory.
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
+}

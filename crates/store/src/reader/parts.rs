@@ -1,0 +1,266 @@
+//! Lists of any length, a part at a time: whoever reads one never has more of it in memory than fits into the room
+//! that it gives.
+
+use super::{EVENT, EventQuery, MESSAGE, Read, Reader, Take};
+use crate::parse::{event_row, message_row};
+use crate::rows::{Event, Message, MessageState};
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::MessageId;
+use rusqlite::{Params, Row, params};
+use serde_json::Value;
+
+/// So many rows are in a part at most.
+const MOST: u64 = 500;
+/// What a row takes beside its texts, about.
+const ROW: usize = 200;
+
+/// A part of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Part<T, P> {
+    /// Its rows.
+    pub rows: Vec<T>,
+    /// Where the list goes on; nothing where it has ended.
+    pub next: Option<P>,
+}
+
+/// A place in the order of messages: behind one of them, or before all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Place(i64);
+
+/// Which messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MessageQuery {
+    /// Those of this session.
+    pub session: SessionId,
+    /// Only those in this state.
+    pub state: Option<MessageState>,
+}
+
+impl Reader {
+    /// Messages of a session behind a place, in their order, until there are `most` or the room is used up; at least
+    /// one, where there is one.
+    ///
+    /// # Errors
+    /// The file, or one of them, cannot be read.
+    pub fn message_part(
+        &self,
+        query: MessageQuery,
+        after: Place,
+        most: u64,
+        room: usize,
+    ) -> Read<Part<Message, Place>> {
+        let most = most.min(MOST);
+        let places = self.places(query, after, most)?;
+        let (mut rows, mut used, mut last) = (Vec::new(), 0, after);
+        let whole = (places.len() as u64) < most;
+        for place in places {
+            if used >= room {
+                return Ok(Part { rows, next: Some(last) });
+            }
+            // One that has gone meanwhile, or to the end of the queue, is no longer here.
+            let row = self.one(&format!("{MESSAGE} WHERE rowid = ?1"), [place], message_row)?;
+            used += row.as_ref().map_or(0, size_of_message);
+            rows.extend(row);
+            last = Place(place);
+        }
+        Ok(Part { rows, next: (!whole).then_some(last) })
+    }
+
+    /// The place behind which a list begins that takes only some of the messages: after one of them, or the last ones.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
+        let Take::Last(count) = take else { return Ok(Place::default()) };
+        if count == 0 {
+            return Ok(Place(i64::MAX));
+        }
+        let sql = format!("{} ORDER BY rowid DESC LIMIT 1 OFFSET ?3", places_of(query));
+        let first = self.one(&sql, params![query.session.to_string(), word(query), count - 1], rowid)?;
+        Ok(first.map_or_else(Place::default, |first| Place(first - 1)))
+    }
+
+    /// The place behind a message of a session.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
+        let sql = "SELECT rowid FROM messages WHERE session = ?1 AND id = ?2";
+        let params = params![session.to_string(), Ulid::from(message).to_string()];
+        Ok(self.one(sql, params, rowid)?.map(Place))
+    }
+
+    /// The last message of a list of `most` behind a place, if more come behind it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn message_behind_which_more_come(
+        &self,
+        query: MessageQuery,
+        after: Place,
+        most: u64,
+    ) -> Read<Option<Ulid>> {
+        let Some(before) = most.checked_sub(1) else { return Ok(None) };
+        let sql = format!("{} AND rowid > ?3 ORDER BY rowid LIMIT 2 OFFSET ?4", places_of(query));
+        let params = params![query.session.to_string(), word(query), after.0, before];
+        let places: Vec<i64> = self.all(&sql, params, rowid)?;
+        let [last, _] = places[..] else { return Ok(None) };
+        let id: Option<String> =
+            self.one("SELECT id FROM messages WHERE rowid = ?1", [last], |row| row.get(0))?;
+        Ok(id.and_then(|id| id.parse().ok()))
+    }
+
+    /// How many messages there are behind a place.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
+        let sql = format!("{} AND rowid > ?3", places_of(query)).replacen("rowid", "count(*)", 1);
+        self.count(&sql, params![query.session.to_string(), word(query), after.0])
+    }
+
+    fn places(&self, query: MessageQuery, after: Place, most: u64) -> Read<Vec<i64>> {
+        let sql = format!("{} AND rowid > ?3 ORDER BY rowid LIMIT ?4", places_of(query));
+        self.all(&sql, params![query.session.to_string(), word(query), after.0, most], rowid)
+    }
+
+    /// Events behind a number, in their order, until there are `most` or the room is used up; at least one, where there
+    /// is one. What the query says of how many to take is not looked at: see [`Reader::event_place`].
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn event_part(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+        room: usize,
+    ) -> Read<Part<Event, u64>> {
+        let most = usize::try_from(most.min(MOST)).unwrap_or(usize::MAX);
+        let sql = format!("{EVENT} {} ORDER BY seq", where_events(query));
+        let part = self.conn.prepare_cached(&sql).and_then(|mut statement| {
+            let mut found = statement.query(event_params(query, after))?;
+            let (mut rows, mut used) = (Vec::new(), 0);
+            while let Some(row) = found.next()? {
+                if rows.len() >= most || used >= room {
+                    return Ok(Part { next: rows.last().map(|last: &Event| last.seq), rows });
+                }
+                let event = event_row(row)?;
+                used += size_of_event(&event);
+                rows.push(event);
+            }
+            Ok(Part { rows, next: None })
+        });
+        part.map_err(|source| self.error(source))
+    }
+
+    /// The number behind which a list of events begins.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn event_place(&self, query: &EventQuery) -> Read<u64> {
+        let first = match query.since {
+            // The index of times has the numbers too: it tells the first one without a look at any event.
+            Some(since) => self.one(
+                "SELECT min(seq) FROM events INDEXED BY events_by_time WHERE at >= ?1",
+                [since.0],
+                |row| row.get::<_, Option<u64>>(0),
+            )?,
+            None => Some(Some(0)),
+        };
+        let Some(first) = first.flatten() else { return Ok(query.after.max(self.max_seq()?)) };
+        let after = query.after.max(first.saturating_sub(1));
+        let Take::Last(count) = query.take else { return Ok(after) };
+        if count == 0 {
+            return Ok(after.max(self.max_seq()?));
+        }
+        let sql =
+            format!("SELECT seq FROM events {} ORDER BY seq DESC LIMIT 1 OFFSET ?5", where_events(query));
+        let first = self
+            .one(&sql, with(event_params(query, after), u64::from(count - 1)), |row| row.get::<_, u64>(0))?;
+        Ok(first.map_or(after, |first| first - 1))
+    }
+
+    /// The last event of a list of `most` behind a number, if more come behind it.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn event_behind_which_more_come(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+    ) -> Read<Option<u64>> {
+        let Some(before) = most.checked_sub(1) else { return Ok(None) };
+        let sql = format!("SELECT seq FROM events {} ORDER BY seq LIMIT 2 OFFSET ?5", where_events(query));
+        let seqs: Vec<u64> = self.all(&sql, with(event_params(query, after), before), |row| row.get(0))?;
+        let [last, _] = seqs[..] else { return Ok(None) };
+        Ok(Some(last))
+    }
+
+    /// How many events there are behind a number.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
+        let sql = format!("SELECT count(*) FROM events {}", where_events(query));
+        self.count(&sql, event_params(query, after))
+    }
+
+    fn count(&self, sql: &str, params: impl Params) -> Read<u64> {
+        Ok(self.one(sql, params, |row| row.get(0))?.unwrap_or(0))
+    }
+}
+
+/// The places of messages, as a statement of the session and the state.
+fn places_of(query: MessageQuery) -> String {
+    let state = if query.state.is_some() { "state = ?2" } else { "?2 IS NULL" };
+    format!("SELECT rowid FROM messages WHERE session = ?1 AND {state}")
+}
+
+fn word(query: MessageQuery) -> Option<&'static str> {
+    query.state.map(MessageState::word)
+}
+
+fn rowid(row: &Row<'_>) -> rusqlite::Result<i64> {
+    row.get(0)
+}
+
+/// Only what is asked for is in the statement. A plus hides the time from the choice of an index: numbers are walked
+/// through in their order, from where the list begins.
+fn where_events(query: &EventQuery) -> String {
+    let since = if query.since.is_some() { "+at >= ?3" } else { "?3 IS NULL" };
+    let session = if query.session.is_some() { "session = ?4" } else { "?4 IS NULL" };
+    format!("WHERE seq > ?1 AND seq <= ?2 AND {since} AND {session}")
+}
+
+type EventParams = (u64, u64, Option<i64>, Option<String>);
+
+fn event_params(query: &EventQuery, after: u64) -> EventParams {
+    const LARGEST: u64 = i64::MAX as u64;
+    let until = query.until.unwrap_or(LARGEST).min(LARGEST);
+    let session = query.session.map(|session| session.to_string());
+    (after.min(LARGEST), until, query.since.map(|at| at.0), session)
+}
+
+fn with((after, until, since, session): EventParams, offset: u64) -> impl Params {
+    (after, until, since, session, offset)
+}
+
+fn size_of_message(message: &Message) -> usize {
+    let texts = [Some(&message.text), message.answer.as_ref(), message.key.as_ref()];
+    ROW + texts.into_iter().flatten().map(String::len).sum::<usize>()
+}
+
+fn size_of_event(event: &Event) -> usize {
+    ROW + event.why.len() + event.data.values().map(size_of_value).sum::<usize>()
+}
+
+fn size_of_value(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
+        Value::String(text) => size_of::<Value>() + text.len(),
+        Value::Array(values) => values.iter().map(size_of_value).sum(),
+        Value::Object(fields) => fields.values().map(size_of_value).sum(),
+    }
+}
