@@ -95,7 +95,12 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
-    runtime.block_on(live(options, open_files, up))
+    let mut store = None;
+    let ended = runtime.block_on(live(options, open_files, up, &mut store));
+    // Whoever still follows something reads the database: it is closed when they are gone, and then it is one file.
+    runtime.shutdown_timeout(LAST_ANSWERS);
+    drop(store);
+    ended
 }
 
 fn private_folder(folder: &Path) -> io::Result<()> {
@@ -125,7 +130,13 @@ fn raise_open_files() -> Option<(u64, u64)> {
     before.current.zip(before.maximum)
 }
 
-async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce()) -> Result<(), StartError> {
+/// Lives until the end; what is left of the store is the caller's to close, when nobody reads any more.
+async fn live(
+    options: Options,
+    open_files: Option<(u64, u64)>,
+    up: impl FnOnce(),
+    left: &mut Option<Store>,
+) -> Result<(), StartError> {
     let home = options.home;
     let config = crate::config::load(&home.config)?;
     let store = Store::open(&home.database(), &pinfold_store::Options::default())?;
@@ -169,7 +180,8 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
     up();
     log(format_args!("daemon {} of {} is up", std::process::id(), home.state.display()));
     let socket = fleet.socket.clone();
-    let ended = fleet.run(inputs).await;
+    let (ended, store) = fleet.run(inputs).await;
+    *left = Some(store);
     // Whoever waits for an answer gets it; whoever follows something notices the end.
     _ = tokio::time::timeout(LAST_ANSWERS, served).await;
     _ = std::fs::remove_file(home.socket());

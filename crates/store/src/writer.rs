@@ -19,6 +19,9 @@ const LARGEST_GROUP: usize = 256;
 /// When nothing came for this long, there is time for the log.
 const CALM: Duration = Duration::from_millis(500);
 
+/// How long the end waits for others who use the log.
+const LAST_TRY: Duration = Duration::from_millis(500);
+
 pub(crate) struct Job {
     pub(crate) batch: Batch,
     pub(crate) promise: Promise,
@@ -45,6 +48,14 @@ impl Writer {
             group.extend(jobs.try_iter().take(LARGEST_GROUP - 1));
             self.commit_group(group);
         }
+        self.finish();
+    }
+
+    /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
+    fn finish(&self) {
+        // A foreign reader that keeps the log in use does not keep the daemon; SQLite reads the log again next time.
+        drop(self.conn.busy_timeout(LAST_TRY));
+        self.make_room();
     }
 
     fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {

@@ -109,7 +109,7 @@ pub fn run(options: Options) -> Result<u8, RunError> {
             tokio::spawn(typing);
         }
         let create = Create { name, definition, broken: None, reply: oneshot::channel().0 };
-        let (looped, code) = tokio::join!(fleet.run(inputs), direct(&handle, create, &ends));
+        let ((looped, _nowhere), code) = tokio::join!(fleet.run(inputs), direct(&handle, create, &ends));
         looped?;
         // Their copies of the streams are closed when they are gone, not before.
         while let Ok(reaper) = reaping.try_recv() {

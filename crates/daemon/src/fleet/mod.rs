@@ -153,8 +153,16 @@ impl Fleet {
         })
     }
 
-    /// Runs until the daemon goes down.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
+    /// Runs until the daemon goes down; the store is left open for those who still read.
+    pub(crate) async fn run(
+        mut self,
+        mut inputs: mpsc::UnboundedReceiver<Input>,
+    ) -> (Result<(), StartError>, Store) {
+        let ended = self.take_all(&mut inputs).await;
+        (ended, self.store)
+    }
+
+    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
         while !matches!(self.closing, Closing::Over(_)) {
             tokio::select! {
                 input = inputs.recv() => match input {

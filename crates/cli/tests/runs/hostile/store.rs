@@ -1,1 +1,3 @@
-//! Files of a home that are damaged, removed, replaced or too many for the disk: nothing acknowledged is lost in silence.
+//! The database and the files around it, damaged, removed and replaced: nothing is lost in silence.
+
+mod end;
