@@ -4,6 +4,7 @@ mod args;
 mod attach;
 mod audit;
 mod connect;
+mod damage;
 mod demo;
 mod error;
 mod json;

@@ -18,6 +18,7 @@ mod follow;
 mod home;
 mod http;
 mod input;
+mod keep;
 mod lines;
 mod list;
 mod locks;

@@ -62,6 +62,16 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("the database cannot be opened")]
     Store(#[from] OpenError),
+    /// The database is not there, and what belongs to it is.
+    #[error("{} is missing, and {} of its sessions have files in {}", database.display(), count, folder.display())]
+    Missing {
+        /// Where it should be.
+        database: PathBuf,
+        /// Where the sessions' files are.
+        folder: PathBuf,
+        /// How many.
+        count: usize,
+    },
     /// The store cannot be read.
     #[error("the database cannot be read")]
     Read(#[from] pinfold_store::ReadError),
@@ -139,7 +149,7 @@ async fn live(
 ) -> Result<(), StartError> {
     let home = options.home;
     let config = crate::config::load(&home.config)?;
-    let store = Store::open(&home.database(), &pinfold_store::Options::default())?;
+    let store = crate::keep::open(&home)?;
     let reader = store.reader()?;
     let meta = reader.meta()?;
     let boot = boot_id();
@@ -167,8 +177,10 @@ async fn live(
     let mut fleet = Fleet::new(parts)?;
     crash::point("daemon.unannounced");
     announce(&fleet, &boot.unwrap_or_default())?;
+    crate::keep::watch(&fleet, &handle);
     crash::point("daemon.announced");
     fleet.load(&reader)?;
+    fleet.look_for_strangers();
     fleet.take_audit();
     crash::point("daemon.loaded");
     let listener = listen(&home.socket())?;
@@ -176,12 +188,14 @@ async fn live(
     fleet.look_around(machine);
     let served = serve(listener, &fleet, reader, &handle);
     tokio::spawn(end_by_signal(handle.clone()));
-    tokio::spawn(reload_by_signal(handle));
+    tokio::spawn(reload_by_signal(handle.clone()));
     up();
     log(format_args!("daemon {} of {} is up", std::process::id(), home.state.display()));
     let socket = fleet.socket.clone();
+    let look = crate::keep::Look::begin(&fleet.store, &handle);
     let (ended, store) = fleet.run(inputs).await;
     *left = Some(store);
+    drop(look);
     // Whoever waits for an answer gets it; whoever follows something notices the end.
     _ = tokio::time::timeout(LAST_ANSWERS, served).await;
     _ = std::fs::remove_file(home.socket());

@@ -51,7 +51,7 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         dir: definition.dir.display().to_string(),
         mode: mode_word(core.spec().mode).into(),
         state: core.state().word().into(),
-        why: core.explain(now),
+        why: why(entry, now),
         next: next(entry, now),
         activity: "unknown".into(),
         activity_from: None,
@@ -87,6 +87,16 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         env: definition.env.keys().cloned().collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,
+    }
+}
+
+/// What is, and why; and what keeps it from being recorded.
+pub(crate) fn why(entry: &Entry, now: Now) -> String {
+    let why = entry.session.explain(now);
+    match &entry.held_up {
+        None => why,
+        Some(problem) if entry.stops_first => format!("{why}; not recorded yet: {problem}"),
+        Some(problem) => format!("{why}; {problem}"),
     }
 }
 
@@ -136,13 +146,18 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64, capabilities: BTreeMap<Stri
         capabilities,
         disk_bytes,
         generation: fleet.generation,
-        damaged: fleet.damaged.keys().cloned().collect(),
+        damaged: fleet.damaged.values().map(|damaged| damaged.name.clone()).collect(),
+        database: fleet.health.words(),
+        unknown: fleet.unknown.clone(),
         config_refused: fleet.config_refused.clone(),
     }
 }
 
 /// One message of the session of this name.
 pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
+    if let Some(damage) = row.damage {
+        return damaged_message(damage, session);
+    }
     Message {
         id: row.id.to_string(),
         session: session.to_owned(),
@@ -155,6 +170,25 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         answer: row.answer,
         failure: row.failure,
         turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
+        damaged: None,
+    }
+}
+
+/// One that is not as it was written: named, and nothing of it is shown.
+fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
+    Message {
+        id: damage.id,
+        session: session.to_owned(),
+        text: String::new(),
+        key: None,
+        state: "damaged".into(),
+        tries: 0,
+        enqueued_at: time(Wall(0)),
+        done_at: None,
+        answer: None,
+        failure: None,
+        turn: None,
+        damaged: Some(damage.problem),
     }
 }
 

@@ -157,6 +157,23 @@ impl Batch {
         self.steps.is_empty()
     }
 
+    /// The generation of the daemon that it announces.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Generation { generation, .. } => Some(*generation),
+            Step::Create { .. }
+            | Step::Update { .. }
+            | Step::Define { .. }
+            | Step::Remove { .. }
+            | Step::Message { .. }
+            | Step::Run { .. }
+            | Step::Event(_)
+            | Step::Prune(_) => None,
+            #[cfg(test)]
+            Step::Panic => None,
+        })
+    }
+
     /// Adds all steps of another batch behind its own.
     pub fn append(&mut self, mut other: Batch) {
         self.steps.append(&mut other.steps);

@@ -28,7 +28,10 @@ pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), F
         }
         Ended::Free { lock, processes } => {
             let record = record(&lock, &processes, "pinfold unlock --kill ended the holder");
-            audit::append(&record, global)?;
+            // The holder is gone, whatever becomes of the note: a full disk does not make that a failure.
+            if let Err(failure) = audit::append(&record, global) {
+                eprintln!("note: {failure}; what was ended is not in the events");
+            }
             let pids: Vec<String> = processes.iter().map(|process| process.pid.to_string()).collect();
             tell(global, &format!("`{}` is free; ended {}", lock.resource, pids.join(", ")), &record);
             Ok(())

@@ -9,7 +9,7 @@ use crate::log::log;
 use crate::observe::{Seen, Subject, observe};
 use pinfold_core::Event;
 use pinfold_core::event::{Machine, Shim};
-use pinfold_store::{Facts, Loaded, Reader, SessionId, StoredSession, Take};
+use pinfold_store::{DamagedSession, Facts, Loaded, Reader, SessionId, StoredSession, Take};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl Fleet {
         for loaded in reader.sessions()? {
             match loaded {
                 Loaded::Whole(stored) => self.enter(*stored, reader)?,
-                Loaded::Damaged(damaged) => self.leave_alone(damaged.name, damaged.problem.to_string()),
+                Loaded::Damaged(damaged) => self.leave_alone(damaged),
             }
         }
         self.find_parents();
@@ -46,16 +46,18 @@ impl Fleet {
     }
 
     /// One bad record parks one session, loudly: whoever names it hears of it.
-    fn leave_alone(&mut self, name: String, problem: String) {
-        log(format_args!("session `{name}` is damaged: {problem}"));
-        self.damaged.insert(name, problem);
+    fn leave_alone(&mut self, damaged: DamagedSession) {
+        let DamagedSession { id, name, problem } = &damaged;
+        log(format_args!("session `{name}` ({id}) is damaged: {problem}"));
+        self.damaged.insert(id.clone(), damaged);
     }
 
     fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), pinfold_store::ReadError> {
         let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
             Ok(definition) => definition,
             Err(error) => {
-                self.leave_alone(stored.name, format!("its definition cannot be read: {error}"));
+                let problem = format!("its definition cannot be read: {error}");
+                self.leave_alone(DamagedSession { id: stored.id.to_string(), name: stored.name, problem });
                 return Ok(());
             }
         };

@@ -2,6 +2,7 @@
 
 mod actions;
 mod arrivals;
+mod health;
 mod measured;
 mod memory;
 mod messages;
@@ -10,7 +11,9 @@ mod order;
 mod reports;
 mod retire;
 mod sessions;
+mod strangers;
 
+pub(crate) use health::Health;
 pub(crate) use retire::{Candidate, Modes};
 
 use crate::alone::Alone;
@@ -26,12 +29,14 @@ use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
 use order::Order;
+use pinfold_api::object::Unknown;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_shim::nursery::Nursery;
 use pinfold_store::{
-    AuditEvent, Batch, CommitError, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
+    AuditEvent, Batch, CommitError, DamagedSession, Decided, Facts, Outcome, Reader, RunId, SessionId, Store,
+    Ulid,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -54,8 +59,14 @@ pub(crate) struct Fleet {
     pub(crate) entries: BTreeMap<SessionId, Box<Entry>>,
     /// Sessions that are not archived, by name.
     pub(crate) names: BTreeMap<String, SessionId>,
-    /// Sessions whose records cannot be read, by name, with what is wrong; they are left alone.
-    pub(crate) damaged: BTreeMap<String, String>,
+    /// Sessions whose records cannot be read, by id; they are left alone.
+    pub(crate) damaged: BTreeMap<String, DamagedSession>,
+    /// What of this home the store does not know.
+    pub(crate) unknown: Vec<Unknown>,
+    /// How many of those are being ended.
+    strangers: usize,
+    /// How the store is.
+    pub(crate) health: Health,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     pub(crate) store: Store,
@@ -127,6 +138,9 @@ impl Fleet {
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
             damaged: BTreeMap::new(),
+            unknown: Vec::new(),
+            strangers: 0,
+            health: Health::default(),
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,
@@ -197,6 +211,7 @@ impl Fleet {
     }
 
     fn take(&mut self, input: Input) {
+        let Some(input) = self.at_the_door(input) else { return };
         match input {
             Input::Happened { id, event, facts, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
@@ -222,6 +237,9 @@ impl Fleet {
             Input::Reload => self.reload(),
             Input::DownOverdue { id } => self.end_mute(id),
             Input::Audited => self.take_audit(),
+            Input::StrangerEnded { id } => self.stranger_ended(&id),
+            Input::Trouble(trouble) => self.troubled(trouble),
+            Input::Checked(findings) => self.checked(findings),
             Input::Note { event, reply } => self.note(*event, reply),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
@@ -251,6 +269,7 @@ impl Fleet {
         self.note_new_run(id, &decision);
         self.follow_memory(id);
         self.count(id, &decision);
+        self.note_stop(id, event);
         self.keep(id, decision, facts, reply);
     }
 
@@ -298,6 +317,7 @@ impl Fleet {
             }
             self.commit_then(Some(id), batch, order);
         }
+        let reply = if durable { self.act_first(id, &mut decision, reply) } else { reply };
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let settled = settled_in(&decision);
@@ -406,6 +426,7 @@ impl Fleet {
             Agents::Stopped => Closing::Waiting(replies),
         };
         if agents == Agents::Stopped {
+            self.end_strangers();
             let ids: Vec<SessionId> = self.entries.keys().copied().collect();
             for id in ids {
                 self.ask_down(id);
@@ -453,7 +474,8 @@ impl Fleet {
 
     fn end_if_at_rest(&mut self) {
         if let Closing::Waiting(replies) = &mut self.closing
-            && self.entries.values().all(|entry| entry.at_rest())
+            && self.strangers == 0
+            && self.entries.values().all(|entry| entry.at_rest(&self.health))
         {
             self.closing = Closing::Over(std::mem::take(replies));
         }
@@ -462,6 +484,8 @@ impl Fleet {
     /// The last event, and the answer to whoever asked for the end.
     fn say_goodbye(&mut self) {
         crash::point("down.unsaid");
+        // What cannot be written now is not waited for: the next daemon finds it in the exit records.
+        self.store.give_up();
         let mut batch = Batch::new();
         batch.event(self.daemon_event("daemon_stopped", "the daemon goes down"));
         if let Err(error) = self.store.commit(batch).wait() {

@@ -1,3 +1,4 @@
-//! The database and the files around it, damaged, removed and replaced: nothing is lost in silence.
+//! Files of a home that are damaged, removed, replaced or too many for the disk: nothing acknowledged is lost in silence.
 
 mod end;
+mod flips;

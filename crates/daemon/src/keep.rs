@@ -1,0 +1,68 @@
+//! The daemon's store: how it is opened, what must be there before, and who hears of its troubles.
+
+use crate::fleet::Fleet;
+use crate::home::Home;
+use crate::input::{Handle, Input};
+use crate::serve::StartError;
+use pinfold_store::{HeldUp, Options, Pace, Store};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// How the store of a home is opened.
+pub(crate) fn options(home: &Home) -> Options {
+    let (witness, reserve) = (Some(home.witness()), Some(home.reserve()));
+    Options { witness, reserve, when_held_up: HeldUp::Wait, ..Options::default() }
+}
+
+/// Opens the store of a home. One that is missing is not made anew where sessions have left files: then it was lost.
+pub(crate) fn open(home: &Home) -> Result<Store, StartError> {
+    let (database, folder) = (home.database(), home.state.join("sessions"));
+    // With a witness or a log the store itself knows more, and says it.
+    let lost =
+        is_empty(&database) && is_empty(&home.witness()) && is_empty(&database.with_extension("db-wal"));
+    let count = if lost { std::fs::read_dir(&folder).map_or(0, Iterator::count) } else { 0 };
+    if count > 0 {
+        return Err(StartError::Missing { database, folder, count });
+    }
+    Ok(Store::open(&database, &options(home))?)
+}
+
+fn is_empty(file: &Path) -> bool {
+    !std::fs::metadata(file).is_ok_and(|found| found.len() > 0)
+}
+
+/// Lets the loop hear what keeps the store from being written, and says what opening it did.
+pub(crate) fn watch(fleet: &Fleet, handle: &Handle) {
+    let told = handle.clone();
+    fleet.store.on_trouble(move |trouble| told.tell(Input::Trouble(trouble.clone())));
+    if fleet.store.opened().witnessed {
+        let why = "the database has no note of how far it was: from here on there is one";
+        fleet.tell_of_store("witness_made", why);
+    }
+}
+
+/// A look at the whole store that goes on beside the daemon, and ends with it.
+pub(crate) struct Look(Arc<AtomicBool>);
+
+impl Look {
+    /// Begins to look; what is wrong is told to the loop.
+    pub(crate) fn begin(store: &Store, handle: &Handle) -> Look {
+        let stop = Arc::<AtomicBool>::default();
+        let (pace, handle) = (Pace::beside(Arc::clone(&stop)), handle.clone());
+        if let Ok(mut reader) = store.reader() {
+            // One that cannot be started leaves the checks that every row gets when it is read.
+            _ = std::thread::Builder::new().name("check".into()).spawn(move || {
+                let findings = reader.check(&pace).unwrap_or_else(|error| vec![crate::locks::chain(&error)]);
+                handle.tell(Input::Checked(findings));
+            });
+        }
+        Look(stop)
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
