@@ -145,8 +145,9 @@ impl Writer {
                 Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
                 // SQLite has waited for the busy time-out already.
                 Err(busy @ CommitError::Busy { .. }) => self.wait_or(busy, Trouble::Busy)?,
-                Err(CommitError::StorageFull { .. }) if !tidied || self.around.reserve.give_back() => {
-                    // What the log takes is given back first; then what was kept for this.
+                Err(CommitError::StorageFull { .. }) if self.around.reserve.give_back() => tidied = false,
+                // With what was given back, the log fits into the file and is begun anew.
+                Err(CommitError::StorageFull { .. }) if !tidied => {
                     self.make_room();
                     tidied = true;
                 }
