@@ -8,6 +8,7 @@ use pinfold_store::{HeldUp, Options, Pace, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 
 /// How the store of a home is opened.
 pub(crate) fn options(home: &Home) -> Options {
@@ -43,26 +44,32 @@ pub(crate) fn watch(fleet: &Fleet, handle: &Handle) {
 }
 
 /// A look at the whole store that goes on beside the daemon, and ends with it.
-pub(crate) struct Look(Arc<AtomicBool>);
+pub(crate) struct Look {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Look {
     /// Begins to look; what is wrong is told to the loop.
     pub(crate) fn begin(store: &Store, handle: &Handle) -> Look {
         let stop = Arc::<AtomicBool>::default();
         let (pace, handle) = (Pace::beside(Arc::clone(&stop)), handle.clone());
-        if let Ok(mut reader) = store.reader() {
-            // One that cannot be started leaves the checks that every row gets when it is read.
-            _ = std::thread::Builder::new().name("check".into()).spawn(move || {
+        // Where it cannot be started, there are the checks that every row gets when it is read.
+        let thread = store.reader().ok().and_then(|mut reader| {
+            let look = move || {
                 let findings = reader.check(&pace).unwrap_or_else(|error| vec![crate::locks::chain(&error)]);
                 handle.tell(Input::Checked(findings));
-            });
-        }
-        Look(stop)
+            };
+            std::thread::Builder::new().name("check".into()).spawn(look).ok()
+        });
+        Look { stop, thread }
     }
 }
 
 impl Drop for Look {
     fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
+        self.stop.store(true, Ordering::Release);
+        // It reads the store, which is closed when nobody does.
+        _ = self.thread.take().map(JoinHandle::join);
     }
 }

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whoever has more wrong than this has enough to do.
 const MOST_FINDINGS: usize = 20;
@@ -19,6 +19,8 @@ const MOST_FINDINGS: usize = 20;
 const PAGE: usize = 500;
 /// A look that keeps the log from being used again hurries.
 const LONG_LOG: u64 = 64 << 20;
+/// Whoever ends the look waits no longer than this.
+const NAP: Duration = Duration::from_millis(20);
 /// Steps of SQLite between two looks at the clock.
 const STEPS: i32 = 1000;
 
@@ -61,8 +63,9 @@ impl Walker {
         let since = worked().saturating_sub(self.worked);
         if self.pace.rest > 0 && since > Duration::from_millis(2) {
             let long = std::fs::metadata(&self.log).is_ok_and(|log| log.len() > LONG_LOG);
-            if !long {
-                std::thread::sleep(since * self.pace.rest);
+            let until = Instant::now() + since * self.pace.rest;
+            while !long && Instant::now() < until && !self.pace.stop.load(Ordering::Acquire) {
+                std::thread::sleep(NAP);
             }
             self.worked = worked();
         }
