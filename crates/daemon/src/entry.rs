@@ -58,6 +58,8 @@ pub(crate) struct Entry {
     pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
     /// What keeps its decisions from being recorded, in words; all of them wait for it.
     pub(crate) held_up: Option<Arc<str>>,
+    /// It is new, and not recorded yet.
+    pub(crate) unborn: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
     pub(crate) stops_first: bool,
     /// How far its log went at the last end that was told.
@@ -142,6 +144,7 @@ impl Entry {
             waiters: BTreeMap::new(),
             held_up: None,
             stops_first: false,
+            unborn: false,
             logged: None,
             spoken: None,
         }

@@ -4,7 +4,6 @@ use crate::audit::{failure_word, purpose_word, whole_millis};
 use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step, TurnPlace};
 use crate::commit_error::CommitError;
 use crate::statements;
-use crate::sums::meta_sum;
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
@@ -109,7 +108,6 @@ impl<'a> Applier<'a> {
     }
 
     fn remove(&self, id: SessionId) -> Applied {
-        self.execute(&statements::ORPHAN, params![id.to_string()])?;
         let sql = "DELETE FROM sessions WHERE id = ?1";
         self.session_changed(id, self.execute(sql, params![id.to_string()])?)
     }
@@ -250,8 +248,7 @@ impl<'a> Applier<'a> {
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         self.execute(sql, params!["generation", generation])?;
         self.execute(sql, params!["boot_id", boot_id])?;
-        self.execute(sql, params!["program", program])?;
-        self.execute(sql, params!["sum", meta_sum(generation, Some(boot_id))]).map(drop)
+        self.execute(sql, params!["program", program]).map(drop)
     }
 
     /// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.

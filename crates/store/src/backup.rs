@@ -4,7 +4,6 @@ use crate::check::Pace;
 use crate::open::{self, Damage, OpenError, Options, log_of};
 use crate::reader::Reader;
 use crate::schema;
-use crate::sums::meta_sum;
 use crate::witness::{self, Noted, Position, Witness};
 use pinfold_core::Wall;
 use rusqlite::backup::{Backup, StepResult};
@@ -190,11 +189,8 @@ impl Found {
 
     fn note(&self, conn: &Connection, generation: u64, at: Wall) -> rusqlite::Result<()> {
         let moment = conn.unchecked_transaction()?;
-        let boot: Option<String> =
-            conn.query_row("SELECT value FROM meta WHERE key = 'boot_id'", [], |row| row.get(0)).ok();
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         conn.execute(sql, params!["generation", generation])?;
-        conn.execute(sql, params!["sum", meta_sum(generation, boot.as_deref())])?;
         let newest: u64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
         let why = format!("a backup was put back: it ends with event {newest}");
         let none = None::<String>;

@@ -15,6 +15,8 @@ use std::num::NonZeroU64;
 pub struct Batch {
     pub(crate) steps: Vec<Step>,
     pub(crate) reloaded: BTreeSet<SessionId>,
+    /// It does not wait for room.
+    pub(crate) impatient: bool,
 }
 
 /// What a session is before anything has happened to it.
@@ -178,6 +180,7 @@ impl Batch {
     pub fn append(&mut self, mut other: Batch) {
         self.steps.append(&mut other.steps);
         self.reloaded.append(&mut other.reloaded);
+        self.impatient |= other.impatient;
     }
 
     /// Creates a session. Add the decision on [`Event::Created`](pinfold_core::Event::Created) next.
@@ -189,6 +192,11 @@ impl Batch {
     /// Stores a session as it is now.
     pub fn session(&mut self, id: SessionId, session: &Session) {
         self.steps.push(Step::Update { id, core: core_json(session), archived_at: archived_at(session) });
+    }
+
+    /// Lets it fail on a full disk where others wait: its caller can take it back.
+    pub fn fail_without_room(&mut self) {
+        self.impatient = true;
     }
 
     /// Says that a session was read again after a batch of it had failed.

@@ -145,15 +145,12 @@ impl Reader {
         after: &[Value],
         damage_in: DamageIn,
     ) -> Result<Vec<Judged>, ReadError> {
-        let (names, columns) = (keys.join(", "), table.columns.join(", "));
+        let (names, all) = (keys.join(", "), table.all());
         let begun = !after.iter().all(|key| *key == Value::Null);
         let marks = if keys.len() == 2 { "(?1, ?2)" } else { "(?1)" };
         let behind = if begun { format!("WHERE ({names}) > {marks}") } else { String::new() };
-        let sql = format!(
-            "SELECT {columns}, sum, {names} FROM {} {behind} ORDER BY {names} LIMIT {PAGE}",
-            table.name
-        );
-        let first = table.columns.len() + 1;
+        let sql = format!("SELECT {all}, {names} FROM {} {behind} ORDER BY {names} LIMIT {PAGE}", table.name);
+        let first = table.columns.len() + 1 + table.besides.len();
         let parse = |row: &Row<'_>| {
             let key = (first..first + keys.len()).map(|column| row.get(column)).collect::<Result<_, _>>()?;
             Ok((damage_in(row)?, key))

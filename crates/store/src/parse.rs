@@ -47,8 +47,8 @@ fn whole_session(row: &Row<'_>) -> rusqlite::Result<StoredSession> {
         session: json(row, 3)?,
         created_at: Wall(row.get(4)?),
         archived_at: wall(row, 5)?,
-        parent: parsed_if_any(row, 6)?,
-        position: row.get(7)?,
+        position: row.get(6)?,
+        parent: parsed_if_any(row, 8)?,
     })
 }
 
@@ -60,7 +60,8 @@ fn readable(row: &Row<'_>, column: usize) -> Option<String> {
 
 fn problem(error: &rusqlite::Error, table: &Table) -> String {
     if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = error {
-        let name = match table.columns.get(*column) {
+        let besides = || column.checked_sub(table.columns.len() + 1).and_then(|at| table.besides.get(at));
+        let name = match table.columns.get(*column).or_else(besides) {
             Some(&"core") => "state",
             Some(name) => name,
             None => "record",

@@ -3,7 +3,7 @@
 use crate::open::{self, OpenError, Options};
 use crate::parse::{event_row, message_row, run_row, session_row, waiting_row};
 use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run};
-use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, meta_sum};
+use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use pinfold_core::inbox::Queued;
 use pinfold_core::{MessageId, Wall};
@@ -281,14 +281,7 @@ impl Reader {
     /// The file cannot be read.
     pub fn meta(&self) -> Read<Meta> {
         let generation = self.meta_value("generation")?.unwrap_or(0);
-        let meta =
-            Meta { generation, boot_id: self.meta_value("boot_id")?, program: self.meta_value("program")? };
-        let sum: Option<i64> = self.meta_value("sum")?;
-        if sum != Some(meta_sum(generation, meta.boot_id.as_deref())) {
-            let damage = RowDamage { id: generation.to_string(), problem: "its checksum is wrong".into() };
-            return Err(self.damaged("the record of daemon", damage));
-        }
-        Ok(meta)
+        Ok(Meta { generation, boot_id: self.meta_value("boot_id")?, program: self.meta_value("program")? })
     }
 
     /// The bytes that its files take up on disk.

@@ -1,7 +1,6 @@
 //! The tables, and how a file of an older version becomes one of this version.
 
-use crate::sums::{Sum, TABLES, meta_sum};
-use rusqlite::types::Value;
+use crate::sums::{Sum, TABLES};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 /// Marks a file as ours ("PinF"), so that nothing is ever written into somebody else's database.
@@ -63,14 +62,7 @@ fn give_sums(transaction: &Connection, from: i64) -> rusqlite::Result<()> {
     for table in TABLES {
         transaction.execute(&table.first_sums(), [])?;
     }
-    let value = |key: &str| {
-        let sql = "SELECT value FROM meta WHERE key = ?1";
-        transaction.query_row(sql, [key], |row| row.get::<_, Value>(0)).optional()
-    };
-    let generation = if let Some(Value::Integer(number)) = value("generation")? { number } else { 0 };
-    let boot = if let Some(Value::Text(boot)) = value("boot_id")? { Some(boot) } else { None };
-    let sum = meta_sum(generation.cast_unsigned(), boot.as_deref());
-    transaction.execute("INSERT INTO meta (key, value) VALUES ('sum', ?1), ('steps', 0)", [sum]).map(drop)
+    transaction.execute("INSERT INTO meta (key, value) VALUES ('steps', 0)", []).map(drop)
 }
 
 fn migrate_with(

@@ -24,8 +24,6 @@ pub(crate) static UPDATE: Sql =
 pub(crate) static MOVE: Sql =
     LazyLock::new(|| SESSIONS.update(&[("core", "?2"), ("archived_at", "?3")], "id = ?1"));
 pub(crate) static DEFINE: Sql = LazyLock::new(|| SESSIONS.update(&[("definition", "?2")], "id = ?1"));
-/// Children of a session that goes: SQLite would do it too, without their checksums.
-pub(crate) static ORPHAN: Sql = LazyLock::new(|| SESSIONS.update(&[("parent", "NULL")], "parent = ?1"));
 
 pub(crate) static QUEUE: Sql = LazyLock::new(|| {
     MESSAGES.insert(&[

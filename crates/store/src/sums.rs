@@ -19,12 +19,15 @@ pub(crate) struct Table {
     /// Tells rows of one table from those of another.
     tag: i64,
     pub(crate) columns: &'static [&'static str],
+    /// Columns that SQLite itself changes; the same is in a column that is summed.
+    pub(crate) besides: &'static [&'static str],
 }
 
 pub(crate) const SESSIONS: Table = Table {
     name: "sessions",
     tag: 1,
-    columns: &["id", "name", "definition", "core", "created_at", "archived_at", "parent", "position"],
+    columns: &["id", "name", "definition", "core", "created_at", "archived_at", "position"],
+    besides: &["parent"],
 };
 pub(crate) const MESSAGES: Table = Table {
     name: "messages",
@@ -44,6 +47,7 @@ pub(crate) const MESSAGES: Table = Table {
         "log_from",
         "log_to",
     ],
+    besides: &[],
 };
 pub(crate) const RUNS: Table = Table {
     name: "runs",
@@ -63,11 +67,13 @@ pub(crate) const RUNS: Table = Table {
         "lived_ms",
         "forced",
     ],
+    besides: &[],
 };
 pub(crate) const EVENTS: Table = Table {
     name: "events",
     tag: 4,
     columns: &["seq", "at", "session", "name", "run", "kind", "why", "data"],
+    besides: &[],
 };
 /// Everything that is summed.
 pub(crate) const TABLES: [&Table; 4] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS];
@@ -75,15 +81,26 @@ pub(crate) const TABLES: [&Table; 4] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS];
 impl Table {
     /// All columns and the checksum, from this table.
     pub(crate) fn select(&self) -> String {
-        format!("SELECT {}, sum FROM {}", self.columns.join(", "), self.name)
+        format!("SELECT {} FROM {}", self.all(), self.name)
+    }
+
+    /// All columns in the order in which rows are read.
+    pub(crate) fn all(&self) -> String {
+        let besides: String = self.besides.iter().map(|column| format!(", {column}")).collect();
+        format!("{}, sum{besides}", self.columns.join(", "))
     }
 
     /// A new row; columns that are not named are null.
     pub(crate) fn insert(&self, values: &[(&str, &str)]) -> String {
         let row = self.columns.iter().map(|column| value_of(values, column).unwrap_or("NULL"));
         let row = row.collect::<Vec<_>>().join(", ");
-        let (name, columns, tag) = (self.name, self.columns.join(", "), self.tag);
-        format!("INSERT INTO {name} ({columns}, sum) VALUES ({row}, {ROW_SUM}({tag}, {row}))")
+        let besides: String = self
+            .besides
+            .iter()
+            .map(|column| format!(", {}", value_of(values, column).unwrap_or("NULL")))
+            .collect();
+        let (name, all, tag) = (self.name, self.all(), self.tag);
+        format!("INSERT INTO {name} ({all}) VALUES ({row}, {ROW_SUM}({tag}, {row}){besides})")
     }
 
     /// What a change sets, with the checksum that belongs to it.
@@ -137,14 +154,6 @@ fn summed(call: &Context<'_>, columns: std::ops::Range<usize>, tag: i64) -> rusq
     let mut sum = Sum::of(tag);
     columns.for_each(|column| sum.add(call.get_raw(column)));
     Ok(sum.done())
-}
-
-/// The checksum of what is known of the daemons.
-pub(crate) fn meta_sum(generation: u64, boot_id: Option<&str>) -> i64 {
-    let mut sum = Sum::of(5);
-    sum.add(ValueRef::Integer(generation.cast_signed()));
-    sum.add(boot_id.map_or(ValueRef::Null, |boot| ValueRef::Text(boot.as_bytes())));
-    sum.done()
 }
 
 /// A checksum under way. Each step is a bijection of what was summed so far and of the word that is added, so a change

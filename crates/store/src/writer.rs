@@ -151,6 +151,12 @@ impl Writer {
                     self.make_room();
                     tidied = true;
                 }
+                Err(full @ CommitError::StorageFull { .. })
+                    if batches.iter().any(|batch| batch.impatient) =>
+                {
+                    self.around.health.set(Trouble::Full);
+                    return Err(full);
+                }
                 Err(full @ CommitError::StorageFull { .. }) => self.wait_or(full, Trouble::Full)?,
                 Err(error) => return Err(error),
             }

@@ -366,6 +366,7 @@ impl Fleet {
                 self.last_event.send_replace(committed.seqs.end - 1);
             }
             Ok(_) => {}
+            Err(error) if id.is_some_and(|id| self.take_back(id, &error)) => return,
             // What is not on disk has not happened: end here, and begin again from what is.
             Err(error) => {
                 self.handle.fail(format!("its database cannot be written: {}", crate::locks::chain(&*error)));
@@ -380,6 +381,7 @@ impl Fleet {
             && let Some(waiting) = entry.pending.iter_mut().find(|pending| !pending.durable)
         {
             waiting.durable = true;
+            entry.unborn = false;
         }
         self.drain(id);
     }

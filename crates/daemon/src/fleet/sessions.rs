@@ -10,7 +10,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Change, Event, RunEvent, Session};
-use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId};
+use pinfold_store::{Batch, CommitError, DamagedSession, Decided, Facts, NewSession, SessionId};
 use tokio::sync::oneshot;
 
 impl Fleet {
@@ -81,6 +81,11 @@ impl Fleet {
             settled: Vec::new(),
         };
         entry.pending.push_back(pending);
+        if broken.is_none() {
+            // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
+            entry.unborn = true;
+            batch.fail_without_room();
+        }
         self.entries.insert(id, Box::new(entry));
         self.names.insert(name, id);
         self.commit(Some(id), batch);
@@ -92,6 +97,17 @@ impl Fleet {
         if let Some(cause) = broken {
             self.fail_at_once(id, cause);
         }
+    }
+
+    /// Takes a new session back for which there was no room; whether it was one.
+    pub(super) fn take_back(&mut self, id: SessionId, error: &CommitError) -> bool {
+        let full = matches!(error, CommitError::StorageFull { .. });
+        let Some(entry) = self.entries.get(&id).filter(|entry| entry.unborn && full) else { return false };
+        self.names.remove(&entry.name);
+        self.timer.set(id, None);
+        _ = std::fs::remove_dir(self.home.session(id));
+        self.entries.remove(&id);
+        true
     }
 
     /// A session that was forced although it cannot run: one attempt that came to nothing.

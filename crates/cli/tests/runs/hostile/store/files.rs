@@ -157,12 +157,13 @@ fn another_program_that_writes_for_seconds_is_waited_out() {
     let daemon = world.daemon_pid();
     let raw = rusqlite::Connection::open(world.home.join("pinfold.db")).unwrap();
     raw.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let sending = world.command(&["send", "kept", "patient"]).spawn().unwrap();
+    let mut sending = world.command(&["send", "kept", "patient"]).spawn().unwrap();
     let held = processes::Held::open(sending.id()).unwrap();
-    std::thread::sleep(Duration::from_millis(6500));
+    until("it is said", || world.run(&["status"]).stdout.contains("keeps the database locked"));
     raw.execute_batch("ROLLBACK").unwrap();
     drop(raw);
     assert!(held.ends_within(SOON));
+    _ = sending.wait();
     assert_eq!(world.daemon_pid(), daemon, "the daemon lives on");
     until("it can be written again", || world.run(&["send", "kept", "again"]).code == 0);
     world.ok(&["down"]);

@@ -168,7 +168,7 @@ fn draw(dice: &mut Dice, number: usize, homes: &[(End, &Prepared); 2]) -> Flip {
     let of_database: Vec<&PathBuf> = files.iter().filter(database).collect();
     let others: Vec<&PathBuf> =
         files.iter().filter(|file| !database(file) && !file.ends_with("pinfold.db-shm")).collect();
-    let choices = if number / 2 % 2 == 0 { of_database } else { others };
+    let choices = if (number / 2).is_multiple_of(2) { of_database } else { others };
     let file = choices[dice.below(choices.len())];
     let bytes = std::fs::read(file).unwrap();
     // What was never written is as large as all the rest.
