@@ -4,11 +4,17 @@ use crate::fleet::Fleet;
 use crate::home::Home;
 use crate::input::{Handle, Input};
 use crate::serve::StartError;
-use pinfold_store::{HeldUp, Options, Pace, Store};
+use pinfold_shim::client::Link;
+use pinfold_shim::{Command, Report};
+use pinfold_store::{HeldUp, Opened, Options, Pace, Store};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// A shim that lives answers within this.
+const ANSWER: Duration = Duration::from_millis(300);
 
 /// How the store of a home is opened.
 pub(crate) fn options(home: &Home) -> Options {
@@ -31,6 +37,27 @@ pub(crate) fn open(home: &Home) -> Result<Store, StartError> {
 
 fn is_empty(file: &Path) -> bool {
     !std::fs::metadata(file).is_ok_and(|found| found.len() > 0)
+}
+
+/// The generation of this daemon. A database without a witness may be an old copy, and shims obey none that is older
+/// than what they have seen: then it is above theirs.
+pub(crate) fn next_generation(home: &Home, opened: Opened, stored: u64) -> u64 {
+    let seen = if opened.witnessed { highest_seen(&home.runtime.join("shims")) } else { 0 };
+    stored.max(seen) + 1
+}
+
+/// The highest generation that a shim of this home has seen: each refuses a lower one, and says which it obeys.
+fn highest_seen(sockets: &Path) -> u64 {
+    let entries = std::fs::read_dir(sockets).into_iter().flatten().flatten();
+    let seen = entries.filter_map(|entry| {
+        let mut link = Link::connect(&entry.path()).ok()?;
+        link.send(&Command::Hello { generation: 0 }).ok()?;
+        match link.receive(Some(Instant::now() + ANSWER)) {
+            Ok(Some(Report::Refused { generation })) => Some(generation),
+            Ok(_) | Err(_) => None,
+        }
+    });
+    seen.max().unwrap_or(0)
 }
 
 /// Lets the loop hear what keeps the store from being written, and says what opening it did.

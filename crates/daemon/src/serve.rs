@@ -150,7 +150,7 @@ async fn live(
     let home = options.home;
     let config = crate::config::load(&home.config)?;
     let store = crate::keep::open(&home)?;
-    let reader = store.reader()?;
+    let (reader, opened) = (store.reader()?, store.opened());
     let meta = reader.meta()?;
     let boot = boot_id();
     let machine = match (&meta.boot_id, &boot) {
@@ -166,7 +166,7 @@ async fn live(
         store,
         alone: None,
         folders,
-        generation: meta.generation + 1,
+        generation: crate::keep::next_generation(&home, opened, meta.generation),
         shim_program: options.shim,
         open_files,
         umask: options.umask,

@@ -78,3 +78,25 @@ fn an_agent_that_the_database_does_not_know_is_shown_left_alone_and_ended_by_dow
     assert_eq!(world.within(SOON, &["down"]).code, 0);
     assert!(held.ends_within(Duration::from_secs(5)), "`down` ends it");
 }
+
+#[test]
+fn an_old_copy_under_living_agents_is_obeyed_at_once() {
+    let world = World::new();
+    world.ok(&["new", "lives", "--", "sleep", "1000"]);
+    let pid = world.pid("lives");
+    world.ok(&["down", "--keep"]);
+    let old = std::fs::read(world.home.join("pinfold.db")).unwrap();
+    for _ in 0..3 {
+        world.ok(&["up"]);
+        world.ok(&["down", "--keep"]);
+    }
+    // As a person would do who puts a copy back by hand, and is told to move the witness aside.
+    std::fs::write(world.home.join("pinfold.db"), old).unwrap();
+    _ = std::fs::remove_file(world.home.join("pinfold.db-wal"));
+    _ = std::fs::remove_file(world.home.join("witness"));
+    world.ok(&["up"]);
+    let why = world.within(SOON, &["why", "lives"]);
+    assert!(why.stdout.starts_with("lives is running"), "{why:?}");
+    assert_eq!(world.pid("lives"), pid, "it is the same agent");
+    world.ok(&["down"]);
+}
