@@ -189,6 +189,9 @@ pub struct Message {
     pub failure: Option<String>,
     /// Where the output of its last turn stands.
     pub turn: Option<Turn>,
+    /// It is not as it was written, and why; then only its id counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub damaged: Option<String>,
 }
 
 /// What purge did, or would do.
@@ -289,8 +292,14 @@ pub struct Status {
     pub capabilities: BTreeMap<String, Value>,
     pub disk_bytes: u64,
     pub generation: u64,
-    /// Sessions whose records cannot be read.
+    /// Sessions whose records cannot be read, by name.
     pub damaged: Vec<String>,
+    /// What is wrong with the database, in sentences; nothing when all is well.
+    #[serde(default)]
+    pub database: Vec<String>,
+    /// Sessions of this home that the database does not know: folders, and shims that live.
+    #[serde(default)]
+    pub unknown: Vec<Unknown>,
     /// Why `config.toml` was not taken over when it was read last; the one before is in force.
     #[serde(default)]
     pub config_refused: Option<String>,
@@ -312,6 +321,26 @@ pub struct Starting {
     pub seen: u64,
     /// All of them; 0 while they are being loaded.
     pub of: u64,
+}
+
+/// A copy of the database that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Backup {
+    /// Where it is.
+    pub path: String,
+    /// Its size.
+    pub bytes: u64,
+}
+
+/// Something of a session that the database does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unknown {
+    /// The session's id.
+    pub id: String,
+    /// The pid of its shim, where one answers.
+    pub shim_pid: Option<u32>,
+    /// What there is of it, in words.
+    pub why: String,
 }
 
 /// One piece of an agent's output.

@@ -161,6 +161,23 @@ pub(crate) enum Verb {
         #[arg(long, value_name = "DUR")]
         timeout: Option<String>,
     },
+    /// Copy the database to a new file, while it is in use
+    ///
+    /// The copy is consistent, only you can read it, and it has the values of `--env`. It is made by the daemon.
+    Backup {
+        /// The file to make
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
+    /// Put a backup in the place of the database; the daemon must be down
+    ///
+    /// What was there is kept beside it, as `pinfold.db.old`. Refused (75) while the daemon is up, and while agents
+    /// live that a daemon started after the backup was made.
+    RestoreBackup {
+        /// The file that `backup` made
+        #[arg(value_hint = ValueHint::FilePath)]
+        file: PathBuf,
+    },
     /// Run a command under a lock, like flock(1)
     ///
     /// The command is given the lock: it is held while the command, or anything it passed it to, lives,

@@ -225,8 +225,11 @@ pub(crate) fn failure(error: &StartError) -> Failure {
         StartError::Running => Failure::from_error(Kind::Busy, error).hint("`pinfold status` tells about it"),
         StartError::Store(
             pinfold_store::OpenError::Damaged { .. } | pinfold_store::OpenError::TooNew { .. },
-        ) => Failure::from_error(Kind::Damaged, error)
-            .hint("nothing was changed; move it aside, or use the pinfold that wrote it"),
+        )
+        | StartError::Missing { .. }
+        | StartError::Read(pinfold_store::ReadError::Damaged { .. } | pinfold_store::ReadError::Row { .. }) => {
+            Failure::from_error(Kind::Damaged, error).hint(crate::damage::hint(error))
+        }
         StartError::Place { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Failure::from_error(Kind::NotPermitted, error)
         }

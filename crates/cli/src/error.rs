@@ -82,6 +82,12 @@ impl Failure {
     }
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, text: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        text.write_str(&self.message)
+    }
+}
+
 /// Tells the user and returns the exit code.
 pub(crate) fn report(failure: &Failure, global: &Global) -> ExitCode {
     if failure.told {

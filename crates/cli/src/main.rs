@@ -6,6 +6,7 @@ mod args;
 mod attach;
 mod audit;
 mod connect;
+mod damage;
 mod demo;
 mod edge;
 mod error;

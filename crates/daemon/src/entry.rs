@@ -1,7 +1,7 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::definition::{self, Definition, Turns};
-use crate::fleet::{Farewell, Heard, Watch};
+use crate::fleet::{Farewell, Health, Heard, Watch};
 use crate::input::Input;
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
@@ -61,6 +61,12 @@ pub(crate) struct Entry {
     pub(crate) keys: BTreeMap<String, MessageId>,
     /// Who waits for a message to be done or failed.
     pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
+    /// What keeps its decisions from being recorded, in words; all of them wait for it.
+    pub(crate) held_up: Option<Arc<str>>,
+    /// It is new, and not recorded yet.
+    pub(crate) unborn: bool,
+    /// It was asked to stop while nothing could be recorded: it stops first.
+    pub(crate) stops_first: bool,
     /// How far its log went at the last end that was told.
     pub(crate) logged: Option<Position>,
     /// How the agent of a run is spoken to: a change counts from the next run on.
@@ -146,6 +152,9 @@ impl Entry {
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            held_up: None,
+            stops_first: false,
+            unborn: false,
             logged: None,
             spoken: None,
         }
@@ -168,10 +177,11 @@ impl Entry {
     }
 
     /// Whether nothing of it is under way any more, so that the daemon may go.
-    pub(crate) fn at_rest(&self) -> bool {
+    pub(crate) fn at_rest(&self, health: &Health) -> bool {
         self.early.is_none()
             && self.session.live_run().is_none()
-            && self.pending.is_empty()
+            // What cannot be recorded is not waited for.
+            && (self.pending.is_empty() || health.holds_up())
             && self.shim.is_none()
     }
 

@@ -26,6 +26,18 @@ impl Home {
         self.state.join("pinfold.db")
     }
 
+    /// How far the database was, as far as is known outside of it.
+    #[must_use]
+    pub fn witness(&self) -> PathBuf {
+        self.state.join("witness")
+    }
+
+    /// Room that is given back to a full disk.
+    #[must_use]
+    pub fn reserve(&self) -> PathBuf {
+        self.state.join("reserve")
+    }
+
     /// The API socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {

@@ -11,9 +11,9 @@ use pinfold_core::decision::Answer;
 use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
-use pinfold_store::{AuditEvent, Facts, Outcome, SessionId};
+use pinfold_store::{AuditEvent, Facts, Outcome, SessionId, Trouble};
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tokio::sync::{mpsc, oneshot};
 
 /// One thing for the loop to take.
@@ -58,6 +58,12 @@ pub(crate) enum Input {
     HolderEnded { id: SessionId, ended: HolderEnded },
     /// A verb wrote something down for the events.
     Audited,
+    /// An agent that the store does not know was ended, as far as it could be.
+    StrangerEnded { id: String },
+    /// Something keeps the store from being written, or does so no more.
+    Trouble(Trouble),
+    /// The store was looked at all over; what is wrong with it.
+    Checked(Vec<String>),
     /// Something that no session decides belongs into the events; whoever waits hears when it is durable.
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
@@ -101,12 +107,14 @@ pub(crate) struct Handle {
     inputs: mpsc::UnboundedSender<Input>,
     /// What the daemon ends of, when it does not end by request.
     failed: Arc<OnceLock<String>>,
+    /// What is said to those who ask for what cannot be recorded now.
+    refusal: Arc<Mutex<Option<ErrorBody>>>,
 }
 
 impl Handle {
     pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<Input>) {
         let (inputs, receiver) = mpsc::unbounded_channel();
-        (Handle { inputs, failed: Arc::default() }, receiver)
+        (Handle { inputs, failed: Arc::default(), refusal: Arc::default() }, receiver)
     }
 
     /// Tells the loop; when the loop has ended nobody is interested any more.
@@ -124,8 +132,18 @@ impl Handle {
         _ = self.failed.set(why);
     }
 
+    /// Notes why nothing can be recorded at the moment.
+    pub(crate) fn refuse(&self, why: Option<ErrorBody>) {
+        if let Ok(mut refusal) = self.refusal.lock() {
+            *refusal = why;
+        }
+    }
+
     /// What is said to those who get no answer any more.
     pub(crate) fn going_down(&self) -> ErrorBody {
+        if let Some(refusal) = self.refusal.lock().ok().and_then(|refusal| refusal.clone()) {
+            return refusal;
+        }
         match self.failed.get() {
             None => ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down"),
             Some(why) => ErrorBody::new(ErrorKind::Unavailable, format!("the daemon has to end: {why}"))

@@ -20,6 +20,7 @@ mod follow;
 mod home;
 mod http;
 mod input;
+mod keep;
 mod last_line;
 mod lines;
 mod list;

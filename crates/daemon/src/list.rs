@@ -9,6 +9,7 @@ use crate::view;
 use pinfold_api::object::Row;
 use pinfold_core::{Now, State};
 use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
 use std::borrow::Cow;
 
 /// Few sessions are longer.
@@ -27,6 +28,8 @@ pub(crate) struct Filter {
     pub(crate) tag: Option<String>,
     /// Without policies: for whoever prints a table.
     pub(crate) brief: bool,
+    /// Only those that can be read: none that are damaged, and none that the database does not know.
+    pub(crate) known: bool,
 }
 
 impl Filter {
@@ -41,12 +44,16 @@ impl Filter {
 
 /// The sessions that a filter shows.
 pub(crate) fn sessions(fleet: &Fleet, filter: &Filter) -> Vec<u8> {
-    written(fleet, filter, SESSION, if filter.brief { view::brief } else { view::session })
+    let mut text = written(fleet, filter, SESSION, if filter.brief { view::brief } else { view::session });
+    add_odd_ones(fleet, filter, &json!([]), &mut text);
+    text
 }
 
 /// What `pinfold ls` shows of each.
 pub(crate) fn table(fleet: &Fleet, filter: &Filter) -> Vec<u8> {
-    written(fleet, filter, ROW, row)
+    let mut text = written(fleet, filter, ROW, row);
+    add_odd_ones(fleet, filter, &json!(""), &mut text);
+    text
 }
 
 /// What a filter shows, in the order in which the sessions were made.
@@ -65,6 +72,35 @@ fn written<'a, T: Serialize>(
     text
 }
 
+/// Behind the sessions: those whose records are damaged, and with `--all` those that the store does not know.
+fn add_odd_ones(fleet: &Fleet, filter: &Filter, command: &Value, list: &mut Vec<u8>) {
+    if filter.known || filter.state.is_some() || filter.tag.is_some() {
+        return;
+    }
+    let damaged = fleet.damaged.values().map(|damaged| {
+        let why = format!("its record is damaged: {}", damaged.problem);
+        odd(&damaged.id, &damaged.name, "damaged", None, &why)
+    });
+    let unknown = fleet.unknown.iter().filter(|_| filter.all);
+    let unknown =
+        unknown.map(|unknown| odd(&unknown.id, &unknown.id, "unknown", unknown.shim_pid, &unknown.why));
+    for mut object in damaged.chain(unknown) {
+        object["command"] = command.clone();
+        list.pop();
+        list.extend_from_slice(if list.len() > 1 { b"," } else { b"" });
+        list.extend_from_slice(object.to_string().as_bytes());
+        list.push(b']');
+    }
+}
+
+/// What is known of one that is no session: fields of rows and of sessions alike.
+fn odd(id: &str, name: &str, state: &str, shim_pid: Option<u32>, why: &str) -> Value {
+    json!({
+        "id": id, "name": name, "state": state, "mode": "", "pid": null, "shim_pid": shim_pid, "restarts": 0,
+        "why": why, "foreign": false,
+    })
+}
+
 fn row(entry: &Entry, now: Now) -> Row<'_> {
     let core = &entry.session;
     Row {
@@ -74,7 +110,7 @@ fn row(entry: &Entry, now: Now) -> Row<'_> {
         pid: view::pid(entry),
         restarts: core.runs().count.saturating_sub(1),
         command: Cow::Owned(beginning(&entry.definition.command)),
-        why: Cow::Owned(core.explain(now)),
+        why: Cow::Owned(view::why(entry, now)),
     }
 }
 

@@ -63,6 +63,16 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("the database cannot be opened")]
     Store(#[from] OpenError),
+    /// The database is not there, and what belongs to it is.
+    #[error("{} is missing, and {} of its sessions have files in {}", database.display(), count, folder.display())]
+    Missing {
+        /// Where it should be.
+        database: PathBuf,
+        /// Where the sessions' files are.
+        folder: PathBuf,
+        /// How many.
+        count: usize,
+    },
     /// The store cannot be read.
     #[error("the database cannot be read")]
     Read(#[from] pinfold_store::ReadError),
@@ -95,7 +105,12 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
-    runtime.block_on(live(options, open_files, up))
+    let mut store = None;
+    let ended = runtime.block_on(live(options, open_files, up, &mut store));
+    // Whoever still follows something reads the database: it is closed when they are gone, and then it is one file.
+    runtime.shutdown_timeout(LAST_ANSWERS);
+    drop(store);
+    ended
 }
 
 /// The kernel's word that no other daemon has this home, for as long as this process lives.
@@ -121,7 +136,13 @@ fn raise_open_files() -> Option<(u64, u64)> {
     before.current.zip(before.maximum)
 }
 
-async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce()) -> Result<(), StartError> {
+/// Lives until the end; what is left of the store is the caller's to close, when nobody reads any more.
+async fn live(
+    options: Options,
+    open_files: Option<(u64, u64)>,
+    up: impl FnOnce(),
+    left: &mut Option<Store>,
+) -> Result<(), StartError> {
     let config = crate::config::load(&options.home.config)?;
     let (doorway, listener) = Doorway::open(&options.home)?;
     crash::point("daemon.listening");
@@ -139,10 +160,14 @@ async fn live(options: Options, open_files: Option<(u64, u64)>, up: impl FnOnce(
             tokio::spawn(crate::retention::keep(context.clone()));
             opens.send_replace(Some(router(context)));
             tokio::spawn(end_by_signal(handle.clone()));
-            tokio::spawn(reload_by_signal(handle));
+            tokio::spawn(reload_by_signal(handle.clone()));
             up();
             log(format_args!("daemon {} of {} is up", std::process::id(), fleet.home.state.display()));
-            fleet.run(inputs).await
+            let look = crate::keep::Look::begin(&fleet.store, &handle);
+            let (ended, store) = fleet.run(inputs).await;
+            *left = Some(store);
+            drop(look);
+            ended
         }
         Err(error) => {
             drop((inputs, opens));
@@ -163,7 +188,8 @@ async fn begin(
     handle: Handle,
 ) -> Result<(Fleet, Reader), StartError> {
     let home = options.home;
-    let (store, reader, meta) = open_store(home.database()).await?;
+    let (store, reader, meta) = open_store(home.clone()).await?;
+    let opened = store.opened();
     let boot = boot_id();
     let machine = match (&meta.boot_id, &boot) {
         (Some(then), Some(now)) if then == now => Machine::Same,
@@ -173,25 +199,28 @@ async fn begin(
     let folders = Folders::open(&home)?;
     let told = handle.clone();
     folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
+    let generation = crate::keep::next_generation(&home, opened, meta.generation);
     let parts = Parts {
         folders,
         home,
         reader: Some(store.reader()?),
         store,
         alone: None,
-        generation: meta.generation + 1,
+        generation,
         shim_program: options.shim,
         open_files,
         umask: options.umask,
         last_event: reader.max_seq()?,
-        handle,
+        handle: handle.clone(),
         config,
     };
     let mut fleet = Fleet::new(parts)?;
     crash::point("daemon.unannounced");
     announce(&fleet, &boot.unwrap_or_default())?;
+    crate::keep::watch(&fleet, &handle);
     crash::point("daemon.announced");
     fleet.load(&reader)?;
+    fleet.look_for_strangers();
     fleet.take_audit();
     crash::point("daemon.loaded");
     fleet.look_around(machine);
@@ -199,9 +228,9 @@ async fn begin(
 }
 
 /// A large database takes its time; the thread that answers does not wait for it.
-async fn open_store(path: PathBuf) -> Result<(Store, Reader, Meta), StartError> {
+async fn open_store(home: Home) -> Result<(Store, Reader, Meta), StartError> {
     let opened = tokio::task::spawn_blocking(move || {
-        let store = Store::open(&path, &pinfold_store::Options::default())?;
+        let store = crate::keep::open(&home)?;
         let reader = store.reader()?;
         let meta = reader.meta()?;
         Ok((store, reader, meta))

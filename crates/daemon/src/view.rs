@@ -54,7 +54,7 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         dir: definition.dir.display().to_string(),
         mode: mode_word(core.spec().mode).into(),
         state: core.state().word().into(),
-        why: core.explain(now),
+        why: why(entry, now),
         next: next(entry, now),
         activity: "unknown".into(),
         activity_from: None,
@@ -106,6 +106,16 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
     }
 }
 
+/// What is, and why; and what keeps it from being recorded.
+pub(crate) fn why(entry: &Entry, now: Now) -> String {
+    let why = entry.session.explain(now);
+    match &entry.held_up {
+        None => why,
+        Some(problem) if entry.stops_first => format!("{why}; not recorded yet: {problem}"),
+        Some(problem) => format!("{why}; {problem}"),
+    }
+}
+
 /// The pid of a session's agent.
 pub(crate) fn pid(entry: &Entry) -> Option<u32> {
     entry.session.life().at_work().map(|(_, process, _)| process.pid)
@@ -152,7 +162,9 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64, capabilities: BTreeMap<Stri
         capabilities,
         disk_bytes,
         generation: fleet.generation,
-        damaged: fleet.damaged.keys().cloned().collect(),
+        damaged: fleet.damaged.values().map(|damaged| damaged.name.clone()).collect(),
+        database: fleet.health.words(),
+        unknown: fleet.unknown.clone(),
         config_refused: fleet.config_refused.clone(),
     }
 }
@@ -169,6 +181,9 @@ pub(crate) fn listed(row: pinfold_store::Message, session: &str) -> Message {
 
 /// One message of the session of this name.
 pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
+    if let Some(damage) = row.damage {
+        return damaged_message(damage, session);
+    }
     Message {
         answer_bytes: row.answer.as_ref().map(|answer| answer.len() as u64),
         id: row.id.to_string(),
@@ -182,6 +197,26 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         answer: row.answer,
         failure: row.failure,
         turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
+        damaged: None,
+    }
+}
+
+/// One that is not as it was written: named, and nothing of it is shown.
+fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
+    Message {
+        id: damage.id,
+        session: session.to_owned(),
+        text: String::new(),
+        key: None,
+        state: "damaged".into(),
+        tries: 0,
+        enqueued_at: time(Wall(0)),
+        done_at: None,
+        answer: None,
+        answer_bytes: None,
+        failure: None,
+        turn: None,
+        damaged: Some(damage.problem),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::audit::{failure_word, purpose_word, whole_millis};
 use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step, TurnPlace};
 use crate::commit_error::CommitError;
+use crate::statements;
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
@@ -69,8 +70,7 @@ impl<'a> Applier<'a> {
 
     fn create(&self, new: &NewSession, core: &str, archived_at: Option<Wall>) -> Applied {
         let created = self.execute(
-            "INSERT INTO sessions (id, name, definition, core, created_at, archived_at, parent, position)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, (SELECT coalesce(max(position), 0) + 1 FROM sessions))",
+            &statements::CREATE,
             params![
                 new.id.to_string(),
                 new.name,
@@ -87,12 +87,10 @@ impl<'a> Applier<'a> {
     fn update(&self, id: SessionId, core: &str, archived_at: Option<Wall>) -> Applied {
         let (of, archived_at) = (id.to_string(), archived_at.map(|at| at.0));
         // Nearly always it stays where it was, and then no index of names has to be written.
-        let same = "UPDATE sessions SET core = ?2 WHERE id = ?1 AND archived_at IS ?3";
-        if self.execute(same, params![of, core, archived_at])? > 0 {
+        if self.execute(&statements::UPDATE, params![of, core, archived_at])? > 0 {
             return Ok(());
         }
-        let moved = "UPDATE sessions SET core = ?2, archived_at = ?3 WHERE id = ?1";
-        let updated = self.execute(moved, params![of, core, archived_at]);
+        let updated = self.execute(&statements::MOVE, params![of, core, archived_at]);
         let rows = updated.map_err(|error| self.or_name_taken(error, || self.name_of(id)))?;
         self.session_changed(id, rows)
     }
@@ -118,8 +116,8 @@ impl<'a> Applier<'a> {
     }
 
     fn define(&self, id: SessionId, definition: &str) -> Applied {
-        let sql = "UPDATE sessions SET definition = ?2 WHERE id = ?1";
-        self.session_changed(id, self.execute(sql, params![id.to_string(), definition])?)
+        let rows = self.execute(&statements::DEFINE, params![id.to_string(), definition])?;
+        self.session_changed(id, rows)
     }
 
     fn remove(&self, id: SessionId) -> Applied {
@@ -133,40 +131,20 @@ impl<'a> Applier<'a> {
         let changed = match change {
             MessageChange::Queued { key, .. } => {
                 let text = words.ok_or(CommitError::MessageWithoutText { message: id })?;
-                self.execute(
-                    "INSERT INTO messages (id, session, key, text, state, tries, enqueued_at)
-                     VALUES (?1, ?2, ?3, ?4, 'queued', 0, ?5)",
-                    params![message, of, key, text, at.0],
-                )
+                self.execute(&statements::QUEUE, params![message, of, key, text, at.0])
             }
             MessageChange::Delivering { .. } => return Ok(()),
-            MessageChange::Taken { .. } => self.execute(
-                "UPDATE messages SET state = 'delivered', tries = tries + 1
-                 WHERE id = ?1 AND session = ?2 AND state = 'queued'",
-                params![message, of],
-            ),
-            MessageChange::Requeued { cost, .. } => self.execute(
-                "UPDATE messages SET state = 'queued', tries = tries - (?3 AND state = 'delivered')
-                 WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
-                params![message, of, *cost == Cost::Nothing],
-            ),
-            MessageChange::Done { .. } => self.execute(
-                "UPDATE messages SET state = 'done', done_at = ?3, answer = ?4
-                 WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
-                params![message, of, at.0, words],
-            ),
-            MessageChange::Failed { why, .. } => self.execute(
-                "UPDATE messages SET state = 'failed', done_at = ?3, failure = ?4
-                 WHERE id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')",
-                params![message, of, at.0, failure_word(*why)],
-            ),
-            // It goes to the end of the queue: rows stand in the order of their turns.
-            MessageChange::Retried { .. } => self.execute(
-                "UPDATE messages SET state = 'queued', tries = 0, done_at = NULL, failure = NULL,
-                     rowid = (SELECT max(rowid) + 1 FROM messages)
-                 WHERE id = ?1 AND session = ?2 AND state = 'failed'",
-                params![message, of],
-            ),
+            MessageChange::Taken { .. } => self.execute(&statements::TAKE, params![message, of]),
+            MessageChange::Requeued { cost, .. } => {
+                self.execute(&statements::REQUEUE, params![message, of, *cost == Cost::Nothing])
+            }
+            MessageChange::Done { .. } => {
+                self.execute(&statements::FINISH, params![message, of, at.0, words])
+            }
+            MessageChange::Failed { why, .. } => {
+                self.execute(&statements::FAIL, params![message, of, at.0, failure_word(*why)])
+            }
+            MessageChange::Retried { .. } => self.execute(&statements::RETRY, params![message, of]),
         };
         match changed? {
             0 => Err(CommitError::NoSuchMessage { session, message: id }),
@@ -175,9 +153,8 @@ impl<'a> Applier<'a> {
     }
 
     fn place(&self, message: pinfold_core::MessageId, place: TurnPlace) -> Applied {
-        let sql = "UPDATE messages SET run = ?2, log_from = ?3, log_to = ?4 WHERE id = ?1";
         let id = Ulid::from(message).to_string();
-        self.execute(sql, params![id, place.run.0, place.from, place.to]).map(drop)
+        self.execute(&statements::PLACE, params![id, place.run.0, place.from, place.to]).map(drop)
     }
 
     fn run(&self, session: SessionId, at: Wall, step: &RunStep) -> Applied {
@@ -187,13 +164,9 @@ impl<'a> Applier<'a> {
                 self.run_started(session, at, *run, *purpose, *process)
             }
             RunStep::Exited(exited) => self.run_exited(session, at, exited),
-            RunStep::Settled { run } => self
-                .execute(
-                    "UPDATE runs INDEXED BY runs_open SET ended_at = ?3
-                     WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL",
-                    params![session.to_string(), run.0, at.0],
-                )
-                .map(drop),
+            RunStep::Settled { run } => {
+                self.execute(&statements::RUNS_SETTLED, params![session.to_string(), run.0, at.0]).map(drop)
+            }
         }
     }
 
@@ -211,12 +184,8 @@ impl<'a> Applier<'a> {
                 self.one("SELECT number FROM runs WHERE session = ?1 AND number = ?2", params![of, run.0])?;
             return known.map(drop).ok_or(CommitError::RunWithoutId { session, run });
         };
-        self.execute(
-            "INSERT INTO runs (session, number, id, purpose) VALUES (?1, ?2, ?3, ?4)
-             ON CONFLICT (session, number) DO NOTHING",
-            params![of, run.0, id.to_string(), purpose_word(purpose)],
-        )
-        .map(drop)
+        let params = params![of, run.0, id.to_string(), purpose_word(purpose)];
+        self.execute(&statements::RUN_DECIDED, params).map(drop)
     }
 
     fn run_started(
@@ -227,23 +196,14 @@ impl<'a> Applier<'a> {
         purpose: Purpose,
         process: Process,
     ) -> Applied {
-        self.execute(
-            "INSERT INTO runs (session, number, purpose, pid, fence, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-             ON CONFLICT (session, number) DO UPDATE
-             SET pid = excluded.pid, fence = excluded.fence, started_at = excluded.started_at",
-            params![session.to_string(), run.0, purpose_word(purpose), process.pid, process.fence, at.0],
-        )
-        .map(drop)
+        let Process { pid, fence } = process;
+        let params = params![session.to_string(), run.0, purpose_word(purpose), pid, fence, at.0];
+        self.execute(&statements::RUN_STARTED, params).map(drop)
     }
 
     fn run_exited(&self, session: SessionId, at: Wall, exited: &RunExited) -> Applied {
-        // A run that only its exit record tells of is headless for all that is known.
         self.execute(
-            "INSERT INTO runs (session, number, purpose, ended_at, code, signal, verdict, lived_ms, forced)
-             VALUES (?1, ?2, 'headless', ?3, ?4, ?5, ?6, ?7, ?8)
-             ON CONFLICT (session, number) DO UPDATE
-             SET ended_at = excluded.ended_at, code = excluded.code, signal = excluded.signal,
-                 verdict = excluded.verdict, lived_ms = excluded.lived_ms, forced = excluded.forced",
+            &statements::RUN_EXITED,
             params![
                 session.to_string(),
                 exited.run.0,
@@ -264,11 +224,11 @@ impl<'a> Applier<'a> {
             Some(EventRun::Id(id)) => (None, Some(id.to_string())),
             None => (None, None),
         };
+        let seq = self.next_seq()?;
         self.execute(
-            "INSERT INTO events (at, session, name, run, kind, why, data)
-             VALUES (?1, ?2, (SELECT name FROM sessions WHERE id = ?2),
-                     coalesce(?3, (SELECT id FROM runs WHERE session = ?2 AND number = ?4)), ?5, ?6, ?7)",
+            &statements::EVENT,
             params![
+                seq,
                 event.at.0,
                 event.session.map(|session| session.to_string()),
                 id,
@@ -278,11 +238,18 @@ impl<'a> Applier<'a> {
                 event.data,
             ],
         )?;
-        let seq = u64::try_from(self.conn.last_insert_rowid()).unwrap_or_default();
-        // Nobody else writes within this transaction, so the numbers of a batch follow each other.
         let first = if self.committed.seqs.is_empty() { seq } else { self.committed.seqs.start };
         self.committed.seqs = first..seq + 1;
         Ok(())
+    }
+
+    /// Nobody else writes within this transaction, so the numbers of a batch follow each other.
+    fn next_seq(&self) -> Result<u64, CommitError> {
+        if !self.committed.seqs.is_empty() {
+            return Ok(self.committed.seqs.end);
+        }
+        let newest = self.one::<u64>("SELECT seq FROM events ORDER BY seq DESC LIMIT 1", [])?;
+        Ok(newest.unwrap_or(0) + 1)
     }
 
     fn generation(&self, generation: u64, boot_id: &str) -> Applied {
@@ -290,9 +257,11 @@ impl<'a> Applier<'a> {
         if let Some(found) = stored.filter(|found| *found >= generation) {
             return Err(CommitError::StaleGeneration { wanted: generation, found });
         }
+        let program = env!("CARGO_PKG_VERSION");
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         self.execute(sql, params!["generation", generation])?;
-        self.execute(sql, params!["boot_id", boot_id]).map(drop)
+        self.execute(sql, params!["boot_id", boot_id])?;
+        self.execute(sql, params!["program", program]).map(drop)
     }
 
     /// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.

@@ -15,6 +15,8 @@ use std::num::NonZeroU64;
 pub struct Batch {
     pub(crate) steps: Vec<Step>,
     pub(crate) reloaded: BTreeSet<SessionId>,
+    /// It does not wait for room.
+    pub(crate) impatient: bool,
 }
 
 /// What a session is before anything has happened to it.
@@ -165,10 +167,30 @@ impl Batch {
         self.steps.is_empty()
     }
 
+    /// The generation of the daemon that it announces.
+    pub(crate) fn generation(&self) -> Option<u64> {
+        self.steps.iter().find_map(|step| match step {
+            Step::Generation { generation, .. } => Some(*generation),
+            Step::Create { .. }
+            | Step::Update { .. }
+            | Step::Define { .. }
+            | Step::Remove { .. }
+            | Step::Message { .. }
+            | Step::Run { .. }
+            | Step::Event(_)
+            | Step::Prune(_)
+            | Step::PruneRuns { .. }
+            | Step::PruneMessages { .. } => None,
+            #[cfg(test)]
+            Step::Panic => None,
+        })
+    }
+
     /// Adds all steps of another batch behind its own.
     pub fn append(&mut self, mut other: Batch) {
         self.steps.append(&mut other.steps);
         self.reloaded.append(&mut other.reloaded);
+        self.impatient |= other.impatient;
     }
 
     /// Creates a session. Add the decision on [`Event::Created`](pinfold_core::Event::Created) next.
@@ -180,6 +202,11 @@ impl Batch {
     /// Stores a session as it is now.
     pub fn session(&mut self, id: SessionId, session: &Session) {
         self.steps.push(Step::Update { id, core: core_json(session), archived_at: archived_at(session) });
+    }
+
+    /// Lets it fail on a full disk where others wait: its caller can take it back.
+    pub fn fail_without_room(&mut self) {
+        self.impatient = true;
     }
 
     /// Says that a session was read again after a batch of it had failed.

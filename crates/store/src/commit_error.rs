@@ -41,6 +41,12 @@ pub enum CommitError {
         /// The store.
         path: PathBuf,
     },
+    /// The store's file has lost its name: what is written into it would not be found again.
+    #[error("`{path}` was removed, moved or replaced while it was in use")]
+    Gone {
+        /// Which file.
+        path: PathBuf,
+    },
     /// A session that is not archived has this name.
     #[error("the name `{name}` is taken")]
     NameTaken {
@@ -120,6 +126,11 @@ impl CommitError {
         }
     }
 
+    /// Whether a single batch may be what is wrong; one that is too large for the disk too.
+    pub(crate) fn may_be_of_one(&self) -> bool {
+        matches!(self, CommitError::StorageFull { .. }) || !self.is_storage()
+    }
+
     /// Whether it says something about the disk, and nothing about the batch.
     #[must_use]
     pub fn is_storage(&self) -> bool {
@@ -128,6 +139,7 @@ impl CommitError {
             | CommitError::StorageFailed { .. }
             | CommitError::Damaged { .. }
             | CommitError::Busy { .. }
+            | CommitError::Gone { .. }
             | CommitError::WriterGone => true,
             CommitError::NameTaken { .. }
             | CommitError::NoSuchSession { .. }

@@ -32,30 +32,41 @@
 
 mod apply;
 mod audit;
+pub mod backup;
 mod batch;
+mod check;
 mod commit_error;
 mod decided;
+mod footing;
 mod open;
 mod parse;
 mod reader;
+mod reserve;
 mod room;
 mod rows;
 mod schema;
+mod statements;
 mod store;
+mod sums;
 mod ticket;
+mod trouble;
 mod ulid;
+mod witness;
 mod writer;
 
 pub use audit::{EVENT_FIELDS, event_data};
 pub use batch::{AuditEvent, Batch, NewSession, Prune, TurnPlace};
+pub use check::Pace;
 pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
-pub use open::{Damage, OpenError, Opened, Options};
+pub use open::{Damage, HeldUp, OpenError, Opened, Options};
 pub use reader::{EventQuery, MessageQuery, Part, Place, ReadError, Reader, Take};
 pub use rows::{
-    DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, StoredSession,
+    DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, StoredSession,
     UnknownMessageState,
 };
 pub use store::Store;
 pub use ticket::{Committed, Outcome, Ticket};
+pub use trouble::Trouble;
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};
+pub use witness::Position;

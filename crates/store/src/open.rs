@@ -4,7 +4,9 @@
 //! POSIX locks that this process has on it, those of other connections too.
 
 use crate::schema;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Row, ffi};
+use crate::sums::EVENTS;
+use crate::witness::{self, Noted, Position, Witness};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi};
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -18,17 +20,36 @@ const LARGEST_LOG: i64 = 16 << 20;
 /// What a connection keeps of the file, in KiB: the kernel has the rest, and there are two connections.
 const KEPT: i64 = 512;
 
+/// A file up to this size is checked all over before it is used: that takes a few milliseconds.
+const CHECKED_AT_ONCE: u64 = 8 << 20;
+
 /// How a store is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// How long to wait for another process that writes.
     pub busy_timeout: Duration,
+    /// Where it is noted how far the store is.
+    pub witness: Option<PathBuf>,
+    /// Where room is kept for a full disk.
+    pub reserve: Option<PathBuf>,
+    /// What becomes of a batch that cannot be written for now.
+    pub when_held_up: HeldUp,
+}
+
+/// What becomes of a batch while another process writes, the disk is full, or the file has lost its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HeldUp {
+    /// It fails.
+    Fail,
+    /// It waits, and so do those behind it; [`Store::on_trouble`](crate::Store::on_trouble) says what for.
+    Wait,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        // Nobody else should write at all: whoever does so for 5 s is worth an error.
-        Options { busy_timeout: Duration::from_secs(5) }
+        // Nobody else should write at all: whoever does so for 5 s is worth a word.
+        let busy_timeout = Duration::from_secs(5);
+        Options { busy_timeout, witness: None, reserve: None, when_held_up: HeldUp::Fail }
     }
 }
 
@@ -50,7 +71,10 @@ pub enum OpenError {
         problem: Damage,
     },
     /// A later version of pinfold wrote it; nothing in it was changed.
-    #[error("`{path}` has schema version {found}, this program knows versions up to {known}")]
+    #[error(
+        "`{path}` has schema version {found}{}, this program knows versions up to {known}",
+        program.as_ref().map(|program| format!(" of pinfold {program}")).unwrap_or_default()
+    )]
     TooNew {
         /// Which file.
         path: PathBuf,
@@ -58,6 +82,8 @@ pub enum OpenError {
         found: i64,
         /// Ours.
         known: i64,
+        /// The version of the program that wrote it, if it says so.
+        program: Option<String>,
     },
     /// The system does not let us.
     #[error("`{path}` cannot be opened")]
@@ -94,12 +120,41 @@ pub enum Damage {
     /// It is somebody else's database.
     #[error("it is another program's database")]
     NotOurs,
+    /// Its tables are not the ones that were made.
+    #[error("the description of its tables is damaged")]
+    Tables,
+    /// It is missing, and its witness is there.
+    #[error("it is missing, and event {} was in it", .0.seq)]
+    Missing(Position),
+    /// It has not what was in it.
+    #[error("it ends with event {}, and event {} was in it{}", found.seq, noted.seq, of_generation(found, noted))]
+    Behind {
+        /// How far it is.
+        found: Position,
+        /// How far it was.
+        noted: Position,
+    },
+    /// It is a healthy store, and another one than before.
+    #[error("it is not the database that was here: event {} is another one", .0.seq)]
+    Another(Position),
+    /// Neither half of the witness can be read.
+    #[error("the note of how far it was cannot be read: `{0}` is damaged")]
+    Witness(PathBuf),
     /// SQLite cannot read it.
     #[error("it cannot be read: {0}")]
     Unreadable(rusqlite::Error),
     /// SQLite can read it and finds faults.
     #[error("{}", .0.join("; "))]
     Faults(Vec<String>),
+}
+
+/// What tells two ends with the same event apart.
+fn of_generation(found: &Position, noted: &Position) -> String {
+    match (found.seq == noted.seq, found.generation < noted.generation) {
+        (false, _) => String::new(),
+        (true, true) => format!(" of daemon {}, not {}", noted.generation, found.generation),
+        (true, false) => format!(", and {} changes more", noted.steps.saturating_sub(found.steps)),
+    }
 }
 
 /// What was done to a store when it was opened.
@@ -109,19 +164,44 @@ pub struct Opened {
     pub created: bool,
     /// Others could have read it; now they cannot.
     pub tightened: bool,
+    /// It was there before, and its witness was not.
+    pub witnessed: bool,
+}
+
+/// A store that can be written.
+pub(crate) struct Writable {
+    pub(crate) conn: Connection,
+    pub(crate) opened: Opened,
+    pub(crate) position: Position,
+    pub(crate) witness: Option<Witness>,
 }
 
 /// Opens or creates a file for writing.
-pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<(Connection, Opened), OpenError> {
+pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Writable, OpenError> {
+    let noted = match &options.witness {
+        Some(witness) => witness::look(witness).map_err(|source| io_error(witness, source))?,
+        None => Noted::Missing,
+    };
     let created = is_missing(path)?;
-    if created {
-        create(path)?;
-    } else {
-        check(path, options)?;
+    match (created, noted) {
+        (true, Noted::At(position)) => return Err(damaged(path, Damage::Missing(position))),
+        (_, Noted::Damaged) => {
+            return Err(damaged(path, Damage::Witness(options.witness.clone().unwrap_or_default())));
+        }
+        (true, Noted::Missing) => create(path)?,
+        (false, Noted::At(position)) => check(path, options, Some(position))?,
+        (false, Noted::Missing) => check(path, options, None)?,
     }
     let tightened = tighten(path).map_err(|source| io_error(path, source))?;
     let conn = connect_writer(path, options).map_err(|source| unusable(path, source))?;
-    Ok((conn, Opened { created, tightened }))
+    let position = Position::of(&conn).map_err(|source| unusable(path, source))?;
+    let witness = options
+        .witness
+        .as_ref()
+        .map(|witness| Witness::open(witness, &position).map_err(|source| io_error(witness, source)));
+    let witnessed = !created && options.witness.is_some() && noted == Noted::Missing;
+    let opened = Opened { created, tightened, witnessed };
+    Ok(Writable { conn, opened, position, witness: witness.transpose()? })
 }
 
 /// Opens an existing file for reading, also while another process writes it.
@@ -144,7 +224,7 @@ pub(crate) fn log_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-fn beside(path: &Path, ending: &str) -> PathBuf {
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     PathBuf::from(name)
@@ -202,16 +282,59 @@ fn publish(draft: &Path, path: &Path) -> io::Result<()> {
         // The file is there and empty, or this file system has no links.
         Err(_) => fs::rename(draft, path)?,
     }
+    sync_folder(path)
+}
+
+/// Puts the names in the folder of a file on disk.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 
-/// Whether the file is whole, ours, and of a version that we know; looks without touching.
-fn check(path: &Path, options: &Options) -> Result<(), OpenError> {
+/// Whether the file is whole, ours, of a version that we know, and as far as it was; looks without touching.
+fn check(path: &Path, options: &Options, noted: Option<Position>) -> Result<(), OpenError> {
     let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
     check_version(path, &conn)?;
+    check_schema(path, &conn)?;
+    check_length(path, &conn)?;
+    if let Some(noted) = noted {
+        check_position(path, &conn, noted)?;
+    }
+    // What is small is looked at all over, at once; the rest is looked at while it is in use.
+    let bytes = files(path).iter().map(|file| length(file).unwrap_or(0)).sum::<u64>();
+    if bytes <= CHECKED_AT_ONCE { check_pages(path, &conn) } else { Ok(()) }
+}
+
+/// Whether a file is whole, ours and of a version that we know, however large it is.
+pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError> {
+    if is_missing(path)? {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
+    let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
+    check_version(path, &conn)?;
+    check_schema(path, &conn)?;
     check_length(path, &conn)?;
     check_pages(path, &conn)
+}
+
+/// Whether everything is there that was there.
+fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(), OpenError> {
+    let failed = |source| unusable(path, source);
+    // A file from before there were witnesses is older than any of them.
+    let old = schema::version(conn).map_err(failed)? < schema::SUMMED;
+    let found = if old { Position::default() } else { Position::of(conn).map_err(failed)? };
+    if found.is_behind(&noted) {
+        return Err(damaged(path, Damage::Behind { found, noted }));
+    }
+    let same = conn.query_row(&format!("{} WHERE seq = ?1", EVENTS.select()), [noted.seq], |row| {
+        let sum: Option<i64> = row.get(EVENTS.columns.len())?;
+        // One that is damaged says nothing about all the others; it is named when it is read.
+        Ok(sum == Some(noted.sum) || !EVENTS.holds(row)?)
+    });
+    match same.optional().map_err(failed)? {
+        Some(false) => Err(damaged(path, Damage::Another(noted))),
+        Some(true) | None => Ok(()),
+    }
 }
 
 /// SQLite reads what is missing of the last page as zeros. With a log, the rest may still be in there.
@@ -234,14 +357,23 @@ fn check_version(path: &Path, conn: &Connection) -> Result<(), OpenError> {
         return Err(damaged(path, Damage::NotOurs));
     }
     if found > schema::VERSION {
-        return Err(OpenError::TooNew { path: path.to_owned(), found, known: schema::VERSION });
+        let named = conn.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0));
+        let (path, known) = (path.to_owned(), schema::VERSION);
+        return Err(OpenError::TooNew { path, found, known, program: named.ok() });
     }
     Ok(())
 }
 
+fn check_schema(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    match schema::holds(conn).map_err(|source| unusable(path, source))? {
+        true => Ok(()),
+        false => Err(damaged(path, Damage::Tables)),
+    }
+}
+
 fn check_pages(path: &Path, conn: &Connection) -> Result<(), OpenError> {
     let faults = conn
-        .prepare("PRAGMA quick_check(3)")
+        .prepare("PRAGMA integrity_check(3)")
         .and_then(|mut check| check.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>())
         .map_err(|source| unusable(path, source))?;
     if faults == ["ok"] { Ok(()) } else { Err(damaged(path, Damage::Faults(faults))) }
@@ -281,7 +413,7 @@ fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection
 }
 
 /// A connection that writes durably, to tables of this version.
-fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+pub(crate) fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_with_flags(path, flags)?;
     conn.busy_timeout(options.busy_timeout)?;
@@ -295,6 +427,7 @@ fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection
     conn.pragma_update(None, "checkpoint_fullfsync", true)?;
     conn.pragma_update(None, "journal_size_limit", LARGEST_LOG)?;
     conn.pragma_update(None, "foreign_keys", true)?;
+    crate::sums::teach(&conn)?;
     schema::migrate(&mut conn)?;
     Ok(conn)
 }
@@ -361,7 +494,7 @@ mod tests {
     fn a_writer_is_durable_and_a_reader_cannot_write() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
-        let (writer, _) = open_writer(&path, &Options::default()).unwrap();
+        let writer = open_writer(&path, &Options::default()).unwrap().conn;
         let pragma = |name: &str| -> i64 { writer.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
         assert_eq!((pragma("synchronous"), pragma("foreign_keys"), pragma("mmap_size")), (2, 1, 0));
         let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();

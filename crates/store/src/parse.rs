@@ -1,26 +1,42 @@
 //! From rows of the tables to what readers return.
 
 use crate::batch::TurnPlace;
-use crate::rows::{DamagedSession, Event, Loaded, Message, Run, StoredSession};
+use crate::rows::{DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, StoredSession};
+use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, Table};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::Queued;
 use pinfold_core::{RunNumber, Wall};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
-use serde_json::{Map, Value};
+use serde_json::Map;
 use std::str::FromStr;
+
+const SUM: &str = "its checksum is wrong";
 
 /// Never fails for what stands in the record: that would hide all sessions behind one.
 pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<Loaded> {
-    Ok(match whole_session(row) {
+    let damaged = |problem: String| {
+        let [id, name] = [0, 1].map(|column| readable(row, column).unwrap_or_default());
+        Loaded::Damaged(DamagedSession { id, name, problem })
+    };
+    Ok(match checked(row, &SESSIONS, whole_session)? {
         Ok(stored) => Loaded::Whole(Box::new(stored)),
-        Err(error) if error.sqlite_error_code().is_some() => return Err(error),
-        Err(error) => Loaded::Damaged(DamagedSession {
-            id: readable(row, 0).unwrap_or_default(),
-            name: readable(row, 1).unwrap_or_default(),
-            problem: problem(&error),
-        }),
+        Err(problem) => damaged(problem),
     })
+}
+
+/// A row as it was written, or what is wrong with it. Only what SQLite itself cannot read fails.
+fn checked<T>(
+    row: &Row<'_>,
+    table: &Table,
+    whole: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Result<T, String>> {
+    match whole(row) {
+        Err(error) if error.sqlite_error_code().is_some() => Err(error),
+        Err(error) => Ok(Err(problem(&error, table))),
+        Ok(_) if !table.holds(row)? => Ok(Err(SUM.to_owned())),
+        Ok(whole) => Ok(Ok(whole)),
+    }
 }
 
 fn whole_session(row: &Row<'_>) -> rusqlite::Result<StoredSession> {
@@ -31,8 +47,8 @@ fn whole_session(row: &Row<'_>) -> rusqlite::Result<StoredSession> {
         session: json(row, 3)?,
         created_at: Wall(row.get(4)?),
         archived_at: wall(row, 5)?,
-        parent: parsed_if_any(row, 6)?,
-        position: row.get(7)?,
+        position: row.get(6)?,
+        parent: parsed_if_any(row, 8)?,
     })
 }
 
@@ -42,15 +58,42 @@ fn readable(row: &Row<'_>, column: usize) -> Option<String> {
     Some(String::from_utf8_lossy(bytes).into_owned())
 }
 
-fn problem(error: &rusqlite::Error) -> String {
+fn problem(error: &rusqlite::Error, table: &Table) -> String {
     if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = error {
-        let names = ["id", "name", "definition", "state", "created_at", "archived_at", "parent", "position"];
-        return format!("its {} cannot be read: {cause}", names.get(*column).unwrap_or(&"record"));
+        let besides = || column.checked_sub(table.columns.len() + 1).and_then(|at| table.besides.get(at));
+        let name = match table.columns.get(*column).or_else(besides) {
+            Some(&"core") => "state",
+            Some(name) => name,
+            None => "record",
+        };
+        return format!("its {name} cannot be read: {cause}");
     }
     error.to_string()
 }
 
 pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(checked(row, &MESSAGES, whole_message)?.unwrap_or_else(|problem| Message {
+        id: known(row, 0),
+        session: SessionId(known(row, 1)),
+        key: None,
+        text: String::new(),
+        state: MessageState::Failed,
+        tries: 0,
+        enqueued_at: Wall(0),
+        done_at: None,
+        answer: None,
+        failure: None,
+        place: None,
+        damage: Some(RowDamage { id: readable(row, 0).unwrap_or_default(), problem }),
+    }))
+}
+
+/// An id as far as it is one.
+fn known(row: &Row<'_>, column: usize) -> Ulid {
+    readable(row, column).and_then(|id| id.parse().ok()).unwrap_or_else(|| Ulid::new(0, 0))
+}
+
+fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
     Ok(Message {
         id: parsed(row, 0)?,
         session: parsed(row, 1)?,
@@ -63,6 +106,7 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         answer: row.get(8)?,
         failure: row.get(9)?,
         place: place(row)?,
+        damage: None,
     })
 }
 
@@ -71,13 +115,33 @@ fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {
     Ok(run.zip(from).map(|(run, from)| TurnPlace { run: RunNumber(run), from, to }))
 }
 
-/// A message that waits, and whose it is.
-pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<(SessionId, Queued)> {
-    let message: Ulid = parsed(row, 1)?;
-    Ok((parsed(row, 0)?, Queued { message: message.into(), tries: row.get(2)? }))
+/// A message that waits, and whose it is; nothing of one that is damaged: it must not be delivered.
+pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<Option<(SessionId, Queued)>> {
+    let message = message_row(row)?;
+    let queued = Queued { message: message.id.into(), tries: message.tries };
+    Ok(message.damage.is_none().then_some((message.session, queued)))
 }
 
 pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
+    Ok(checked(row, &RUNS, whole_run)?.unwrap_or_else(|problem| Run {
+        session: SessionId(known(row, 0)),
+        number: RunNumber(0),
+        id: None,
+        purpose: String::new(),
+        pid: None,
+        fence: None,
+        started_at: None,
+        ended_at: None,
+        code: None,
+        signal: None,
+        verdict: None,
+        lived_ms: None,
+        forced: false,
+        damage: Some(RowDamage { id: readable(row, 2).unwrap_or_default(), problem }),
+    }))
+}
+
+fn whole_run(row: &Row<'_>) -> rusqlite::Result<Run> {
     Ok(Run {
         session: parsed(row, 0)?,
         number: RunNumber(row.get(1)?),
@@ -92,26 +156,37 @@ pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
         verdict: row.get(10)?,
         lived_ms: row.get(11)?,
         forced: row.get(12)?,
+        damage: None,
     })
 }
 
 pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let seq = row.get::<_, i64>(0)?.cast_unsigned();
+    Ok(checked(row, &EVENTS, whole_event)?.unwrap_or_else(|problem| Event {
+        seq,
+        at: Wall(0),
+        session: None,
+        name: None,
+        run: None,
+        kind: "damaged".to_owned(),
+        why: format!("event {seq} is damaged: {problem}"),
+        data: Map::new(),
+        damage: Some(RowDamage { id: seq.to_string(), problem }),
+    }))
+}
+
+fn whole_event(row: &Row<'_>) -> rusqlite::Result<Event> {
     Ok(Event {
         seq: row.get(0)?,
         at: Wall(row.get(1)?),
-        session: readable(row, 2).and_then(|id| id.parse().ok()),
-        name: readable(row, 3),
-        run: readable(row, 4),
-        kind: readable(row, 5).unwrap_or_default(),
-        why: readable(row, 6).unwrap_or_default(),
-        data: fields(readable(row, 7).unwrap_or_default()),
+        session: parsed_if_any(row, 2)?,
+        name: row.get(3)?,
+        run: row.get(4)?,
+        kind: row.get(5)?,
+        why: row.get(6)?,
+        data: json(row, 7)?,
+        damage: None,
     })
-}
-
-/// One damaged event must not hide the history.
-fn fields(text: String) -> Map<String, Value> {
-    serde_json::from_str(&text)
-        .unwrap_or_else(|_| Map::from_iter([("damaged".to_owned(), Value::from(text))]))
 }
 
 fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Wall>> {

@@ -7,7 +7,8 @@ pub use parts::{MessageQuery, Part, Place};
 
 use crate::open::{self, OpenError, Options};
 use crate::parse::{event_row, message_row, run_row, session_row, waiting_row};
-use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, Run};
+use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run};
+use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use pinfold_core::inbox::Queued;
 use pinfold_core::{MessageId, Wall};
@@ -15,15 +16,17 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, ErrorCode, OptionalExtension, Params, Row, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
-const SESSION: &str =
-    "SELECT id, name, definition, core, created_at, archived_at, parent, position FROM sessions";
-const MESSAGE: &str = "SELECT id, session, key, text, state, tries, enqueued_at, done_at, answer, failure,
-     run, log_from, log_to FROM messages";
-const WAITING: &str = "SELECT session, id, tries FROM messages WHERE state IN ('queued', 'delivered')";
-const RUN: &str = "SELECT session, number, id, purpose, pid, fence, started_at, ended_at, code, signal,
-     verdict, lived_ms, forced FROM runs";
-const EVENT: &str = "SELECT seq, at, session, name, run, kind, why, data FROM events";
+static SESSION: LazyLock<String> = LazyLock::new(|| SESSIONS.select());
+static MESSAGE: LazyLock<String> = LazyLock::new(|| MESSAGES.select());
+/// The few that wait, by the index that has no others: in the order of rows SQLite would read all messages.
+static WAITING: LazyLock<String> = LazyLock::new(|| {
+    let few = "SELECT rowid FROM messages INDEXED BY messages_waiting WHERE state IN ('queued', 'delivered')";
+    format!("{} WHERE rowid IN ({few})", MESSAGES.select())
+});
+static RUN: LazyLock<String> = LazyLock::new(|| RUNS.select());
+static EVENT: LazyLock<String> = LazyLock::new(|| EVENTS.select());
 
 /// A connection that only reads. Each call sees the store as it was at one moment.
 #[derive(Debug)]
@@ -43,6 +46,18 @@ pub enum ReadError {
         /// What SQLite says.
         #[source]
         source: rusqlite::Error,
+    },
+    /// The one record that was asked for is not as it was written.
+    #[error("{what} {id} in `{path}` is damaged: {problem}")]
+    Row {
+        /// The store.
+        path: PathBuf,
+        /// What it is.
+        what: &'static str,
+        /// Its id, as it is stored.
+        id: String,
+        /// What is wrong with it.
+        problem: String,
     },
     /// It cannot be read now.
     #[error("`{path}` cannot be read")]
@@ -97,14 +112,27 @@ impl Reader {
         Ok(Reader { conn: open::open_reader(path, options)?, path: path.to_owned() })
     }
 
+    pub(crate) fn conn(&self) -> &Connection {
+        &self.conn
+    }
+
+    pub(crate) fn conn_mut(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// All sessions, archived ones too, in their order. A damaged one hides none of the others.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn sessions(&self) -> Read<Vec<Loaded>> {
-        let mut sessions = self.all(&format!("{SESSION} ORDER BY position, id"), [], session_row)?;
+        let mut sessions = self.all(&format!("{} ORDER BY position, id", *SESSION), [], session_row)?;
         let mut waiting: BTreeMap<SessionId, Vec<Queued>> = BTreeMap::new();
-        for (session, queued) in self.all(&format!("{WAITING} ORDER BY rowid"), [], waiting_row)? {
+        let rows = self.all(&format!("{} ORDER BY rowid", *WAITING), [], waiting_row)?;
+        for (session, queued) in rows.into_iter().flatten() {
             waiting.entry(session).or_default().push(queued);
         }
         for loaded in &mut sessions {
@@ -120,16 +148,16 @@ impl Reader {
     /// # Errors
     /// The file cannot be read.
     pub fn session(&self, id: SessionId) -> Read<Option<Loaded>> {
-        let loaded = self.one(&format!("{SESSION} WHERE id = ?1"), [id.to_string()], session_row)?;
+        let loaded = self.one(&format!("{} WHERE id = ?1", *SESSION), [id.to_string()], session_row)?;
         loaded.map(|loaded| self.whole(loaded)).transpose()
     }
 
     /// With the messages that wait, which have rows of their own.
     fn whole(&self, mut loaded: Loaded) -> Read<Loaded> {
         if let Loaded::Whole(stored) = &mut loaded {
-            let sql = format!("{WAITING} AND session = ?1 ORDER BY rowid");
+            let sql = format!("{} AND session = ?1 ORDER BY rowid", *WAITING);
             let waiting = self.all(&sql, [stored.id.to_string()], waiting_row)?;
-            stored.session.refill(waiting.into_iter().map(|(_, queued)| queued));
+            stored.session.refill(waiting.into_iter().flatten().map(|(_, queued)| queued));
         }
         Ok(loaded)
     }
@@ -141,18 +169,19 @@ impl Reader {
     /// # Errors
     /// The file cannot be read.
     pub fn find(&self, name_or_prefix: &str) -> Read<Lookup> {
-        let named = format!("{SESSION} WHERE name = ?1 AND archived_at IS NULL");
+        let named = format!("{} WHERE name = ?1 AND archived_at IS NULL", *SESSION);
         if let Some(loaded) = self.one(&named, [name_or_prefix], session_row)? {
             return Ok(Lookup::One(self.whole(loaded)?));
         }
-        let once_named = format!("{SESSION} WHERE name = ?1 AND archived_at IS NOT NULL ORDER BY position");
+        let once_named =
+            format!("{} WHERE name = ?1 AND archived_at IS NOT NULL ORDER BY position", *SESSION);
         let found = self.all(&once_named, [name_or_prefix], session_row)?;
         if !found.is_empty() {
             return self.lookup(found);
         }
         let Some(prefix) = ulid::prefix(name_or_prefix) else { return Ok(Lookup::Nobody) };
         // No letter of an id sorts behind `Z`.
-        let with_prefix = format!("{SESSION} WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id");
+        let with_prefix = format!("{} WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id", *SESSION);
         self.lookup(self.all(&with_prefix, [prefix], session_row)?)
     }
 
@@ -166,7 +195,7 @@ impl Reader {
         state: Option<MessageState>,
         take: Take,
     ) -> Read<Vec<Message>> {
-        let mut sql = format!("{MESSAGE} WHERE session = ?1");
+        let mut sql = format!("{} WHERE session = ?1", *MESSAGE);
         sql.push_str(if state.is_some() { " AND state = ?2" } else { " AND ?2 IS NULL" });
         let params = params![session.to_string(), state.map(MessageState::word)];
         self.taken(&sql, "rowid", take, params, message_row)
@@ -177,7 +206,8 @@ impl Reader {
     /// # Errors
     /// The file or this message cannot be read.
     pub fn message(&self, message: MessageId) -> Read<Option<Message>> {
-        self.one(&format!("{MESSAGE} WHERE id = ?1"), [Ulid::from(message).to_string()], message_row)
+        let sql = format!("{} WHERE id = ?1", *MESSAGE);
+        self.whole_message(self.one(&sql, [Ulid::from(message).to_string()], message_row)?)
     }
 
     /// The message that a dedupe key of a session stands for.
@@ -185,8 +215,17 @@ impl Reader {
     /// # Errors
     /// The file or this message cannot be read.
     pub fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>> {
-        let sql = format!("{MESSAGE} WHERE session = ?1 AND key = ?2");
-        self.one(&sql, params![session.to_string(), key], message_row)
+        let sql = format!("{} WHERE session = ?1 AND key = ?2", *MESSAGE);
+        self.whole_message(self.one(&sql, params![session.to_string(), key], message_row)?)
+    }
+
+    fn whole_message(&self, found: Option<Message>) -> Read<Option<Message>> {
+        let damage = found.as_ref().and_then(|message| message.damage.clone());
+        damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))
+    }
+
+    fn damaged(&self, what: &'static str, damage: RowDamage) -> ReadError {
+        ReadError::Row { path: self.path.clone(), what, id: damage.id, problem: damage.problem }
     }
 
     /// The runs of a session by their numbers, also those that came to nothing.
@@ -195,7 +234,7 @@ impl Reader {
     /// The file cannot be read.
     pub fn runs(&self, session: SessionId, take: Take) -> Read<Vec<Run>> {
         self.taken(
-            &format!("{RUN} WHERE session = ?1"),
+            &format!("{} WHERE session = ?1", *RUN),
             "number",
             take,
             params![session.to_string()],
@@ -208,7 +247,9 @@ impl Reader {
     /// # Errors
     /// The file or this run cannot be read.
     pub fn run(&self, id: RunId) -> Read<Option<Run>> {
-        self.one(&format!("{RUN} WHERE id = ?1"), [id.to_string()], run_row)
+        let found = self.one(&format!("{} WHERE id = ?1", *RUN), [id.to_string()], run_row)?;
+        let damage = found.as_ref().and_then(|run| run.damage.clone());
+        damage.map_or(Ok(found), |damage| Err(self.damaged("run", damage)))
     }
 
     /// Events by their numbers.
@@ -219,8 +260,8 @@ impl Reader {
         // Only what is asked for is in the statement, and a plus hides a column from the choice of an index:
         // without it SQLite would walk through all numbers to find a time.
         let mut sql = match query.since {
-            Some(_) => format!("{EVENT} WHERE +seq > ?1 AND +seq <= ?2 AND at >= ?3"),
-            None => format!("{EVENT} WHERE seq > ?1 AND seq <= ?2 AND ?3 IS NULL"),
+            Some(_) => format!("{} WHERE +seq > ?1 AND +seq <= ?2 AND at >= ?3", *EVENT),
+            None => format!("{} WHERE seq > ?1 AND seq <= ?2 AND ?3 IS NULL", *EVENT),
         };
         sql.push_str(if query.session.is_some() { " AND session = ?4" } else { " AND ?4 IS NULL" });
         let until = query.until.unwrap_or(u64::MAX).min(i64::MAX as u64);
@@ -245,7 +286,7 @@ impl Reader {
     /// The file cannot be read.
     pub fn meta(&self) -> Read<Meta> {
         let generation = self.meta_value("generation")?.unwrap_or(0);
-        Ok(Meta { generation, boot_id: self.meta_value("boot_id")? })
+        Ok(Meta { generation, boot_id: self.meta_value("boot_id")?, program: self.meta_value("program")? })
     }
 
     /// The bytes that its files take up on disk.
@@ -314,10 +355,11 @@ impl Reader {
         row.map_err(|source| self.error(source))
     }
 
-    fn error(&self, source: rusqlite::Error) -> ReadError {
+    pub(crate) fn error(&self, source: rusqlite::Error) -> ReadError {
         let path = self.path.clone();
         match source.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None => {
+            // `Unknown` is SQLite's word for a statement that does not fit the tables: they are not ours any more.
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) | None => {
                 ReadError::Damaged { path, source }
             }
             Some(_) => ReadError::Failed { path, source },

@@ -47,6 +47,15 @@ pub struct DamagedSession {
     pub problem: String,
 }
 
+/// A row that is not as it was written. It is named and never shown: all its other fields are empty.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowDamage {
+    /// Its id or number, as it is stored.
+    pub id: String,
+    /// What is wrong, in words.
+    pub problem: String,
+}
+
 /// What a name or the beginning of an id stands for.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Lookup {
@@ -128,6 +137,8 @@ pub struct Message {
     pub failure: Option<String>,
     /// Where the output of its last turn stands.
     pub place: Option<TurnPlace>,
+    /// It is not as it was written; then nothing else in here counts.
+    pub damage: Option<RowDamage>,
 }
 
 /// One run.
@@ -159,6 +170,8 @@ pub struct Run {
     pub lived_ms: Option<u64>,
     /// SIGKILL was needed.
     pub forced: bool,
+    /// It is not as it was written; then nothing else in here counts.
+    pub damage: Option<RowDamage>,
 }
 
 /// One event.
@@ -178,8 +191,10 @@ pub struct Event {
     pub kind: String,
     /// A sentence.
     pub why: String,
-    /// The fields of its kind. What cannot be read stands there as text, under `damaged`.
+    /// The fields of its kind.
     pub data: Map<String, Value>,
+    /// It is not as it was written; then nothing else in here counts.
+    pub damage: Option<RowDamage>,
 }
 
 /// What is known of the daemons that used this store.
@@ -189,4 +204,6 @@ pub struct Meta {
     pub generation: u64,
     /// The boot in which it started.
     pub boot_id: Option<String>,
+    /// The version of the program that wrote it last.
+    pub program: Option<String>,
 }

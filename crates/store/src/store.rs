@@ -1,12 +1,16 @@
 //! The way in: one handle that writes through one thread, and as many readers as are wanted.
 
 use crate::batch::Batch;
-use crate::open::{self, OpenError, Opened, Options};
+use crate::open::{self, OpenError, Opened, Options, Writable};
 use crate::reader::Reader;
+use crate::reserve::Reserve;
 use crate::ticket::{Committed, Outcome, Promise, Ticket};
-use crate::writer::{Job, Writer};
+use crate::trouble::{Health, Trouble};
+use crate::writer::{Job, Surroundings, Writer};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::{self, JoinHandle};
 
@@ -23,6 +27,8 @@ pub struct Store {
     jobs: Option<Sender<Job>>,
     writer: Option<JoinHandle<()>>,
     keeps: Keeps,
+    health: Health,
+    leaving: Arc<AtomicBool>,
 }
 
 /// What a store keeps of what is committed.
@@ -38,9 +44,18 @@ impl Store {
     /// # Errors
     /// A damaged file, or one of a later version, is refused and left as it is.
     pub fn open(path: &Path, options: &Options) -> Result<Store, OpenError> {
-        let (conn, opened) = open::open_writer(path, options)?;
+        let Writable { conn, opened, position, witness } = open::open_writer(path, options)?;
         let (jobs, waiting) = channel();
-        let writer = Writer::new(conn, path.to_owned());
+        let (health, leaving) = (Health::default(), Arc::<AtomicBool>::default());
+        let around = Surroundings {
+            path: path.to_owned(),
+            witness,
+            reserve: Reserve::new(options.reserve.clone()),
+            health: health.clone(),
+            when_held_up: options.when_held_up,
+            leaving: Arc::clone(&leaving),
+        };
+        let writer = Writer::new(conn, position, around);
         let writer = thread::Builder::new()
             .name("store".into())
             .spawn(move || writer.run(&waiting))
@@ -52,6 +67,8 @@ impl Store {
             jobs: Some(jobs),
             writer: Some(writer),
             keeps: Keeps::Everything,
+            health,
+            leaving,
         })
     }
 
@@ -61,10 +78,12 @@ impl Store {
         Store {
             path: PathBuf::new(),
             options: Options::default(),
-            opened: Opened { created: false, tightened: false },
+            opened: Opened::default(),
             jobs: None,
             writer: None,
             keeps: Keeps::Nothing,
+            health: Health::default(),
+            leaving: Arc::default(),
         }
     }
 
@@ -94,6 +113,22 @@ impl Store {
         self.send(Job { batch, promise: Promise::new(callback) });
     }
 
+    /// What keeps it from being written at the moment.
+    #[must_use]
+    pub fn trouble(&self) -> Trouble {
+        self.health.now()
+    }
+
+    /// Calls back, on the writer's thread, whenever that changes.
+    pub fn on_trouble(&self, listener: impl Fn(&Trouble) + Send + 'static) {
+        self.health.listen(Box::new(listener));
+    }
+
+    /// Stops waiting for what holds it up: from here on what cannot be written fails.
+    pub fn give_up(&self) {
+        self.leaving.store(true, Ordering::Release);
+    }
+
     /// A connection of its own for reading, usable from any one thread.
     ///
     /// # Errors
@@ -116,6 +151,7 @@ impl Store {
 impl Drop for Store {
     fn drop(&mut self) {
         drop(self.jobs.take());
+        self.give_up();
         let Some(writer) = self.writer.take() else { return };
         // Dropped by one of its own callbacks, it cannot wait for itself.
         if writer.thread().id() != thread::current().id() {

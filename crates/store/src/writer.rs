@@ -3,13 +3,19 @@
 use crate::apply::Applier;
 use crate::batch::{Batch, Step};
 use crate::commit_error::CommitError;
+use crate::footing::Footing;
+use crate::open::HeldUp;
+use crate::reserve::Reserve;
 use crate::room;
 use crate::ticket::{Committed, Promise};
+use crate::trouble::{Health, Trouble};
 use crate::ulid::SessionId;
+use crate::witness::{self, Position, Witness};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -19,9 +25,28 @@ const LARGEST_GROUP: usize = 256;
 /// When nothing came for this long, there is time for the log.
 const CALM: Duration = Duration::from_millis(500);
 
+/// How long the end waits for others who use the log.
+const LAST_TRY: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether the files are still there, and whether there is room again.
+const LOOK: Duration = Duration::from_secs(2);
+/// How soon something that cannot be written now is tried again.
+const AGAIN: Duration = Duration::from_millis(200);
+
 pub(crate) struct Job {
     pub(crate) batch: Batch,
     pub(crate) promise: Promise,
+}
+
+/// What a writer is made of besides its connection.
+pub(crate) struct Surroundings {
+    pub(crate) path: PathBuf,
+    pub(crate) witness: Option<Witness>,
+    pub(crate) reserve: Reserve,
+    pub(crate) health: Health,
+    pub(crate) when_held_up: HeldUp,
+    /// Set when the store is closed: what cannot be written then fails.
+    pub(crate) leaving: Arc<AtomicBool>,
 }
 
 pub(crate) struct Writer {
@@ -31,11 +56,18 @@ pub(crate) struct Writer {
     has_room: bool,
     /// Sessions with a failed batch that were not loaded again since.
     broken: BTreeSet<SessionId>,
+    /// How far the store is.
+    position: Position,
+    footing: Footing,
+    around: Surroundings,
 }
 
+type Outcomes = Result<Vec<Committed>, CommitError>;
+
 impl Writer {
-    pub(crate) fn new(conn: Connection, path: PathBuf) -> Writer {
-        Writer { conn, path, has_room: false, broken: BTreeSet::new() }
+    pub(crate) fn new(conn: Connection, position: Position, around: Surroundings) -> Writer {
+        let (path, footing) = (around.path.clone(), Footing::new(&around.path));
+        Writer { conn, path, has_room: false, broken: BTreeSet::new(), position, footing, around }
     }
 
     /// Writes until nobody can ask any more and everything that was asked is answered.
@@ -45,33 +77,49 @@ impl Writer {
             group.extend(jobs.try_iter().take(LARGEST_GROUP - 1));
             self.commit_group(group);
         }
+        self.finish();
+    }
+
+    /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
+    fn finish(&self) {
+        // A foreign reader that keeps the log in use does not keep the daemon; SQLite reads the log again next time.
+        drop(self.conn.busy_timeout(LAST_TRY));
+        self.make_room();
     }
 
     fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
-        if self.has_room {
-            return jobs.recv().ok();
-        }
-        match jobs.recv_timeout(CALM) {
-            Err(RecvTimeoutError::Timeout) => {
-                // Without it commits are slower, and as good.
-                self.has_room = true;
-                drop(room::make(&crate::open::log_of(&self.path)));
-                jobs.recv().ok()
+        loop {
+            match jobs.recv_timeout(if self.has_room { LOOK } else { CALM }) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.look_after(),
             }
-            job => job.ok(),
         }
+    }
+
+    /// There is time: for the log, for the room that is kept, and for a look at the files.
+    fn look_after(&mut self) {
+        if !self.has_room {
+            // Without it commits are slower, and as good.
+            self.has_room = true;
+            drop(room::make(&crate::open::log_of(&self.path)));
+            self.around.reserve.keep();
+        }
+        let trouble = match self.footing.lost() {
+            Some(path) => Trouble::Gone { path },
+            None if self.around.health.now() == Trouble::None => return,
+            None if self.around.reserve.keep() => Trouble::None,
+            None => Trouble::Reserve,
+        };
+        self.around.health.set(trouble);
     }
 
     fn commit_group(&mut self, group: Vec<Job>) {
         let batches: Vec<&Batch> = group.iter().map(|job| &job.batch).collect();
-        match self.transact(&batches) {
+        match self.persist(&batches) {
             Ok(outcomes) => group.into_iter().zip(outcomes).for_each(|(job, done)| self.succeed(job, done)),
-            Err(CommitError::StorageFull { .. }) => {
-                self.make_room();
-                self.commit_one_by_one(group);
-            }
             // One bad batch must not fail its neighbours.
-            Err(error) if group.len() > 1 && !error.is_storage() => self.commit_one_by_one(group),
+            Err(error) if group.len() > 1 && error.may_be_of_one() => self.commit_one_by_one(group),
             Err(error) => {
                 let error = Arc::new(error);
                 group.into_iter().for_each(|job| self.fail(job, Arc::clone(&error)));
@@ -81,11 +129,64 @@ impl Writer {
 
     fn commit_one_by_one(&mut self, group: Vec<Job>) {
         for job in group {
-            match self.transact(&[&job.batch]) {
+            match self.persist(&[&job.batch]) {
                 Ok(outcomes) => self.succeed(job, outcomes.into_iter().next().unwrap_or_default()),
                 Err(error) => self.fail(job, Arc::new(error)),
             }
         }
+    }
+
+    /// Makes batches durable; waits for whoever else writes, and for room. Nothing is decided anew meanwhile, so what
+    /// waits is as true as before.
+    fn persist(&mut self, batches: &[&Batch]) -> Outcomes {
+        let mut tidied = false;
+        loop {
+            match self.transact(batches) {
+                Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
+                // SQLite has waited for the busy time-out already.
+                Err(busy @ CommitError::Busy { .. }) => self.wait_or(busy, Trouble::Busy)?,
+                Err(CommitError::StorageFull { .. }) if self.around.reserve.give_back() => tidied = false,
+                // With what was given back, the log fits into the file and is begun anew.
+                Err(CommitError::StorageFull { .. }) if !tidied => {
+                    self.make_room();
+                    tidied = true;
+                }
+                Err(full @ CommitError::StorageFull { .. })
+                    if batches.iter().any(|batch| batch.impatient) =>
+                {
+                    self.around.health.set(Trouble::Full);
+                    return Err(full);
+                }
+                Err(full @ CommitError::StorageFull { .. }) => self.wait_or(full, Trouble::Full)?,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Says what holds it up and waits a little, unless that is not wanted or the store is being closed.
+    fn wait_or(&self, error: CommitError, trouble: Trouble) -> Result<(), CommitError> {
+        if self.around.when_held_up == HeldUp::Fail || self.around.leaving.load(Ordering::Acquire) {
+            return Err(error);
+        }
+        self.around.health.set(trouble);
+        std::thread::sleep(AGAIN);
+        Ok(())
+    }
+
+    /// A commit into a file that has lost its name is no commit: it is acknowledged when the file is back.
+    fn on_firm_ground(&mut self) -> Result<(), CommitError> {
+        while let Some(path) = self.footing.lost() {
+            self.wait_or(CommitError::Gone { path: path.clone() }, Trouble::Gone { path })?;
+        }
+        if let Some(witness) = &mut self.around.witness {
+            // It must not be told of more than is there; of less it may.
+            drop(witness.note(&self.position));
+        }
+        let reserved = self.around.reserve.is_kept();
+        if !reserved || self.around.health.now().holds_up() {
+            self.around.health.set(if reserved { Trouble::None } else { Trouble::Reserve });
+        }
+        Ok(())
     }
 
     fn succeed(&mut self, job: Job, committed: Committed) {
@@ -99,18 +200,46 @@ impl Writer {
     }
 
     /// All or nothing.
-    fn transact(&self, batches: &[&Batch]) -> Result<Vec<Committed>, CommitError> {
+    fn transact(&mut self, batches: &[&Batch]) -> Outcomes {
         if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(vec![Committed::default(); batches.len()]);
         }
         self.execute("BEGIN IMMEDIATE")?;
         let done = batches.iter().map(|batch| self.apply(batch)).collect::<Result<Vec<_>, _>>();
-        let done = done.and_then(|outcomes| self.execute("COMMIT").map(|()| outcomes));
-        if done.is_err() && !self.conn.is_autocommit() {
-            // Nothing of it may be seen; if even this fails, the next BEGIN does.
-            drop(self.execute("ROLLBACK"));
+        let done = done.and_then(|outcomes| {
+            let position = self.advance(batches, &outcomes)?;
+            self.execute("COMMIT").map(|()| (outcomes, position))
+        });
+        match done {
+            Ok((outcomes, position)) => {
+                self.position = position;
+                Ok(outcomes)
+            }
+            Err(error) => {
+                if !self.conn.is_autocommit() {
+                    // Nothing of it may be seen; if even this fails, the next BEGIN does.
+                    drop(self.execute("ROLLBACK"));
+                }
+                Err(error)
+            }
         }
-        done
+    }
+
+    /// How far the store is with these batches. Those that leave no event leave a number.
+    fn advance(&self, batches: &[&Batch], outcomes: &[Committed]) -> Result<Position, CommitError> {
+        let failed = |source| CommitError::from_sqlite(&self.path, source);
+        let generation = batches.iter().filter_map(|batch| batch.generation()).max();
+        let mut position =
+            Position { generation: generation.unwrap_or(self.position.generation), ..self.position };
+        if outcomes.iter().any(|done| !done.seqs.is_empty()) {
+            (position.seq, position.sum) = witness::newest(&self.conn).map_err(failed)?;
+        } else {
+            position.steps += 1;
+            let sql = "UPDATE meta SET value = ?1 WHERE key = 'steps'";
+            let changed = self.conn.prepare_cached(sql).and_then(|mut set| set.execute([position.steps]));
+            changed.map_err(failed)?;
+        }
+        Ok(position)
     }
 
     fn apply(&self, batch: &Batch) -> Result<Committed, CommitError> {

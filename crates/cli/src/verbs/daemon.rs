@@ -156,6 +156,12 @@ pub(crate) fn status(global: &Global) -> Result<(), Failure> {
     if !status.damaged.is_empty() {
         say(&format!("damaged   {}", status.damaged.join(", ")));
     }
+    for problem in &status.database {
+        say(&format!("database  {problem}"));
+    }
+    for unknown in &status.unknown {
+        say(&format!("unknown   {}: {}", unknown.id, unknown.why));
+    }
     if let Some(problem) = &status.config_refused {
         say(&format!("config    as it was before; refused: {problem}"));
     }

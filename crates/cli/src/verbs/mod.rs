@@ -1,6 +1,7 @@
 //! One file a verb.
 
 mod agents;
+mod backup;
 mod daemon;
 mod events;
 mod inbox;
@@ -81,6 +82,8 @@ fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
         Verb::Interrupt { session } => inbox::interrupt(session, global),
         Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
         Verb::Agents => agents::agents(global),
+        Verb::Backup { file } => backup::backup(file, global),
+        Verb::RestoreBackup { file } => backup::restore(file, global),
         Verb::Locks => locks::run(global),
         Verb::Metrics => metrics::run(global),
         Verb::Who { directory } => who::run(directory, global),

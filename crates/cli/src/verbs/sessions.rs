@@ -144,7 +144,7 @@ pub(crate) fn why(session: &str, global: &Global) -> Result<(), Failure> {
 }
 
 pub(crate) fn tree(all: bool, global: &Global) -> Result<(), Failure> {
-    let address = format!("/v1/sessions?all={all}&brief={}", !global.json);
+    let address = format!("/v1/sessions?all={all}&known=true&brief={}", !global.json);
     let sessions: Vec<Session> = connect::at_once(global, |client| client.get(&address))?;
     if global.json {
         let roots: Vec<&Session> = sessions.iter().filter(|session| is_root(session, &sessions)).collect();

@@ -32,7 +32,11 @@ pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), F
     let told = report(ended, record, global);
     // Last, since a daemon may not answer: what was asked for is done.
     audit::tell_daemon(global);
-    told.and(written)
+    // The holder is gone, whatever became of the note: a full disk does not make that a failure.
+    if let Err(failure) = written {
+        super::talk(&format!("note: {failure}; what was ended is not in the events"));
+    }
+    told
 }
 
 /// Who holds it, with the record of what is about to be done, which is on disk: the daemon that sees the end of a

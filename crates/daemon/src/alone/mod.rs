@@ -119,7 +119,8 @@ fn run_through(
             tokio::spawn(typing);
         }
         let create = Create { name, definition, broken: None, reply: oneshot::channel().0 };
-        let (looped, code) = tokio::join!(fleet.run(between(inputs)), direct(&handle, create, &ends));
+        let ((looped, _nowhere), code) =
+            tokio::join!(fleet.run(between(inputs)), direct(&handle, create, &ends));
         looped?;
         // Their copies of the streams are closed when they are gone, not before.
         while let Ok(reaper) = reaping.try_recv() {

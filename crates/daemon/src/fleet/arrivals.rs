@@ -11,7 +11,9 @@ use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::rules::verdict::Asked;
 use pinfold_core::{Event, LastExit, RunEvent, Session, Verdict, World};
-use pinfold_store::{EventQuery, Facts, Loaded, ReadError, Reader, Run, SessionId, StoredSession, Take};
+use pinfold_store::{
+    DamagedSession, EventQuery, Facts, Loaded, ReadError, Reader, Run, SessionId, StoredSession, Take,
+};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,7 +31,7 @@ impl Fleet {
         for loaded in reader.sessions()? {
             match loaded {
                 Loaded::Whole(stored) => self.enter(*stored, reader)?,
-                Loaded::Damaged(damaged) => self.leave_alone(damaged.name, damaged.problem.to_string()),
+                Loaded::Damaged(damaged) => self.leave_alone(damaged),
             }
         }
         self.find_parents();
@@ -53,16 +55,18 @@ impl Fleet {
     }
 
     /// One bad record parks one session, loudly: whoever names it hears of it.
-    fn leave_alone(&mut self, name: String, problem: String) {
-        log(format_args!("session `{name}` is damaged: {problem}"));
-        self.damaged.insert(name, problem);
+    fn leave_alone(&mut self, damaged: DamagedSession) {
+        let DamagedSession { id, name, problem } = &damaged;
+        log(format_args!("session `{name}` ({id}) is damaged: {problem}"));
+        self.damaged.insert(id.clone(), damaged);
     }
 
     fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), ReadError> {
         let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
             Ok(definition) => definition,
             Err(error) => {
-                self.leave_alone(stored.name, format!("its definition cannot be read: {error}"));
+                let problem = format!("its definition cannot be read: {error}");
+                self.leave_alone(DamagedSession { id: stored.id.to_string(), name: stored.name, problem });
                 return Ok(());
             }
         };

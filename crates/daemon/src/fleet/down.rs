@@ -45,6 +45,7 @@ impl Fleet {
             Agents::Stopped => Closing::Waiting(replies),
         };
         if agents == Agents::Stopped {
+            self.end_strangers();
             let ids: Vec<SessionId> = self.entries.keys().copied().collect();
             for id in ids {
                 self.ask_down(id);
@@ -120,7 +121,8 @@ impl Fleet {
 
     pub(super) fn end_if_at_rest(&mut self) {
         if let Closing::Waiting(replies) = &mut self.closing
-            && self.entries.values().all(|entry| entry.at_rest() || entry.farewell.left.is_some())
+            && self.strangers == 0
+            && self.entries.values().all(|entry| entry.at_rest(&self.health) || entry.farewell.left.is_some())
         {
             self.closing = Closing::Over(std::mem::take(replies));
         }
@@ -129,10 +131,12 @@ impl Fleet {
     /// The last event, and the answer to whoever asked for the end.
     pub(super) fn say_goodbye(&mut self) {
         crash::point("down.unsaid");
-        let left: Vec<Left> = self.entries.values().filter_map(|entry| left(entry)).collect();
+        let left: Vec<Left> = self.entries.values().filter_map(|entry| self.left(entry)).collect();
         for left in &left {
             log(format_args!("session `{}` is left behind: {}", left.session, left.why));
         }
+        // What cannot be written now is not waited for: the next daemon finds it in the exit records.
+        self.store.give_up();
         let mut batch = Batch::new();
         let mut event = self.daemon_event("daemon_stopped", "the daemon goes down");
         if !left.is_empty() {
@@ -149,10 +153,10 @@ impl Fleet {
             }
         }
     }
-}
 
-/// A session that the daemon's end leaves behind although it was to stop.
-fn left(entry: &Entry) -> Option<Left> {
-    let by = entry.farewell.left.as_ref().filter(|_| !entry.at_rest())?;
-    Some(Left { session: entry.name.clone(), why: by.to_string(), pids: by.pids() })
+    /// A session that the daemon's end leaves behind although it was to stop.
+    fn left(&self, entry: &Entry) -> Option<Left> {
+        let by = entry.farewell.left.as_ref().filter(|_| !entry.at_rest(&self.health))?;
+        Some(Left { session: entry.name.clone(), why: by.to_string(), pids: by.pids() })
+    }
 }

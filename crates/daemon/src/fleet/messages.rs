@@ -11,7 +11,7 @@ use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
-use pinfold_store::{Facts, Message, MessageState, SessionId, TurnPlace, Ulid};
+use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
 use tokio::sync::oneshot;
 
 /// The number of a delivery as shims have it.
@@ -90,6 +90,12 @@ impl Fleet {
         let row = match self.stored(message) {
             Ok(Some(row)) => row,
             Ok(None) => return log(format_args!("message {} has no row", Ulid::from(message))),
+            Err(error @ ReadError::Row { .. }) => {
+                log(format_args!("{error}"));
+                let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
+                let facts = Facts { why: Some(error.to_string()), ..Facts::default() };
+                return self.happened(id, &Event::Message(event), &facts, None);
+            }
             Err(error) => return log(format_args!("a message could not be read: {error}")),
         };
         let Some(entry) = self.entries.get(&id) else { return };

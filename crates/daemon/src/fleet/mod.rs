@@ -3,6 +3,7 @@
 mod actions;
 mod arrivals;
 mod down;
+mod health;
 mod measured;
 mod memory;
 mod messages;
@@ -11,9 +12,11 @@ mod order;
 mod reports;
 mod retire;
 mod sessions;
+mod strangers;
 mod unended;
 
 pub(crate) use down::{Farewell, Goodbye};
+pub(crate) use health::Health;
 pub(crate) use retire::{Candidate, Modes};
 pub(crate) use unended::{Heard, Overdue, Watch};
 
@@ -29,13 +32,14 @@ use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
 use order::Order;
-use pinfold_api::object::{Ping, Starting};
+use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_shim::nursery::Nursery;
 use pinfold_store::{
-    AuditEvent, Batch, CommitError, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
+    AuditEvent, Batch, CommitError, DamagedSession, Decided, Facts, Outcome, Reader, RunId, SessionId, Store,
+    Ulid,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -56,8 +60,14 @@ pub(crate) struct Fleet {
     pub(crate) entries: BTreeMap<SessionId, Box<Entry>>,
     /// Sessions that are not archived, by name.
     pub(crate) names: BTreeMap<String, SessionId>,
-    /// Sessions whose records cannot be read, by name, with what is wrong; they are left alone.
-    pub(crate) damaged: BTreeMap<String, String>,
+    /// Sessions whose records cannot be read, by id; they are left alone.
+    pub(crate) damaged: BTreeMap<String, DamagedSession>,
+    /// What of this home the store does not know.
+    pub(crate) unknown: Vec<Unknown>,
+    /// How many of those are being ended.
+    strangers: usize,
+    /// How the store is.
+    pub(crate) health: Health,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     pub(crate) store: Store,
@@ -129,6 +139,9 @@ impl Fleet {
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
             damaged: BTreeMap::new(),
+            unknown: Vec::new(),
+            strangers: 0,
+            health: Health::default(),
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,
@@ -155,8 +168,16 @@ impl Fleet {
         })
     }
 
-    /// Runs until the daemon goes down.
-    pub(crate) async fn run(mut self, mut inputs: mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
+    /// Runs until the daemon goes down; the store is left open for those who still read.
+    pub(crate) async fn run(
+        mut self,
+        mut inputs: mpsc::UnboundedReceiver<Input>,
+    ) -> (Result<(), StartError>, Store) {
+        let ended = self.take_all(&mut inputs).await;
+        (ended, self.store)
+    }
+
+    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
         while !matches!(self.closing, Closing::Over(_)) {
             tokio::select! {
                 input = inputs.recv() => match input {
@@ -191,6 +212,7 @@ impl Fleet {
     }
 
     fn take(&mut self, input: Input) {
+        let Some(input) = self.at_the_door(input) else { return };
         match input {
             Input::Happened { id, event, facts, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
@@ -220,6 +242,9 @@ impl Fleet {
             Input::DownOverdue { id } => self.down_overdue(id),
             Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
             Input::Audited => self.take_audit(),
+            Input::StrangerEnded { id } => self.stranger_ended(&id),
+            Input::Trouble(trouble) => self.troubled(trouble),
+            Input::Checked(findings) => self.checked(findings),
             Input::Note { event, reply } => self.note(*event, reply),
             Input::Down { agents, reply } => self.go_down(agents, reply),
         }
@@ -249,6 +274,7 @@ impl Fleet {
         self.note_new_run(id, &decision);
         self.follow_memory(id);
         self.count(id, &decision);
+        self.note_stop(id, event);
         self.keep(id, decision, facts, reply);
     }
 
@@ -296,6 +322,7 @@ impl Fleet {
             }
             self.commit_then(Some(id), batch, order);
         }
+        let reply = if durable { self.act_first(id, &mut decision, reply) } else { reply };
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let settled = settled_in(&decision);
@@ -344,6 +371,7 @@ impl Fleet {
                 self.last_event.send_replace(committed.seqs.end - 1);
             }
             Ok(_) => {}
+            Err(error) if id.is_some_and(|id| self.take_back(id, &error)) => return,
             // What is not on disk has not happened: end here, and begin again from what is.
             Err(error) => {
                 self.handle.fail(format!("its database cannot be written: {}", crate::locks::chain(&*error)));
@@ -358,6 +386,7 @@ impl Fleet {
             && let Some(waiting) = entry.pending.iter_mut().find(|pending| !pending.durable)
         {
             waiting.durable = true;
+            entry.unborn = false;
         }
         self.drain(id);
     }

@@ -100,7 +100,10 @@ impl Fleet {
     pub(super) fn has_lost_parent(&self, id: SessionId) -> bool {
         let Some(entry) = self.entries.get(&id) else { return false };
         let definition = &entry.definition;
-        let damaged = definition.parent.as_ref().is_some_and(|parent| self.damaged.contains_key(parent));
+        let damaged = definition
+            .parent
+            .as_ref()
+            .is_some_and(|parent| self.damaged.values().any(|damaged| damaged.name == *parent));
         match definition.parent_id {
             Some(parent) => !self.entries.contains_key(&parent) && !damaged,
             None => false,
@@ -161,7 +164,7 @@ impl Fleet {
     fn removable(&self, id: SessionId) -> Result<Removed, ErrorBody> {
         let Some(entry) = self.entries.get(&id) else { return Err(super::sessions::gone()) };
         let name = &entry.name;
-        if entry.session.state() != State::Archived || !entry.at_rest() {
+        if entry.session.state() != State::Archived || !entry.at_rest(&self.health) {
             let text = format!("session `{name}` is {}, not archived", entry.session.state().word());
             return Err(ErrorBody::new(ErrorKind::Failed, text)
                 .hint(format!("`pinfold archive {name}` keeps everything; `rm` deletes what is archived")));

@@ -10,7 +10,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Change, Event, RunEvent, Session};
-use pinfold_store::{Batch, Decided, Facts, NewSession, SessionId};
+use pinfold_store::{Batch, CommitError, DamagedSession, Decided, Facts, NewSession, SessionId};
 use tokio::sync::oneshot;
 
 impl Fleet {
@@ -81,6 +81,11 @@ impl Fleet {
             settled: Vec::new(),
         };
         entry.pending.push_back(pending);
+        if broken.is_none() {
+            // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
+            entry.unborn = true;
+            batch.fail_without_room();
+        }
         self.entries.insert(id, Box::new(entry));
         self.names.insert(name, id);
         self.commit(Some(id), batch);
@@ -92,6 +97,17 @@ impl Fleet {
         if let Some(cause) = broken {
             self.fail_at_once(id, cause);
         }
+    }
+
+    /// Takes a new session back for which there was no room; whether it was one.
+    pub(super) fn take_back(&mut self, id: SessionId, error: &CommitError) -> bool {
+        let full = matches!(error, CommitError::StorageFull { .. });
+        let Some(entry) = self.entries.get(&id).filter(|entry| entry.unborn && full) else { return false };
+        self.names.remove(&entry.name);
+        self.timer.set(id, None);
+        _ = std::fs::remove_dir(self.home.session(id));
+        self.entries.remove(&id);
+        true
     }
 
     /// A session that was forced although it cannot run: one attempt that came to nothing.
@@ -152,10 +168,29 @@ impl Fleet {
 
     /// Whether no damaged session has this name.
     fn whole(&self, name: &str) -> Result<(), ErrorBody> {
-        let Some(problem) = self.damaged.get(name) else { return Ok(()) };
-        let message = format!("the record of session `{name}` is damaged: {problem}");
-        let hint = format!("nothing was changed; its files are in {}", self.home.state.display());
-        Err(ErrorBody::new(ErrorKind::Damaged, message).hint(hint))
+        let is_meant = |damaged: &&DamagedSession| damaged.name == name || damaged.id == name;
+        let Some(damaged) = self.damaged.values().find(is_meant) else { return Ok(()) };
+        let DamagedSession { id, problem, .. } = damaged;
+        let message = format!("the record of session `{name}` ({id}) is damaged: {problem}");
+        Err(ErrorBody::new(ErrorKind::Damaged, message).hint(self.damage_hint()))
+    }
+
+    fn damage_hint(&self) -> String {
+        format!(
+            "nothing was changed; `pinfold restore-backup FILE` puts a backup back; its files are in {}",
+            self.home.state.display()
+        )
+    }
+
+    /// Nobody of this name; where records are damaged it may be one of them: their names are no more certain.
+    fn nobody(&self, wanted: &str) -> ErrorBody {
+        if self.damaged.is_empty() {
+            return ErrorBody::new(ErrorKind::NotFound, format!("there is no session `{wanted}`"))
+                .hint("`pinfold ls --all` lists them");
+        }
+        let ids: Vec<&str> = self.damaged.keys().map(String::as_str).collect();
+        let message = format!("no session `{wanted}` can be read, and damaged are: {}", ids.join(", "));
+        ErrorBody::new(ErrorKind::Damaged, message).hint(self.damage_hint())
     }
 
     /// Finds the parent of a session, which must not be below it.
@@ -197,8 +232,7 @@ impl Fleet {
         }
         match found[..] {
             [id] => Ok(id),
-            [] => Err(ErrorBody::new(ErrorKind::NotFound, format!("there is no session `{wanted}`"))
-                .hint("`pinfold ls --all` lists them")),
+            [] => Err(self.nobody(wanted)),
             [..] => {
                 Err(ErrorBody::new(ErrorKind::Usage, format!("`{wanted}` is the beginning of several ids"))
                     .hint("`pinfold ls --all` lists them"))

@@ -7,10 +7,14 @@ use crate::memory::capabilities;
 use crate::view;
 use axum::Json;
 use axum::extract::State;
-use pinfold_api::object::{Ping, Status, WentDown};
+use pinfold_api::object::{Backup, Ping, Status, WentDown};
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_store::backup::BackupError;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::PoisonError;
 use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
 
@@ -51,6 +55,51 @@ pub(crate) async fn down(State(context): State<Context>, Said(down): Said<Down>)
     context.handle.tell(Input::Down { agents, reply: Some(sender) });
     let left = context.handle.answer(receiver).await?;
     Ok(Json(WentDown { left }))
+}
+
+/// Where to put a copy of the database.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Copy {
+    /// The file; it must not be there yet.
+    path: PathBuf,
+}
+
+/// Copies the database while it is in use.
+pub(crate) async fn backup(State(context): State<Context>, Said(copy): Said<Copy>) -> Answered<Backup> {
+    if !copy.path.is_absolute() {
+        return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
+    }
+    let path = copy.path.clone();
+    let copied = match context.handle.look(|fleet| fleet.own_reader()).await? {
+        Some(reader) => tokio::task::spawn_blocking(move || reader.backup(&path)).await,
+        // The file has lost its name: only those who have it open can still read it.
+        None => {
+            let database = context.database.clone();
+            tokio::task::spawn_blocking(move || {
+                database.lock().unwrap_or_else(PoisonError::into_inner).backup(&path)
+            })
+            .await
+        }
+    };
+    let copied = copied.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
+    let bytes = copied.map_err(|error| not_copied(&error))?;
+    Ok(Json(Backup { path: crate::home::shown(&copy.path), bytes }))
+}
+
+fn not_copied(error: &BackupError) -> ErrorBody {
+    let message = crate::locks::chain(error);
+    match error {
+        BackupError::Exists { .. } => {
+            ErrorBody::new(ErrorKind::Exists, message).hint("a backup is never replaced: name another file")
+        }
+        BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            ErrorBody::new(ErrorKind::NotPermitted, message)
+        }
+        BackupError::Io { .. } | BackupError::Copy { .. } | BackupError::Unusable(_) => {
+            ErrorBody::new(ErrorKind::Failed, message)
+        }
+    }
 }
 
 /// A verb wrote something down: it becomes an event before this returns.

@@ -55,9 +55,19 @@ impl Context {
         let database = self.database.clone();
         let failed = |message: String| ErrorBody::new(ErrorKind::Failed, message);
         let done = tokio::task::spawn_blocking(move || {
-            let reader = database.lock().map_err(|_| "the reader is broken".to_owned())?;
-            read(&reader).map_err(|error| crate::locks::chain(&error))
+            let reader = database.lock().map_err(|_| failed("the reader is broken".to_owned()))?;
+            read(&reader).map_err(|error| unread(&error))
         });
-        done.await.map_err(|error| failed(error.to_string()))?.map_err(failed)
+        done.await.map_err(|error| failed(error.to_string()))?
+    }
+}
+
+fn unread(error: &pinfold_store::ReadError) -> ErrorBody {
+    use pinfold_store::ReadError;
+    let message = crate::locks::chain(error);
+    match error {
+        ReadError::Damaged { .. } | ReadError::Row { .. } => ErrorBody::new(ErrorKind::Damaged, message)
+            .hint("what it was is in your last backup: `pinfold restore-backup FILE`"),
+        ReadError::Failed { .. } => ErrorBody::new(ErrorKind::Failed, message),
     }
 }

@@ -11,8 +11,8 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::object::{
-    AttachLine, Event, HoldLine, Lock, LogLine, Message, Metric, Ping, Purged, Removed, Row, Sent, Session,
-    Status, WentDown,
+    AttachLine, Backup, Event, HoldLine, Lock, LogLine, Message, Metric, Ping, Purged, Removed, Row, Sent,
+    Session, Status, WentDown,
 };
 use pinfold_api::request::{Attach, Hold, NewMessage, NewSession, Purge, Stop};
 use serde_json::Value;
@@ -82,6 +82,12 @@ fn of_daemon(api: Api) -> Api {
             .takes::<daemon::Down>()
             .answers::<WentDown>(),
         daemon::down,
+    )
+    .add(
+        post("/v1/daemon/backup", "Copy the database to a new file")
+            .takes::<daemon::Copy>()
+            .answers::<Backup>(),
+        daemon::backup,
     )
     .add(
         post("/v1/daemon/audit", "Take what verbs wrote down into the events").answers::<Value>(),

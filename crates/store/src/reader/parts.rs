@@ -58,7 +58,7 @@ impl Reader {
                 return Ok(Part { rows, next: Some(last) });
             }
             // One that has gone meanwhile, or to the end of the queue, is no longer here.
-            let row = self.one(&format!("{MESSAGE} WHERE rowid = ?1"), [place], message_row)?;
+            let row = self.one(&format!("{} WHERE rowid = ?1", *MESSAGE), [place], message_row)?;
             used += row.as_ref().map_or(0, size_of_message);
             rows.extend(row);
             last = Place(place);
@@ -137,7 +137,7 @@ impl Reader {
         room: usize,
     ) -> Read<Part<Event, u64>> {
         let most = usize::try_from(most.min(MOST)).unwrap_or(usize::MAX);
-        let sql = format!("{EVENT} {} ORDER BY seq", where_events(query));
+        let sql = format!("{} {} ORDER BY seq", *EVENT, where_events(query));
         let part = self.conn.prepare_cached(&sql).and_then(|mut statement| {
             let mut found = statement.query(event_params(query, after))?;
             let (mut rows, mut used) = (Vec::new(), 0);

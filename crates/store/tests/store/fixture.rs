@@ -2,11 +2,12 @@
 
 use crate::home::{Home, note, whole};
 use pinfold_core::{MessageId, State};
-use pinfold_store::{EventQuery, MessageState, Take};
+use pinfold_store::{EventQuery, MessageState, Pace, Take};
 
 /// Written by `cargo run -p pinfold-store --example write_fixture`, and never again.
 const V1: &[u8] = include_bytes!("../fixtures/v1.db");
 const V2: &[u8] = include_bytes!("../fixtures/v2.db");
+const V3: &[u8] = include_bytes!("../fixtures/v3.db");
 
 #[test]
 fn a_store_of_version_1_loads_whole_and_can_be_written() {
@@ -16,6 +17,11 @@ fn a_store_of_version_1_loads_whole_and_can_be_written() {
 #[test]
 fn a_store_of_version_2_loads_whole_and_can_be_written() {
     loads_whole_and_can_be_written(V2);
+}
+
+#[test]
+fn a_store_of_version_3_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V3);
 }
 
 fn loads_whole_and_can_be_written(file: &[u8]) {
@@ -70,6 +76,7 @@ fn loads_whole_and_can_be_written(file: &[u8]) {
     let meta = reader.meta().unwrap();
     assert_eq!((meta.generation, meta.boot_id.as_deref()), (3, Some("boot")));
 
+    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0], "every row has its checksum");
     let last = reader.max_seq().unwrap();
     assert_eq!(store.commit(note(1)).wait().unwrap().seqs, last + 1..last + 2);
 }

@@ -1,6 +1,7 @@
 //! The store on real files, with real second processes.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
+mod backup;
 mod commit;
 mod damage;
 mod driven;
@@ -15,3 +16,5 @@ mod processes;
 mod property;
 mod reexec;
 mod retention;
+mod sums;
+mod witness;

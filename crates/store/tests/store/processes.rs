@@ -171,7 +171,7 @@ fn another_process_reads_while_the_writer_writes() {
 #[test]
 fn a_writer_that_another_one_keeps_waiting_says_so_and_goes_on_later() {
     let home = Home::new();
-    let options = Options { busy_timeout: Duration::from_millis(1) };
+    let options = Options { busy_timeout: Duration::from_millis(1), ..Options::default() };
     let store = Store::open(&home.path(), &options).unwrap();
     let other = home.raw();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();

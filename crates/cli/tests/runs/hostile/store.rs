@@ -1,1 +1,7 @@
 //! Files of a home that are damaged, removed, replaced or too many for the disk: nothing acknowledged is lost in silence.
+
+mod backups;
+mod disk;
+mod end;
+mod files;
+mod flips;

@@ -1,0 +1,39 @@
+//! What a person can do about a home that cannot be used as it is.
+
+use pinfold_daemon::StartError;
+use pinfold_store::{Damage, OpenError};
+
+/// The next step, for each way in which a database can be lost or damaged. Nothing was changed in any of them.
+pub(crate) fn hint(error: &StartError) -> String {
+    let backup = "`pinfold restore-backup FILE` puts a backup back";
+    if let StartError::Store(OpenError::TooNew { .. }) = error {
+        return "nothing was changed; use the pinfold that wrote it, or a newer one".to_owned();
+    }
+    if let StartError::Missing { folder, .. } = error {
+        return format!("{backup}; to begin anew move {} aside", folder.display());
+    }
+    let StartError::Store(OpenError::Damaged { problem, .. }) = error else {
+        return format!("nothing was changed; {backup}; to begin anew move the home aside");
+    };
+    match problem {
+        Damage::Missing(_) => format!("put it back, with its -wal file if there was one; else {backup}"),
+        Damage::Behind { .. } => format!(
+            "nothing was changed; its -wal file may be missing or damaged: put it back; else {backup}; to go on with \
+             what is left move `witness` in the home aside"
+        ),
+        Damage::Another(_) => format!(
+            "nothing was changed; put the other one back, or {backup}; to go on with this one move `witness` in the \
+             home aside"
+        ),
+        Damage::Witness(path) => format!(
+            "nothing was changed; if the database is right, move `{}` aside: `up` makes a new one",
+            path.display()
+        ),
+        Damage::LogOnly
+        | Damage::Truncated { .. }
+        | Damage::NotOurs
+        | Damage::Tables
+        | Damage::Unreadable(_)
+        | Damage::Faults(_) => format!("nothing was changed; {backup}; to begin anew move the home aside"),
+    }
+}

@@ -1,0 +1,202 @@
+//! What the loop does while its store cannot be written, and what it says of a store that is damaged.
+//!
+//! Nothing that is not recorded is acknowledged. What was decided waits; what is new is refused at the door, with the
+//! reason; a stop acts first and is recorded later.
+
+use super::Fleet;
+use crate::input::Input;
+use crate::log::log;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::Ask;
+use pinfold_core::{Action, Decision, Event};
+use pinfold_store::{Batch, Reader, SessionId, Trouble};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+/// How the store is, as far as is known.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    trouble: Trouble,
+    /// What a look at all pages and checksums found.
+    findings: Vec<String>,
+}
+
+impl Health {
+    /// Whether nothing can be recorded at the moment.
+    pub(crate) fn holds_up(&self) -> bool {
+        self.trouble.holds_up()
+    }
+
+    /// What is wrong, in sentences.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let trouble = Some(&self.trouble).filter(|trouble| **trouble != Trouble::None);
+        trouble.map(ToString::to_string).into_iter().chain(self.findings.iter().cloned()).collect()
+    }
+}
+
+impl Fleet {
+    /// Tells people and the loop what keeps the store from being written, or that nothing does.
+    pub(super) fn troubled(&mut self, trouble: Trouble) {
+        log(format_args!("{trouble}"));
+        let recorded = !trouble.holds_up();
+        self.handle.refuse(refusal(&trouble));
+        let before = std::mem::replace(&mut self.health.trouble, trouble);
+        let words: Option<Arc<str>> =
+            (self.health.trouble != Trouble::None).then(|| self.health.trouble.to_string().into());
+        for entry in self.entries.values_mut() {
+            entry.held_up = words.clone();
+            entry.stops_first &= !recorded;
+            if !recorded {
+                // Whoever waits hears why, and not nothing; what was decided is recorded as soon as it can be.
+                entry.pending.iter_mut().filter(|pending| !pending.durable).for_each(|pending| {
+                    drop(pending.reply.take());
+                });
+            }
+        }
+        if recorded {
+            let told = if self.health.trouble == Trouble::None { &before } else { &self.health.trouble };
+            let over = self.health.trouble == Trouble::None;
+            let (kind, why) = (kind(told), told.to_string());
+            let why = if over { format!("over: {why}") } else { why };
+            self.tell_of_store(kind, &why);
+        }
+    }
+
+    /// Notes what a look at all of the store found.
+    pub(super) fn checked(&mut self, findings: Vec<String>) {
+        for finding in findings.iter().filter(|finding| !self.health.findings.contains(finding)) {
+            log(format_args!("{finding}"));
+            self.tell_of_store("database_damaged", finding);
+        }
+        self.health.findings = findings;
+    }
+
+    pub(crate) fn tell_of_store(&self, kind: &str, why: &str) {
+        let mut batch = Batch::new();
+        batch.event(self.daemon_event(kind, why));
+        self.commit(None, batch);
+    }
+
+    /// Refuses what cannot be recorded now: dropped, it is answered with the reason.
+    pub(super) fn at_the_door(&self, input: Input) -> Option<Input> {
+        let refused = match &input {
+            Input::Post { .. } | Input::Create(_) => self.health.trouble != Trouble::None,
+            Input::Define { .. } => self.holds_up(),
+            Input::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
+            Input::Look(_)
+            | Input::Committed { .. }
+            | Input::Reserved { .. }
+            | Input::ShimUp { .. }
+            | Input::Shim { .. }
+            | Input::ShimGone { .. }
+            | Input::HolderGone { .. }
+            | Input::Observed { .. }
+            | Input::Memory { .. }
+            | Input::Reload
+            | Input::Ping { .. }
+            | Input::Moved { .. }
+            | Input::StopOverdue { .. }
+            | Input::DownOverdue { .. }
+            | Input::HolderEnded { .. }
+            | Input::Audited
+            | Input::StrangerEnded { .. }
+            | Input::Trouble(_)
+            | Input::Checked(_)
+            | Input::Note { .. }
+            | Input::Down { .. } => false,
+        };
+        // Another program that writes is gone in a moment: that is waited for.
+        (!refused || self.health.trouble == Trouble::Busy).then_some(input)
+    }
+
+    /// A connection of its own to the store; none while its file has lost its name.
+    pub(crate) fn own_reader(&self) -> Option<Reader> {
+        if let Trouble::Gone { .. } = self.health.trouble { None } else { self.store.reader().ok() }
+    }
+
+    fn holds_up(&self) -> bool {
+        self.health.holds_up()
+    }
+
+    /// A stop that cannot be recorded acts first.
+    pub(super) fn note_stop(&mut self, id: SessionId, event: &Event) {
+        if self.holds_up()
+            && is_stop(event)
+            && let Some(entry) = self.entries.get_mut(&id)
+        {
+            entry.stops_first = true;
+        }
+    }
+
+    /// Does now what ends a run of a session that stops first; everything else waits for its record.
+    pub(super) fn act_first(
+        &mut self,
+        id: SessionId,
+        decision: &mut Decision,
+        reply: Option<oneshot::Sender<Answer>>,
+    ) -> Option<oneshot::Sender<Answer>> {
+        let stops_first = self.entries.get(&id).is_some_and(|entry| entry.stops_first);
+        if !stops_first || !self.holds_up() {
+            return reply;
+        }
+        let (first, later): (Vec<_>, Vec<_>) = decision.actions.drain(..).partition(ends_something);
+        decision.actions = later;
+        first.iter().for_each(|action| self.perform(id, action));
+        if let Some(entry) = self.entries.get(&id) {
+            entry.publish(crate::entry::Snapshot::of(&entry.session));
+        }
+        if let Some(reply) = reply {
+            _ = reply.send(decision.answer.clone().unwrap_or(Answer::Done));
+        }
+        None
+    }
+}
+
+fn is_stop(event: &Event) -> bool {
+    matches!(event, Event::DownAsked | Event::Asked(Ask::Stop { .. }))
+}
+
+fn ends_something(action: &Action) -> bool {
+    match action {
+        Action::Stop { .. } | Action::Release | Action::ForgetHolder => true,
+        Action::Reserve { .. }
+        | Action::Spawn { .. }
+        | Action::AwaitHolder
+        | Action::LookAgain
+        | Action::Deliver { .. }
+        | Action::Interrupt { .. }
+        | Action::ConfirmMemory { .. } => false,
+    }
+}
+
+fn kind(trouble: &Trouble) -> &'static str {
+    match trouble {
+        Trouble::None => "database_well",
+        Trouble::Busy => "database_busy",
+        Trouble::Reserve | Trouble::Full => "disk_full",
+        Trouble::Gone { .. } => "database_gone",
+    }
+}
+
+/// What is said to those who ask for something that must be recorded.
+fn refusal(trouble: &Trouble) -> Option<ErrorBody> {
+    let (kind, hint) = match trouble {
+        Trouble::None => return None,
+        Trouble::Busy => (ErrorKind::Busy, "it is waited for; `fuser` on the database names that program"),
+        Trouble::Reserve => (
+            ErrorKind::Failed,
+            "nothing new is taken until there is room; `ls`, `why`, `logs`, `stop` and `down` work",
+        ),
+        Trouble::Full => (
+            ErrorKind::Failed,
+            "what was decided is recorded as soon as there is room; `ls`, `why`, `logs`, `stop` and `down` work",
+        ),
+        Trouble::Gone { .. } => (
+            ErrorKind::Damaged,
+            "put it back, or save what the daemon still has: `pinfold backup FILE`, `pinfold down`, \
+             `pinfold restore-backup FILE`",
+        ),
+    };
+    Some(ErrorBody::new(kind, trouble.to_string()).hint(hint))
+}

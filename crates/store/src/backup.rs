@@ -1,0 +1,208 @@
+//! Copies of a store: made while it is in use, and put back while it is not.
+
+use crate::check::Pace;
+use crate::open::{self, Damage, OpenError, Options, log_of};
+use crate::reader::Reader;
+use crate::schema;
+use crate::witness::{self, Noted, Position, Witness};
+use pinfold_core::Wall;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Pages that are copied in one go.
+const PAGES: i32 = 1024;
+/// Generations between what was known and a store that was put back: no shim has seen them.
+const LEAP: u64 = 1 << 20;
+
+/// Why a copy was not made or put back.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    /// There is a file of this name already.
+    #[error("`{path}` exists already")]
+    Exists {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The system does not let us.
+    #[error("`{path}` cannot be used")]
+    Io {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        #[source]
+        source: io::Error,
+    },
+    /// SQLite cannot copy.
+    #[error("`{path}` cannot be written")]
+    Copy {
+        /// Which file.
+        path: PathBuf,
+        /// What SQLite says.
+        #[source]
+        source: rusqlite::Error,
+    },
+    /// It is not a store that can be used.
+    #[error(transparent)]
+    Unusable(#[from] OpenError),
+}
+
+type Done<T> = Result<T, BackupError>;
+
+impl Reader {
+    /// Writes a whole and consistent copy to a new file, readable for its owner only; returns its size.
+    ///
+    /// # Errors
+    /// The file is there already, or cannot be written; then none is left behind.
+    pub fn backup(&self, file: &Path) -> Done<u64> {
+        let failed = |source| BackupError::Io { path: file.to_owned(), source };
+        if file.symlink_metadata().is_ok() {
+            return Err(BackupError::Exists { path: file.to_owned() });
+        }
+        let draft = open::beside(file, &format!(".new.{}", std::process::id()));
+        let copied = copy(self.conn(), &draft).and_then(|()| {
+            // Unlike a rename, a link does not replace what another program made meanwhile.
+            fs::hard_link(&draft, file).map_err(|error| {
+                let exists = error.kind() == io::ErrorKind::AlreadyExists;
+                if exists { BackupError::Exists { path: file.to_owned() } } else { failed(error) }
+            })
+        });
+        drop(fs::remove_file(&draft));
+        copied?;
+        open::sync_folder(file).map_err(failed)?;
+        Ok(fs::metadata(file).map_err(failed)?.len())
+    }
+}
+
+/// Copies all pages as they are at one moment, durably.
+fn copy(from: &Connection, draft: &Path) -> Done<()> {
+    let failed = |source| BackupError::Io { path: draft.to_owned(), source };
+    let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
+    drop(fs::remove_file(draft));
+    File::options().write(true).create_new(true).mode(0o600).open(draft).map_err(failed)?;
+    copy_pages(from, draft).map_err(refused)?;
+    File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
+}
+
+fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
+    // Within one transaction the source stands still, however much is written meanwhile.
+    let moment = from.unchecked_transaction()?;
+    moment.query_row("SELECT count(*) FROM meta", [], |_| Ok(()))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut to = Connection::open_with_flags(draft, flags)?;
+    let backup = Backup::new(from, &mut to)?;
+    let mut step = StepResult::More;
+    while step == StepResult::More {
+        step = backup.step(PAGES)?;
+    }
+    if step != StepResult::Done {
+        return Err(rusqlite::Error::SqliteFailure(busy(), None));
+    }
+    drop(backup);
+    // One file, without a log beside it.
+    to.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    to.close().map_err(|(_, error)| error)
+}
+
+fn busy() -> rusqlite::ffi::Error {
+    rusqlite::ffi::Error { code: ErrorCode::DatabaseBusy, extended_code: rusqlite::ffi::SQLITE_BUSY }
+}
+
+/// A copy that may be put back.
+#[derive(Debug)]
+pub struct Found {
+    file: PathBuf,
+    /// How far it is.
+    pub position: Position,
+}
+
+/// Looks at a copy, all over.
+///
+/// # Errors
+/// It is damaged, too new, or no store.
+pub fn look(file: &Path) -> Done<Found> {
+    let options = Options::default();
+    open::check_all(file, &options)?;
+    let mut reader = Reader::open_with(file, &options)?;
+    let unreadable =
+        |source| OpenError::Damaged { path: file.to_owned(), problem: Damage::Unreadable(source) };
+    let old = schema::version(reader.conn()).map_err(unreadable)? < schema::SUMMED;
+    if old {
+        // What it knows of daemons is in the same place in all versions.
+        let sql = "SELECT value FROM meta WHERE key = 'generation'";
+        let generation = reader.conn().query_row(sql, [], |row| row.get(0)).unwrap_or(0);
+        let position = Position { generation, ..Position::default() };
+        return Ok(Found { file: file.to_owned(), position });
+    }
+    let findings = reader.check(&Pace::at_once()).unwrap_or_else(|error| vec![error.to_string()]);
+    if !findings.is_empty() {
+        return Err(OpenError::Damaged { path: file.to_owned(), problem: Damage::Faults(findings) }.into());
+    }
+    let position = Position::of(reader.conn()).map_err(unreadable)?;
+    Ok(Found { file: file.to_owned(), position })
+}
+
+impl Found {
+    /// Puts it in the place of a store that nobody uses. What was there is kept beside it, as `.old`.
+    ///
+    /// Its generation is greater than all that were ever seen here, and the witness tells of it from now on.
+    ///
+    /// # Errors
+    /// The files cannot be written; what was there is then still there, under its own name or as `.old`.
+    pub fn put_back(&self, database: &Path, witness: &Path, seen: u64, at: Wall) -> Done<Position> {
+        // The database that is replaced may have been newer than any shim that lives.
+        let noted = if let Ok(Noted::At(noted)) = witness::look(witness) { noted.generation } else { 0 };
+        let seen = seen.max(noted);
+        let draft = open::beside(database, &format!(".new.{}", std::process::id()));
+        let source = Reader::open_with(&self.file, &Options::default())?;
+        let made = copy(source.conn(), &draft).and_then(|()| self.renew(&draft, seen, at));
+        let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
+        let failed = |source| BackupError::Io { path: database.to_owned(), source };
+        // Without a witness no half of this is taken for the other: a missing database is said, and this done again.
+        missing_is_fine(fs::remove_file(witness)).map_err(failed)?;
+        let old = open::beside(database, ".old");
+        missing_is_fine(fs::rename(log_of(database), log_of(&old))).map_err(failed)?;
+        missing_is_fine(fs::rename(database, &old)).map_err(failed)?;
+        missing_is_fine(fs::remove_file(open::beside(database, "-shm"))).map_err(failed)?;
+        fs::rename(&draft, database).map_err(failed)?;
+        open::sync_folder(database).map_err(failed)?;
+        Witness::open(witness, &position).map_err(failed)?;
+        Ok(position)
+    }
+
+    /// Brings a copy up to date, and its generation above all others.
+    fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<Position> {
+        let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
+        let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
+        let generation = seen.max(self.position.generation) + LEAP;
+        self.note(&conn, generation, at).map_err(refused)?;
+        let position = Position::of(&conn).map_err(refused)?;
+        conn.close().map_err(|(_, source)| refused(source))?;
+        File::open(draft)
+            .and_then(|file| file.sync_all())
+            .map_err(|source| BackupError::Io { path: draft.to_owned(), source })?;
+        Ok(position)
+    }
+
+    fn note(&self, conn: &Connection, generation: u64, at: Wall) -> rusqlite::Result<()> {
+        let moment = conn.unchecked_transaction()?;
+        let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+        conn.execute(sql, params!["generation", generation])?;
+        let newest: u64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
+        let why = format!("a backup was put back: it ends with event {newest}");
+        let none = None::<String>;
+        let event = params![newest + 1, at.0, none, none, None::<u64>, "backup_restored", why, "{}"];
+        conn.execute(&crate::statements::EVENT, event)?;
+        moment.commit()
+    }
+}
+
+fn missing_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,104 @@
+//! Every row carries a checksum; one that is wrong is named, and never shown.
+
+use crate::driven::Driven;
+use crate::home::{Home, note};
+use pinfold_core::MessageId;
+use pinfold_store::{Damage, EventQuery, Loaded, OpenError, Options, Pace, ReadError, Store, Take};
+
+/// A closed store with a session, messages, a run and events.
+fn filled() -> (Home, Driven) {
+    let home = Home::new();
+    let store = home.open();
+    let (mut driven, create) = Driven::on_demand(1, "api");
+    store.commit(create).wait().unwrap();
+    for number in 1..=5 {
+        store.commit(driven.send(MessageId(number), Some(&format!("key {number}")))).wait().unwrap();
+    }
+    store.commit(note(1)).wait().unwrap();
+    drop(store);
+    (home, driven)
+}
+
+/// Changes a column behind the store's back, as a bad disk would.
+fn change(home: &Home, sql: &str) {
+    let raw = home.raw();
+    raw.pragma_update(None, "foreign_keys", false).unwrap();
+    raw.pragma_update(None, "ignore_check_constraints", true).unwrap();
+    assert_eq!(raw.execute(sql, []).unwrap(), 1, "{sql}");
+}
+
+#[test]
+fn a_message_that_was_changed_is_named_and_not_shown() {
+    for column in
+        ["text = 'another'", "state = 'done'", "tries = 7", "answer = 'forged'", "key = NULL", "sum = NULL"]
+    {
+        let (home, driven) = filled();
+        let id = pinfold_store::Ulid::from(MessageId(3)).to_string();
+        change(&home, &format!("UPDATE messages SET {column} WHERE id = '{id}'"));
+        let reader = home.reader();
+        let rows = reader.messages(driven.id, None, Take::All).unwrap();
+        let damaged: Vec<_> = rows.iter().filter_map(|row| row.damage.as_ref()).collect();
+        assert_eq!((rows.len(), damaged.len(), &damaged[0].id), (5, 1, &id), "{column}");
+        assert!(rows.iter().all(|row| row.damage.is_none() || row.text.is_empty()), "{column}");
+        let one = reader.message(MessageId(3)).unwrap_err();
+        assert!(matches!(&one, ReadError::Row { id: named, .. } if *named == id), "{one}");
+    }
+}
+
+#[test]
+fn a_damaged_message_is_not_delivered() {
+    let (home, _) = filled();
+    let id = pinfold_store::Ulid::from(MessageId(2)).to_string();
+    change(&home, &format!("UPDATE messages SET text = 'rm -rf' WHERE id = '{id}'"));
+    let Loaded::Whole(stored) = home.reader().sessions().unwrap().remove(0) else {
+        panic!("the session is whole")
+    };
+    let waiting: Vec<_> = stored.session.inbox().waiting().map(|queued| queued.message).collect();
+    assert_eq!(waiting, [1, 3, 4, 5].map(MessageId));
+}
+
+#[test]
+fn a_session_that_was_changed_is_named() {
+    for column in ["name = 'apo'", "definition = '{}'", "created_at = 5", "archived_at = 5", "position = 9"] {
+        let (home, driven) = filled();
+        change(&home, &format!("UPDATE sessions SET {column}"));
+        let Loaded::Damaged(damaged) = home.reader().sessions().unwrap().remove(0) else {
+            panic!("{column}")
+        };
+        assert_eq!(damaged.id, driven.id.to_string(), "{column}");
+    }
+}
+
+#[test]
+fn an_event_that_was_changed_is_named_with_its_number() {
+    for column in ["why = 'nothing'", "at = 7", "kind = 'other'", "data = '{}'", "seq = 1000"] {
+        let (home, _) = filled();
+        change(&home, &format!("UPDATE events SET {column} WHERE kind = 'note'"));
+        let events = home.reader().events(&EventQuery::default()).unwrap();
+        let damaged: Vec<_> = events.iter().filter(|event| event.damage.is_some()).collect();
+        assert_eq!((damaged.len(), damaged[0].kind.as_str()), (1, "damaged"), "{column}");
+    }
+}
+
+#[test]
+fn a_look_at_everything_names_each_row_that_is_wrong() {
+    let (home, _) = filled();
+    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0]);
+    change(&home, "UPDATE events SET why = 'nothing' WHERE kind = 'note'");
+    change(&home, "UPDATE messages SET text = 'x' WHERE rowid = 1");
+    let findings = home.reader().check(&Pace::at_once()).unwrap();
+    assert_eq!(findings.len(), 2, "{findings:?}");
+    assert!(findings.iter().any(|finding| finding.starts_with("message 0")), "{findings:?}");
+    assert!(findings.iter().any(|finding| finding.starts_with("event 7 is damaged")), "{findings:?}");
+}
+
+#[test]
+fn a_changed_description_of_the_tables_is_refused() {
+    let (home, _) = filled();
+    let raw = home.raw();
+    raw.execute("DROP INDEX messages_by_session", []).unwrap();
+    raw.execute("CREATE INDEX messages_by_session ON messages (session) WHERE key IS NULL", []).unwrap();
+    drop(raw);
+    let error = Store::open(&home.path(), &Options::default()).unwrap_err();
+    assert!(matches!(error, OpenError::Damaged { problem: Damage::Tables, .. }), "{error:?}");
+}
