@@ -71,6 +71,9 @@ fn a_full_disk_is_said_loses_no_agent_and_is_recovered_from() {
     assert!(before[..3].iter().all(|pid| lives(*pid)));
     disk.make_room();
     world.ok(&["up"]);
+    // Its end is recorded when there is room again.
+    let ended = |event: &serde_json::Value| event["session"] == "s3" && event["kind"] == "run_exited";
+    world.watch().event("the end of s3", ended);
     for n in 0..4 {
         world.wait(&format!("s{n}"), "running");
     }

@@ -241,24 +241,6 @@ fn the_end_of_attach_says_how_the_run_ended() {
 }
 
 #[test]
-fn a_database_of_the_version_before_tells_the_last_exit_from_its_events() {
-    let world = World::new();
-    world.guarded("a", &["--mode", "once"], "echo last words; exit 9");
-    world.wait("a", "failed");
-    world.ok(&["down"]);
-    let database = rusqlite::Connection::open(world.home.join("pinfold.db")).unwrap();
-    let core: String = database.query_row("SELECT core FROM sessions", [], |row| row.get(0)).unwrap();
-    let mut core: Value = serde_json::from_str(&core).unwrap();
-    core.as_object_mut().unwrap().remove("last_exit");
-    database.execute("UPDATE sessions SET core = ?1", [core.to_string()]).unwrap();
-    drop(database);
-    world.ok(&["up"]);
-    let session = world.show("a");
-    assert_eq!(session["last_exit"]["code"], 9, "{session}");
-    assert_eq!(session["last_exit"]["last_line"], "last words", "{session}");
-}
-
-#[test]
 fn what_a_state_does_not_allow_is_409() {
     let world = World::new();
     world.new_chat("a", &[], PARROT);

@@ -130,6 +130,9 @@ const MEANWHILE: &str = "ls
     answer {bad} allow {bad}
     rm {bad}
     rm {bad} a --yes
+    backup {work}/copy{bad}
+    backup {work}/none/{bad}
+    restore-backup {bad}
     unlock {key} --kill";
 
 impl Place {

@@ -27,8 +27,8 @@ impl Versions {
         Versions { now: World::new(), before: before() }
     }
 
-    /// Runs a verb of the version before.
-    fn old(&self, words: &[&str]) -> Answer {
+    /// A verb of the version before.
+    fn command(&self, words: &[&str]) -> std::process::Command {
         let mut command = std::process::Command::new(&self.before);
         let new = self.now.command(words);
         command.args(words).stdin(std::process::Stdio::null()).current_dir(&self.now.root);
@@ -38,7 +38,12 @@ impl Versions {
                 None => command.env_remove(name),
             };
         }
-        let answer = finish(&mut command);
+        command
+    }
+
+    /// Runs a verb of the version before.
+    fn old(&self, words: &[&str]) -> Answer {
+        let answer = finish(&mut self.command(words));
         assert_eq!(answer.code, 0, "{words:?} of the version before: {answer:?}\n{}", self.now.daemon_log());
         answer
     }
@@ -146,19 +151,30 @@ fn verbs_of_this_version_work_with_a_daemon_of_the_version_before() {
 }
 
 #[test]
-fn the_version_before_comes_back_to_a_home_of_this_one() {
+fn the_version_before_refuses_a_home_of_this_one_and_changes_nothing() {
     let versions = Versions::new();
     versions.now.ok(&["up"]);
     versions.inhabit();
     let before = facts(&versions.now);
-    versions.old(&["up", "--replace"]);
-    assert_eq!(versions.program(), versions.before);
-    for name in ALL {
-        versions.now.wait(name, "running");
-    }
+    versions.now.ok(&["down", "--keep"]);
+    let refused = finish(&mut versions.command(&["up"]));
+    assert_eq!(refused.code, 65, "{refused:?}");
+    assert!(refused.stderr.contains("schema version"), "{refused:?}");
+    versions.now.ok(&["up"]);
     assert_eq!(facts(&versions.now), before);
-    versions.old(&["down"]);
+    versions.now.ok(&["down"]);
     versions.now.assert_no_members();
+}
+
+#[test]
+fn the_last_exit_of_a_database_of_the_version_before_is_told_from_its_events() {
+    let versions = Versions::new();
+    versions.old(&["new", "a", "--mode", "once", "--", "sh", "-c", "echo last words; exit 9"]);
+    versions.old(&["wait", "a", "--for", "failed", "--timeout", "60s"]);
+    versions.old(&["down"]);
+    let session = versions.now.show("a");
+    assert_eq!(session["last_exit"]["code"], 9, "{session}");
+    assert_eq!(session["last_exit"]["last_line"], "last words", "{session}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! A disk that is full: what was acknowledged stays, and people can still look and stop.
 
+use crate::processes::lives;
 use crate::world::World;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -80,10 +81,6 @@ fn send_all(world: &World) -> usize {
         }
     }
     panic!("the disk is never full");
-}
-
-fn lives(pid: u32) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 #[test]
