@@ -64,6 +64,7 @@ pub(crate) fn down(keep: bool, global: &Global) -> Result<(), Failure> {
         talk(&if was_up { "the daemon is down" } else { "the daemon was down already" });
         if !running.is_empty() {
             talk(&warning(&running));
+            talk(&"hint: `pinfold up`, then `pinfold down`, stops them");
         }
     }
     Ok(())
@@ -130,9 +131,7 @@ fn warning(running: &[Value]) -> String {
     }
     let (count, names) = (running.len(), names.join(", "));
     let subject = if count == 1 { "1 agent runs on".to_owned() } else { format!("{count} agents run on") };
-    format!(
-        "warning: {subject} without a daemon: {names}\nhint: `pinfold up`, then `pinfold down`, stops them"
-    )
+    format!("warning: {subject} without a daemon: {names}")
 }
 
 pub(crate) fn status(global: &Global) -> Result<(), Failure> {
