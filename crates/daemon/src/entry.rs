@@ -55,6 +55,8 @@ pub(crate) struct Entry {
     pub(crate) keys: BTreeMap<String, MessageId>,
     /// Who waits for a message to be done or failed.
     pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
+    /// The run that `unlock` ends, or has ended.
+    pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
     pub(crate) logged: Option<Position>,
     /// How the agent of a run is spoken to: a change counts from the next run on.
@@ -135,6 +137,7 @@ impl Entry {
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),
             waiters: BTreeMap::new(),
+            unlocked: None,
             logged: None,
             spoken: None,
         }
