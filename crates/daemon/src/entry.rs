@@ -67,6 +67,8 @@ pub(crate) struct Entry {
     pub(crate) unborn: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
     pub(crate) stops_first: bool,
+    /// The run that `unlock` ends, or has ended.
+    pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
     pub(crate) logged: Option<Position>,
     /// How the agent of a run is spoken to: a change counts from the next run on.
@@ -155,6 +157,7 @@ impl Entry {
             held_up: None,
             stops_first: false,
             unborn: false,
+            unlocked: None,
             logged: None,
             spoken: None,
         }

@@ -30,11 +30,15 @@ impl Head {
     pub(crate) fn read(file: impl AsFd) -> Result<Self, Errno> {
         let mut bytes = [0; HEAD];
         sys::read_at(file, &mut bytes, page::HEAD_AT as u64)?;
-        Ok(Self {
-            slots: [page::read_slot(&bytes, 0), page::read_slot(&bytes, 1)],
-            released: page::read_mark(&bytes).map(Fence),
-            below: page::read_below(&bytes),
-        })
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    fn from_bytes(bytes: &[u8; HEAD]) -> Self {
+        Self {
+            slots: [page::read_slot(bytes, 0), page::read_slot(bytes, 1)],
+            released: page::read_mark(bytes).map(Fence),
+            below: page::read_below(bytes),
+        }
     }
 
     pub(crate) fn slots(&self) -> [page::Slot; 2] {
@@ -96,15 +100,22 @@ pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
     Ok(records.max_by_key(|record| record.fence))
 }
 
-/// The record beside the newest slot, if it is whole: for those who only look, and need no older one.
-pub(crate) fn newest_record(file: impl AsFd, head: &Head) -> Result<Option<Record>, Errno> {
-    let Some((_, which)) = fence::current(head.slots()) else { return Ok(None) };
+/// The record of the newest grant, unless that was given back: for those who only look, by one read.
+pub(crate) fn current(file: impl AsFd) -> Result<Option<Record>, Errno> {
     let mut bytes = [0; SIZE];
     sys::read_at(file, &mut bytes, 0)?;
-    Ok(match page::read_record(&bytes, which) {
+    let mut part = [0; HEAD];
+    part.copy_from_slice(&bytes[page::HEAD_AT..][..HEAD]);
+    let head = Head::from_bytes(&part);
+    let Some((fence, which)) = fence::current(head.slots()) else { return Ok(None) };
+    if head.is_released() && !fence::is_lone(head.slots()) {
+        return Ok(None);
+    }
+    let record = match page::read_record(&bytes, which) {
         Text::Good(text) => Record::from_bytes(&text),
         Text::Blank | Text::Damaged => None,
-    })
+    };
+    Ok(record.filter(|record| record.fence == Fence(fence)))
 }
 
 /// Fills the file, so that later writes need no new space on the disk.

@@ -5,7 +5,7 @@
 
 use crate::directory::Mode;
 use crate::fence;
-use crate::file::{self, Head};
+use crate::file;
 use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::facts;
@@ -82,18 +82,51 @@ pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
     if !folder.ledger().knows_no_other(entries.iter().map(|(name, _)| name))? {
         return Ok(None);
     }
+    let parts: Vec<_> = entries.chunks(entries.len().div_ceil(workers(entries.len())).max(1)).collect();
+    let looks: Vec<Result<Option<Vec<LockSeen>>, Errno>> = match parts.as_slice() {
+        [] => Vec::new(),
+        [one] => vec![part(folder, one, &flocked)],
+        several => std::thread::scope(|scope| {
+            let flocked = &flocked;
+            let look = |entries| scope.spawn(move || part(folder, entries, flocked));
+            let threads: Vec<_> = several.iter().map(|entries| look(*entries)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(None))).collect()
+        }),
+    };
     let mut seen = Seen::default();
-    for (name, inode) in &entries {
+    for look in looks {
+        let Some(locks) = look? else { return Ok(None) };
+        locks.into_iter().for_each(|lock| seen.add(lock));
+    }
+    Ok(Some(seen.locks))
+}
+
+/// How many threads look: the time goes into system calls, a handful for each lock.
+fn workers(locks: usize) -> usize {
+    const WORTH_A_THREAD: usize = 250;
+    const MOST: usize = 4;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (locks / WORTH_A_THREAD).clamp(1, processors.min(MOST))
+}
+
+/// The locks of some files; nothing where only a look at every process can tell.
+fn part(
+    folder: &Folder,
+    entries: &[(FileName, u64)],
+    flocked: &HashSet<u64>,
+) -> Result<Option<Vec<LockSeen>>, Errno> {
+    let mut seen = Vec::new();
+    for (name, inode) in entries {
         if flocked.contains(inode) {
             let Some(lock) = held(folder, name) else { return Ok(None) };
-            seen.add(Some(lock));
+            seen.push(lock);
         } else if stands_for_another(folder, name)? {
             return Ok(None);
         } else {
-            seen.add(folder.survived(name)?);
+            seen.extend(folder.survived(name)?);
         }
     }
-    Ok(Some(seen.locks))
+    Ok(Some(seen))
 }
 
 /// Whether a file is empty that had a grant: it was made anew in the place of one that was removed.
@@ -111,8 +144,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn add(&mut self, lock: Option<LockSeen>) {
-        let Some(lock) = lock else { return };
+    fn add(&mut self, lock: LockSeen) {
         if lock.kind != Kind::Directory || self.directories.insert((lock.resource.clone(), lock.fence)) {
             self.locks.push(lock);
         }
@@ -123,10 +155,15 @@ impl Seen {
 fn held(folder: &Folder, name: &FileName) -> Option<LockSeen> {
     let file = folder.open_existing(name, OFlags::RDONLY).ok()?;
     let record = current(&file)?;
-    let named = record.agent.into_iter().chain([record.holder]);
-    named.into_iter().find(may_live)?;
     let others = beside(folder, &record, |open| open.name == *name);
-    Some(lookup::from_record(&record, &others.iter().collect::<Vec<_>>(), false))
+    let lock = lookup::from_record(&record, &others.iter().collect::<Vec<_>>(), false);
+    let named = [Some(record.holder), record.agent].into_iter().flatten();
+    // Where both whom it names are dead, somebody else has it.
+    let is_named = named.into_iter().any(|one| lock.holder.identity == Some(one));
+    match lock.holder.verdict {
+        Holder::Alive(_) | Holder::Unknown(_) if is_named => Some(lock),
+        Holder::Alive(_) | Holder::Unknown(_) | Holder::Dead(_) => None,
+    }
 }
 
 /// Others who have the lock: a command is given it, an agent of a session is not.
@@ -139,14 +176,8 @@ fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Ve
     open.filter(|open| open.locked.is_some() && is_it(open)).collect()
 }
 
-/// The record of the newest grant, unless that was given back.
 fn current(file: &OwnedFd) -> Option<Record> {
-    let head = Head::read(file).ok()?;
-    if head.is_released() && !fence::is_lone(head.slots()) {
-        return None;
-    }
-    let record = file::newest_record(file, &head).ok().flatten()?;
-    (Some(record.fence) == head.fence()).then_some(record)
+    file::current(file).ok().flatten()
 }
 
 fn may_live(identity: &pinfold_core::identity::Identity) -> bool {

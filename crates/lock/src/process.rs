@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::Pid;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 /// `PID_FS_MAGIC`: pidfds are files of a file system of their own, with an inode per process (Linux 6.9).
@@ -93,8 +93,22 @@ pub fn vantage() -> Result<Vantage, Errno> {
         Some(boot) => boot,
         None => *cached.insert(read_boot_id()?),
     };
-    let namespace = sys::stat_at(rustix::fs::CWD, Path::new("/proc/self/ns/pid"), AtFlags::empty())?;
-    Ok(Vantage { boot, pid_namespace: namespace.st_ino })
+    Ok(Vantage { boot, pid_namespace: pid_namespace()? })
+}
+
+/// The pid namespace of this process. A process never leaves its own; a forked child may be in another.
+fn pid_namespace() -> Result<u64, Errno> {
+    static OWN: Mutex<Option<(u32, u64)>> = Mutex::new(None);
+    let pid = crate::raw::pid();
+    let mut cached = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match *cached {
+        Some((of, namespace)) if of == pid => Ok(namespace),
+        _ => {
+            let stat = sys::stat_at(rustix::fs::CWD, Path::new("/proc/self/ns/pid"), AtFlags::empty())?;
+            *cached = Some((pid, stat.st_ino));
+            Ok(stat.st_ino)
+        }
+    }
 }
 
 fn read_boot_id() -> Result<BootId, Errno> {
@@ -168,8 +182,15 @@ pub(crate) fn has_ended(pidfd: &OwnedFd) -> Result<bool, Errno> {
 
 /// The pidfs inode behind a pidfd, where the kernel has one.
 pub(crate) fn pidfs_inode(pidfd: impl AsFd) -> Option<u64> {
-    let kind = sys::fstatfs(pidfd.as_fd()).ok()?.f_type;
-    let known = kind as i64 == PIDFS;
+    // All pidfds of a kernel are of one kind.
+    static KNOWN: OnceLock<bool> = OnceLock::new();
+    let known = match KNOWN.get() {
+        Some(known) => *known,
+        None => {
+            let kind = sys::fstatfs(pidfd.as_fd()).ok()?.f_type;
+            *KNOWN.get_or_init(|| kind as i64 == PIDFS)
+        }
+    };
     known.then(|| sys::fstat(pidfd.as_fd()).ok().map(|stat| stat.st_ino))?
 }
 

@@ -2,10 +2,9 @@
 
 use crate::args::Global;
 use crate::error::{Failure, Kind};
-use crate::json;
 use crate::places;
+use pinfold_daemon::objects;
 use pinfold_lock::{LockSeen, shorten, time};
-use serde_json::Value;
 
 pub(crate) fn run(global: &Global) -> Result<(), Failure> {
     let mut locks = Vec::new();
@@ -13,7 +12,10 @@ pub(crate) fn run(global: &Global) -> Result<(), Failure> {
         locks.extend(folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?);
     }
     if global.json {
-        super::say(&Value::Array(locks.iter().map(json::lock).collect()));
+        let objects: Vec<_> = locks.iter().map(objects::lock).collect();
+        let text =
+            serde_json::to_string(&objects).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+        super::say(&text);
     } else {
         let rows: Vec<Vec<String>> = locks.iter().map(row).collect();
         super::print_table(&["RESOURCE", "FENCE", "SINCE", "HOLDER", "COMMAND", "REASON"], &rows);

@@ -103,12 +103,15 @@ fn print_table(heads: &[&str], rows: &[Vec<String>]) {
     let widths: Vec<usize> = (0..heads.len())
         .map(|column| all().map(|row| row[column].chars().count()).max().unwrap_or(0))
         .collect();
+    let mut lines = String::new();
     for row in all() {
         let line: String = row
             .iter()
             .zip(&widths)
             .map(|(cell, width)| format!("{cell:<width$}  ", width = *width))
             .collect();
-        say(&line.trim_end());
+        lines.push_str(line.trim_end());
+        lines.push('\n');
     }
+    print(&lines);
 }

@@ -155,12 +155,20 @@ impl Fleet {
         let (ShimSeen::Nobody | ShimSeen::Standing, Machine::Same) = (world.shim, world.machine) else {
             return;
         };
-        let recorded = world.exits.iter_mut().find(|(ended, _)| *ended == run);
-        if let Some((_, ended)) = recorded {
-            *ended = self.recognise(id, run, ended.clone());
-        } else if world.shim == ShimSeen::Nobody && self.was_unlocked(id, run) {
-            let lost = Ended::new(Exit::ShimLost, self.lived(id));
-            world.exits.push((run, Ended { recognised: Some(Recognised::Unlocked), ..lost }));
+        if !self.was_unlocked(id, run) {
+            return;
+        }
+        let unlocked = Some(Recognised::Unlocked);
+        match world.exits.iter_mut().find(|(ended, _)| *ended == run) {
+            Some((_, ended)) if ended.exit == Exit::Signal(super::reports::SIGKILL) => {
+                ended.recognised = unlocked;
+            }
+            Some(_) => {}
+            None if world.shim == ShimSeen::Nobody => {
+                let lost = Ended::new(Exit::ShimLost, self.lived(id));
+                world.exits.push((run, Ended { recognised: unlocked, ..lost }));
+            }
+            None => {}
         }
     }
 
@@ -174,6 +182,10 @@ impl Fleet {
         let mut batch = pinfold_store::Batch::new();
         for told in &left.events {
             let session = self.session_of(told);
+            let unlocked = told.event.run.filter(|_| told.event.kind == "unlocked");
+            if let (Some(run), Some(entry)) = (unlocked, session.and_then(|id| self.entries.get_mut(&id))) {
+                entry.unlocked = Some(run);
+            }
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
         match self.store.commit(batch).wait() {
@@ -195,9 +207,18 @@ impl Fleet {
         live.map(|entry| entry.id).or_else(stored)
     }
 
-    /// Whether `unlock` ended this run: what it is about to end it writes down first.
-    pub(super) fn was_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
+    /// Whether this daemon has heard that `unlock` ends this run: what it is about to end it writes down first.
+    pub(super) fn is_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
         self.take_audit();
+        let entry = self.entries.get(&id);
+        entry.is_some_and(|entry| entry.unlocked.is_some() && entry.unlocked == entry.run_id(run))
+    }
+
+    /// The same, also if an earlier daemon has heard it.
+    pub(super) fn was_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
+        if self.is_unlocked(id, run) {
+            return true;
+        }
         let name = self.entries.get(&id).and_then(|entry| entry.run_id(run)).map(|run| run.to_string());
         let (Some(name), Some(reader)) = (name, &self.reader) else { return false };
         let query = pinfold_store::EventQuery {

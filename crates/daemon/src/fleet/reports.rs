@@ -19,7 +19,7 @@ use pinfold_store::{Facts, SessionId};
 
 /// So many of the last lines stand in the record of an exit.
 const LAST_LINES: usize = 20;
-const SIGKILL: i32 = 9;
+pub(super) const SIGKILL: i32 = 9;
 
 impl Fleet {
     pub(super) fn shim_up(
@@ -224,14 +224,13 @@ impl Fleet {
 
     /// An end that `unlock` wrote down before it brought it about was a person's wish.
     pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
-        match ended.exit {
-            Exit::Signal(SIGKILL) | Exit::ShimLost if self.was_unlocked(id, run) => {
-                Ended { recognised: Some(Recognised::Unlocked), ..ended }
-            }
-            Exit::Signal(_) | Exit::ShimLost | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => {
-                ended
-            }
-        }
+        let unlocked = match ended.exit {
+            // An agent that is killed is started again at once: what is in memory has to do.
+            Exit::Signal(SIGKILL) => self.is_unlocked(id, run),
+            Exit::ShimLost => self.was_unlocked(id, run),
+            Exit::Signal(_) | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => false,
+        };
+        if unlocked { Ended { recognised: Some(Recognised::Unlocked), ..ended } } else { ended }
     }
 
     fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {
