@@ -98,6 +98,8 @@ pub(crate) static RUN_EXITED: Sql = LazyLock::new(|| {
         &["ended_at", "code", "signal", "verdict", "lived_ms", "forced"],
     )
 });
+pub(crate) const RUNS_OPEN: &str = "SELECT number FROM runs INDEXED BY runs_open
+    WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL LIMIT 1";
 pub(crate) static RUNS_SETTLED: Sql = LazyLock::new(|| {
     let set = RUNS.set(&[("ended_at", "?3")]);
     format!(
