@@ -124,9 +124,6 @@ mod tests {
                 recognised(Recognised::UsageLimit { resets: Some(Wall(1)) }, Exit::Code(0)),
                 Verdict::Limited,
             ),
-            (Asked::Nothing, recognised(Recognised::Unlocked, Exit::Signal(9)), Verdict::Clean),
-            (Asked::Nothing, recognised(Recognised::Unlocked, Exit::ShimLost), Verdict::Clean),
-            (Asked::ToDrain, recognised(Recognised::Unlocked, Exit::Signal(9)), Verdict::Drained),
             (Asked::Nothing, end(Exit::ShimLost), Verdict::Crash),
             (Asked::Nothing, end(Exit::MachineLost), Verdict::Crash),
             (Asked::Nothing, end(Exit::NeverStarted), Verdict::Crash),
@@ -136,6 +133,15 @@ mod tests {
         for (asked, ended, expected) in rows {
             assert_eq!(judge(asked, &ended), expected, "{asked:?} {ended:?}");
         }
+    }
+
+    #[test]
+    fn an_end_that_a_person_brought_about_by_unlock_is_clean() {
+        let unlocked = |exit| Ended { recognised: Some(Recognised::Unlocked), ..end(exit) };
+        for exit in [Exit::Signal(9), Exit::ShimLost] {
+            assert_eq!(judge(Asked::Nothing, &unlocked(exit)), Verdict::Clean, "{exit:?}");
+        }
+        assert_eq!(judge(Asked::ToDrain, &unlocked(Exit::Signal(9))), Verdict::Drained);
     }
 
     #[test]
