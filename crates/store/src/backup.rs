@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Pages that are copied in one go.
 const PAGES: i32 = 1024;
@@ -62,7 +63,7 @@ impl Reader {
         if file.symlink_metadata().is_ok() {
             return Err(BackupError::Exists { path: file.to_owned() });
         }
-        let draft = open::beside(file, &format!(".new.{}", std::process::id()));
+        let draft = draft_beside(file);
         let copied = copy(self.conn(), &draft).and_then(|()| {
             // Unlike a rename, a link does not replace what another program made meanwhile.
             fs::hard_link(&draft, file).map_err(|error| {
@@ -75,6 +76,13 @@ impl Reader {
         open::sync_folder(file).map_err(failed)?;
         Ok(fs::metadata(file).map_err(failed)?.len())
     }
+}
+
+/// A name of its own for each copy under way: one daemon may be asked for several at once.
+fn draft_beside(file: &Path) -> PathBuf {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    open::beside(file, &format!(".new.{}.{number}", std::process::id()))
 }
 
 /// Copies all pages as they are at one moment, durably.
@@ -156,7 +164,7 @@ impl Found {
         // The database that is replaced may have been newer than any shim that lives.
         let noted = if let Ok(Noted::At(noted)) = witness::look(witness) { noted.generation } else { 0 };
         let seen = seen.max(noted);
-        let draft = open::beside(database, &format!(".new.{}", std::process::id()));
+        let draft = draft_beside(database);
         let source = Reader::open_with(&self.file, &Options::default())?;
         let made = copy(source.conn(), &draft).and_then(|()| self.renew(&draft, seen, at));
         let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;

@@ -36,6 +36,23 @@ fn a_backup_is_private_never_replaces_and_is_put_back_only_without_a_daemon() {
 }
 
 #[test]
+fn of_backups_to_one_name_at_once_one_is_made() {
+    let world = World::new();
+    world.ok(&["new", "a", "--mode", "on-demand", "--", "cat"]);
+    let file = file(&world);
+    let mut codes = std::thread::scope(|scope| {
+        let backup = || world.run(&["backup", &file]).code;
+        let all: Vec<_> = (0..4).map(|_| scope.spawn(backup)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<i32>>()
+    });
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 73, 73, 73]);
+    world.ok(&["down"]);
+    world.ok(&["restore-backup", &file]);
+    assert!(world.sessions().contains_key("a"));
+}
+
+#[test]
 fn another_users_backup_is_refused() {
     let world = World::new();
     world.ok(&["up"]);
