@@ -30,6 +30,7 @@ mod promises;
 mod random;
 mod retention;
 mod scarcity;
+mod security;
 mod sequences;
 mod streams;
 mod sweeper;

@@ -1,0 +1,1 @@
+//! What one agent may use up.

@@ -1,0 +1,1 @@
+//! Nobody gets more through the API than is theirs.

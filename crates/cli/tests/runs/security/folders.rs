@@ -1,0 +1,1 @@
+//! Private folders: owner, mode, no link.

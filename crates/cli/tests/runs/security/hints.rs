@@ -1,0 +1,1 @@
+//! A hint that is a command is the words that were meant.

@@ -1,0 +1,1 @@
+//! Nothing that pinfold did not make is changed or removed.

@@ -1,0 +1,1 @@
+//! Only living senders of the tree are believed.

@@ -1,0 +1,1 @@
+//! Another user at every socket, and another user who answers.

@@ -1,0 +1,1 @@
+//! What an agent prints reaches a terminal only as text.

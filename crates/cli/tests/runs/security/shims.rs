@@ -1,0 +1,1 @@
+//! Only the daemon commands a shim.
