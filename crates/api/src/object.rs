@@ -166,6 +166,13 @@ pub struct Inbox {
     pub in_flight: u64,
     pub done: u64,
     pub failed: u64,
+    /// Those that wait and are not as they were written: they are not delivered. Absent means none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub damaged: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A message.

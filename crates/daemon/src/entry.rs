@@ -67,6 +67,8 @@ pub(crate) struct Entry {
     pub(crate) unborn: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
     pub(crate) stops_first: bool,
+    /// Messages in its inbox that are damaged: they are not delivered.
+    pub(crate) damaged: u64,
     /// The run that `unlock` ends, or has ended.
     pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
@@ -157,6 +159,7 @@ impl Entry {
             held_up: None,
             stops_first: false,
             unborn: false,
+            damaged: 0,
             unlocked: None,
             logged: None,
             spoken: None,

@@ -72,6 +72,7 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
             in_flight: u64::from(core.inbox().in_flight().is_some()),
             done,
             failed,
+            damaged: entry.damaged,
         },
         consumers: core.consumers(),
         last_consumer_at: core.last_consumer().map(time),
@@ -108,7 +109,12 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 
 /// What is, and why; and what keeps it from being recorded.
 pub(crate) fn why(entry: &Entry, now: Now) -> String {
-    let why = entry.session.explain(now);
+    let mut why = entry.session.explain(now);
+    if entry.damaged > 0 {
+        let (count, name) = (entry.damaged, &entry.name);
+        let messages = if count == 1 { "message is" } else { "messages are" };
+        why = format!("{why}; {count} damaged {messages} not delivered, `pinfold inbox {name}` names them");
+    }
     match &entry.held_up {
         None => why,
         Some(problem) if entry.stops_first => format!("{why}; not recorded yet: {problem}"),

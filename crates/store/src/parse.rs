@@ -41,6 +41,7 @@ fn checked<T>(
 
 fn whole_session(row: &Row<'_>) -> rusqlite::Result<StoredSession> {
     Ok(StoredSession {
+        damaged: 0,
         id: parsed(row, 0)?,
         name: row.get(1)?,
         definition: json(row, 2)?,
@@ -115,11 +116,31 @@ fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {
     Ok(run.zip(from).map(|(run, from)| TurnPlace { run: RunNumber(run), from, to }))
 }
 
-/// A message that waits, and whose it is; nothing of one that is damaged: it must not be delivered.
-pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<Option<(SessionId, Queued)>> {
-    let message = message_row(row)?;
-    let queued = Queued { message: message.id.into(), tries: message.tries };
-    Ok(message.damage.is_none().then_some((message.session, queued)))
+/// A row that an index says is a message that waits.
+pub(crate) struct WaitingRow {
+    pub(crate) session: SessionId,
+    pub(crate) message: Waiting,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Waiting {
+    Whole(Queued),
+    /// It is not as it was written, and must not be delivered.
+    Damaged,
+    /// The index is wrong.
+    Not,
+}
+
+pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<WaitingRow> {
+    let Message { id, session, state, tries, damage, .. } = message_row(row)?;
+    let message = match state {
+        _ if damage.is_some() => Waiting::Damaged,
+        MessageState::Queued | MessageState::Delivered => {
+            Waiting::Whole(Queued { message: id.into(), tries })
+        }
+        MessageState::Done | MessageState::Failed => Waiting::Not,
+    };
+    Ok(WaitingRow { session, message })
 }
 
 pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {

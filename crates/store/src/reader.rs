@@ -6,8 +6,8 @@ mod parts;
 pub use parts::{MessageQuery, Part, Place};
 
 use crate::open::{self, OpenError, Options};
-use crate::parse::{event_row, message_row, run_row, session_row, waiting_row};
-use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run};
+use crate::parse::{Waiting, event_row, message_row, run_row, session_row, waiting_row};
+use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, StoredSession};
 use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use pinfold_core::inbox::Queued;
@@ -130,14 +130,13 @@ impl Reader {
     /// The file cannot be read.
     pub fn sessions(&self) -> Read<Vec<Loaded>> {
         let mut sessions = self.all(&format!("{} ORDER BY position, id", *SESSION), [], session_row)?;
-        let mut waiting: BTreeMap<SessionId, Vec<Queued>> = BTreeMap::new();
-        let rows = self.all(&format!("{} ORDER BY rowid", *WAITING), [], waiting_row)?;
-        for (session, queued) in rows.into_iter().flatten() {
-            waiting.entry(session).or_default().push(queued);
+        let mut waiting: BTreeMap<SessionId, Inbox> = BTreeMap::new();
+        for row in self.all(&format!("{} ORDER BY rowid", *WAITING), [], waiting_row)? {
+            waiting.entry(row.session).or_default().add(row.message);
         }
         for loaded in &mut sessions {
             if let Loaded::Whole(stored) = loaded {
-                stored.session.refill(waiting.remove(&stored.id).unwrap_or_default());
+                waiting.remove(&stored.id).unwrap_or_default().fill(stored);
             }
         }
         Ok(sessions)
@@ -156,8 +155,11 @@ impl Reader {
     fn whole(&self, mut loaded: Loaded) -> Read<Loaded> {
         if let Loaded::Whole(stored) = &mut loaded {
             let sql = format!("{} AND session = ?1 ORDER BY rowid", *WAITING);
-            let waiting = self.all(&sql, [stored.id.to_string()], waiting_row)?;
-            stored.session.refill(waiting.into_iter().flatten().map(|(_, queued)| queued));
+            let mut inbox = Inbox::default();
+            self.all(&sql, [stored.id.to_string()], waiting_row)?
+                .into_iter()
+                .for_each(|row| inbox.add(row.message));
+            inbox.fill(stored);
         }
         Ok(loaded)
     }
@@ -364,6 +366,28 @@ impl Reader {
             }
             Some(_) => ReadError::Failed { path, source },
         }
+    }
+}
+
+/// The messages of one session that wait.
+#[derive(Default)]
+struct Inbox {
+    queued: Vec<Queued>,
+    damaged: u64,
+}
+
+impl Inbox {
+    fn add(&mut self, message: Waiting) {
+        match message {
+            Waiting::Whole(queued) => self.queued.push(queued),
+            Waiting::Damaged => self.damaged += 1,
+            Waiting::Not => {}
+        }
+    }
+
+    fn fill(self, stored: &mut StoredSession) {
+        stored.session.refill(self.queued);
+        stored.damaged = self.damaged;
     }
 }
 

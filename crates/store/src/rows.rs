@@ -34,6 +34,8 @@ pub struct StoredSession {
     pub parent: Option<SessionId>,
     /// Its place in lists.
     pub position: i64,
+    /// Messages that wait and are not as they were written: they are not delivered.
+    pub damaged: u64,
 }
 
 /// A session whose record cannot be read.

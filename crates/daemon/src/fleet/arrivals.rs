@@ -75,6 +75,7 @@ impl Fleet {
         recall_last_exit(id, &mut session, reader)?;
         let mut entry = Entry::new(id, stored.name.clone(), definition, session, stored.created_at);
         entry.archived_at = stored.archived_at;
+        entry.damaged = stored.damaged;
         entry.early = Some(Vec::new());
         let latest = reader.runs(id, Take::Last(1))?.pop();
         entry.run = latest.and_then(|run| Some((run.number, run.id?)));

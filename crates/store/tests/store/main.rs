@@ -7,6 +7,7 @@ mod damage;
 mod driven;
 mod files;
 mod fixture;
+mod flips;
 mod full_disk;
 mod history;
 mod home;
