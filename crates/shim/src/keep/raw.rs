@@ -127,7 +127,7 @@ pub(super) fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize
 unsafe fn descriptors(header: &libc::cmsghdr, data: *mut u8) -> impl Iterator<Item = OwnedFd> {
     // SAFETY: no length is shorter than that of nothing.
     let before = unsafe { libc::CMSG_LEN(0) } as usize;
-    let count = (header.cmsg_len as usize).saturating_sub(before) / std::mem::size_of::<RawFd>();
+    let count = wide(header.cmsg_len).saturating_sub(before) / std::mem::size_of::<RawFd>();
     (0..count).filter_map(move |number| {
         // SAFETY: the header says that so many numbers are there; the caller answers for the rest.
         unsafe {
@@ -143,6 +143,11 @@ pub(super) fn is_reaped(pidfd: BorrowedFd<'_>) -> bool {
     // SAFETY: no signal is sent, and the kernel takes no place for what would be said with it.
     let asked = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), 0, nothing, 0) };
     asked == -1 && last_errno() == Errno::SRCH
+}
+
+/// A length, which is of another type in every C library.
+fn wide(length: impl TryInto<usize>) -> usize {
+    length.try_into().unwrap_or(0)
 }
 
 /// `PIDFD_GET_INFO`, with the kernel's first form of its answer.
