@@ -212,6 +212,8 @@ pub enum Refusal {
     NoSuchMessage,
     /// Too many messages wait already.
     InboxFull,
+    /// Too much text waits already.
+    InboxHeavy,
     /// Purge: somebody is connected.
     Connected,
     /// Purge: a turn is under way.

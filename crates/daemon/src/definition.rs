@@ -161,12 +161,16 @@ impl Definition {
         }
         self.change_limits(request)?;
         self.change_protocol(request)?;
+        check_sizes(request)?;
         self.parent = request.parent.clone().or(self.parent.take());
         self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
         if let Some(id) = &request.vendor_session {
             self.vendor_session = Some(vendor_id(id)?);
         }
         self.env.extend(request.env.clone().unwrap_or_default());
+        if request.env.is_some() || request.caller_env.is_some() {
+            check_environment(&self.env)?;
+        }
         self.dir_lock = request.dir_lock.unwrap_or(self.dir_lock);
         Ok(())
     }
@@ -296,6 +300,38 @@ fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart
 
 fn executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// A tag is a word or two.
+const LONGEST_TAG: usize = 256;
+const MOST_TAGS: usize = 64;
+/// In all: the environment of a run is kept in memory and stored with every change of its session.
+const LARGEST_ENVIRONMENT: usize = 256 << 10;
+
+fn check_sizes(request: &NewSession) -> Result<(), ErrorBody> {
+    let tags = request.tags.as_deref().unwrap_or_default();
+    if tags.len() > MOST_TAGS {
+        return Err(usage(format!(
+            "there are {} tags, and a session has no more than {MOST_TAGS}",
+            tags.len()
+        )));
+    }
+    match tags.iter().map(String::len).find(|length| *length > LONGEST_TAG) {
+        Some(length) => {
+            Err(usage(format!("a tag has {length} bytes, and no more than {LONGEST_TAG} are taken")))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_environment(env: &BTreeMap<String, String>) -> Result<(), ErrorBody> {
+    let bytes: usize = env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    if bytes <= LARGEST_ENVIRONMENT {
+        return Ok(());
+    }
+    let message =
+        format!("the environment has {bytes} bytes, and a session has no more than {LARGEST_ENVIRONMENT}");
+    Err(usage(message).hint("put large values into a file, and pass its path"))
 }
 
 fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {

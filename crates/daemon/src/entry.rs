@@ -59,6 +59,8 @@ pub(crate) struct Entry {
     pub(crate) seen: watch::Sender<Snapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
+    /// No less than the bytes of text that wait in its inbox, once they were counted.
+    pub(crate) inbox_bytes: Option<u64>,
     /// Who waits for a message to be done or failed.
     pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
     /// What keeps its decisions from being recorded, in words; all of them wait for it.
@@ -155,6 +157,7 @@ impl Entry {
             takeover_end: None,
             seen: watch::Sender::new(snapshot),
             keys: BTreeMap::new(),
+            inbox_bytes: None,
             waiters: BTreeMap::new(),
             held_up: None,
             stops_first: false,

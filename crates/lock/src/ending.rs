@@ -4,19 +4,16 @@ use crate::acquire::Target;
 use crate::directory::{Mode, Wanted};
 use crate::folder::Folder;
 use crate::lookup::{LockSeen, ProcessSeen};
-use crate::process;
-use crate::record::{Record, Survivors};
+use crate::members::{self, Member};
+use crate::record::Record;
 use crate::resource::Resource;
 use crate::scan;
-use crate::survivors;
 use crate::sys;
 use crate::wait::{Limit, Patience};
 use crate::{AcquireError, Run};
-use pinfold_core::holder::Holder;
-use pinfold_core::identity::Identity;
 use rustix::io::Errno;
 use rustix::process::Signal;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// What became of a holder that was to be ended.
@@ -62,12 +59,6 @@ pub struct Holders {
     awaited: bool,
 }
 
-#[derive(Debug)]
-struct Member {
-    seen: ProcessSeen,
-    pidfd: OwnedFd,
-}
-
 /// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
 const ENDING: Duration = Duration::from_secs(5);
 /// How long the rest of a tree waits for the end of its keeper.
@@ -81,7 +72,8 @@ const AGAIN: Duration = Duration::from_millis(2);
 impl Folder {
     /// Ends whoever holds `resource` now: the processes that have its lock, its run, and all their descendants.
     ///
-    /// Never frees the lock of a living process otherwise. The caller itself is spared.
+    /// Never frees the lock of a living process otherwise. The caller itself is spared, and so is everybody whom only a
+    /// record names, or who is another user.
     pub fn end_holder(&self, resource: &Resource) -> Result<Ended, AcquireError> {
         match self.holders_of(resource)? {
             None => Ok(Ended::NobodyHeld),
@@ -102,7 +94,10 @@ impl Folder {
                 std::thread::sleep(AGAIN);
                 continue;
             }
-            let members = if being_started { Vec::new() } else { members(&lock, record.as_deref()) };
+            let members = match being_started {
+                true => Vec::new(),
+                false => members::behind(self, &wanted, &lock, record.as_deref()),
+            };
             let awaited = self.is_awaited(&wanted);
             return Ok(Some(Holders { folder: self.clone(), wanted, lock, record, members, awaited }));
         }
@@ -170,16 +165,10 @@ impl Holders {
                 }
             }
             members.iter().for_each(|member| wait_for(member, until));
-            members = self.left_of_run();
+            // What the run has started meanwhile: by its own traces only, for whoever has the lock now may be another.
+            members = members::left_of(self.record.as_deref());
         }
         self.afterwards(ended)
-    }
-
-    /// What the run has started meanwhile: found by its own traces only, for whoever has the lock now may be another.
-    fn left_of_run(&self) -> Vec<Member> {
-        let left = self.record.as_deref().and_then(|record| survivors::find(record).ok().flatten());
-        let pids = left.map(|left| left.processes.iter().map(|survivor| survivor.pid).collect::<Vec<_>>());
-        hold(pids.unwrap_or_default())
     }
 
     fn afterwards(self, processes: Vec<ProcessSeen>) -> Ended {
@@ -205,45 +194,6 @@ impl Holders {
 
 fn is_reserved(record: &Record) -> bool {
     record.session.is_some() && record.agent.is_none()
-}
-
-/// The holder first: a shim, while its agent lives.
-fn members(lock: &LockSeen, record: Option<&Record>) -> Vec<Member> {
-    let mut pids: Vec<u32> = record.and_then(keeper).into_iter().collect();
-    let agent = record.and_then(|record| record.agent).filter(lives);
-    pids.extend(agent.map(|agent| agent.pid));
-    pids.extend(lock.holder.identity.filter(lives).map(|identity| identity.pid));
-    pids.extend(lock.others.iter().map(|other| other.pid));
-    let left = record.and_then(|record| survivors::find(record).ok().flatten());
-    pids.extend(left.iter().flat_map(|left| &left.processes).map(|survivor| survivor.pid));
-    pids.extend(lock.run.iter().flat_map(|run| scan::marked(run).unwrap_or_default()));
-    pids.extend(scan::descendants(&pids));
-    hold(pids)
-}
-
-/// The process that took the lock, where it is the holder and not only holds it for another that asked over HTTP.
-fn keeper(record: &Record) -> Option<u32> {
-    let own = record.agent.is_none() || record.survivors == Survivors::End;
-    (own && lives(&record.holder)).then_some(record.holder.pid)
-}
-
-fn hold(pids: Vec<u32>) -> Vec<Member> {
-    let mut members: Vec<Member> = Vec::new();
-    for pid in pids.into_iter().filter(|pid| *pid != std::process::id() && *pid > 1) {
-        if !members.iter().any(|member| member.seen.pid == pid)
-            && let Ok(pidfd) = sys::pidfd(pid)
-        {
-            members.push(Member { seen: ProcessSeen { pid, command: scan::command(pid) }, pidfd });
-        }
-    }
-    members
-}
-
-fn lives(identity: &Identity) -> bool {
-    match process::verdict(Some(identity)) {
-        Holder::Alive(_) => true,
-        Holder::Dead(_) | Holder::Unknown(_) => false,
-    }
 }
 
 fn wait_for(member: &Member, until: Instant) {

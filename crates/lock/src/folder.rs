@@ -4,6 +4,7 @@ use crate::file_name::FileName;
 use crate::ledger::{self, Ledger};
 use crate::process;
 use crate::resource::FileId;
+use crate::scan;
 use crate::selftest::{self, Failed, NoExclusion, Outcome};
 use crate::sys;
 use crate::told::Told;
@@ -179,6 +180,12 @@ impl Folder {
 
     pub(crate) fn device(&self) -> u64 {
         self.0.device
+    }
+
+    /// The mount that it was opened through.
+    pub(crate) fn mount(&self) -> Option<u64> {
+        let own = format!("/proc/self/fdinfo/{}", rustix::fd::AsRawFd::as_raw_fd(&self.dir()));
+        scan::mount(&sys::read_file(Path::new(&own)).ok()?)
     }
 
     pub(crate) fn ledger(&self) -> &Ledger {

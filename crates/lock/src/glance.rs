@@ -14,7 +14,7 @@ use crate::page::SIZE;
 use crate::process;
 use crate::record::Record;
 use crate::resource::Kind;
-use crate::scan::{self, Open};
+use crate::scan::{self, Flocked, Open};
 use crate::sys;
 use pinfold_core::holder::Holder;
 use rustix::fs::OFlags;
@@ -32,7 +32,7 @@ pub(crate) fn at(folder: &Folder, file: &OwnedFd) -> Option<LockSeen> {
     let id = facts(file).ok()?.id;
     let mut holders = scan::open_files_of(record.holder.pid, folder.device()).ok()?;
     holders.retain(|open| open.file == id && open.locked == Some(Mode::Exclusive));
-    if holders.is_empty() || !may_live(&record.holder) {
+    if holders.is_empty() || !process::may_live(&record.holder) {
         return None;
     }
     holders.extend(beside(folder, &record, |open| open.file == id));
@@ -64,7 +64,7 @@ pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
         let file = folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file));
         match file {
             // An empty one may stand in the place of one that was removed under its holder.
-            Ok(facts) => facts.size > 0 && !flocked.contains(&facts.id.inode),
+            Ok(facts) => facts.size > 0 && !flocked.contains_key(&facts.id.inode),
             Err(Errno::NOENT) => folder.ledger().was_made(name) == Ok(false),
             Err(_) => false,
         }
@@ -113,12 +113,12 @@ fn workers(locks: usize) -> usize {
 fn part(
     folder: &Folder,
     entries: &[(FileName, u64)],
-    flocked: &HashSet<u64>,
+    flocked: &Flocked,
 ) -> Result<Option<Vec<LockSeen>>, Errno> {
     let mut seen = Vec::new();
     for (name, inode) in entries {
-        if flocked.contains(inode) {
-            let Some(lock) = held(folder, name) else { return Ok(None) };
+        if let Some(takers) = flocked.get(inode) {
+            let Some(lock) = held(folder, name, takers) else { return Ok(None) };
             seen.push(lock);
         } else if stands_for_another(folder, name)? {
             return Ok(None);
@@ -152,10 +152,18 @@ impl Seen {
 }
 
 /// The lock of a file of which the kernel says that somebody has it.
-fn held(folder: &Folder, name: &FileName) -> Option<LockSeen> {
+///
+/// Whoever may read a file can have its flock and cannot write there: the record may be of the one before.
+fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
     let file = folder.open_existing(name, OFlags::RDONLY).ok()?;
     let record = current(&file)?;
-    let others = beside(folder, &record, |open| open.name == *name);
+    let id = facts(&file).ok()?.id;
+    let has_it = || {
+        let open = scan::open_files_of(record.holder.pid, folder.device()).unwrap_or_default();
+        open.iter().any(|open| open.file == id && open.locked == Some(Mode::Exclusive))
+    };
+    (takers.contains(&record.holder.pid) || has_it()).then_some(())?;
+    let others = beside(folder, &record, |open| open.file == id);
     let lock = lookup::from_record(&record, &others.iter().collect::<Vec<_>>(), false);
     let named = [Some(record.holder), record.agent].into_iter().flatten();
     // Where both whom it names are dead, somebody else has it.
@@ -178,13 +186,6 @@ fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Ve
 
 fn current(file: &OwnedFd) -> Option<Record> {
     file::current(file).ok().flatten()
-}
-
-fn may_live(identity: &pinfold_core::identity::Identity) -> bool {
-    match process::verdict(Some(identity)) {
-        Holder::Alive(_) | Holder::Unknown(_) => true,
-        Holder::Dead(_) => false,
-    }
 }
 
 #[cfg(test)]

@@ -70,7 +70,8 @@
 //! # Looking
 //! [`Folder::locks`], [`Folder::holder_of`] and [`Folder::users_of`] take no lock: they read the records, check
 //! them against `/proc` and name whoever really has the descriptor. [`process`] has the verdict on a stored
-//! process identity: alive, dead or unknown; unknown never steals.
+//! process identity: alive, dead or unknown; unknown never steals. Files are known by device and inode, never by a path
+//! that another mount namespace may show.
 //!
 //! # What is not promised
 //! One user, one machine, one lock folder on a local file system ([`Folder::open`] tries it out and refuses
@@ -99,7 +100,9 @@ mod held;
 mod ledger;
 mod lookup;
 mod lost;
+mod members;
 mod mine;
+mod ours;
 mod page;
 pub mod process;
 mod raw;

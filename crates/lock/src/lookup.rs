@@ -8,12 +8,12 @@ use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::glance;
 use crate::held::facts;
+use crate::ours::{self, is_of};
 use crate::process;
 use crate::record::{Record, Run, Survivors, now_ms};
 use crate::resource::{FileId, Kind, Resource};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Left};
-use crate::sys;
 use crate::time;
 use pinfold_core::holder::Holder;
 use pinfold_core::identity::Identity;
@@ -95,7 +95,7 @@ impl Folder {
             let holders: Vec<&Open> =
                 open.iter().filter(|one| one.file == id && one.locked.is_some()).collect();
             let Some(first) = holders.first() else { continue };
-            let lock = from_file_of(first, &name, &holders, removed);
+            let lock = from_file_of(self, first, &name, &holders, removed);
             // A directory has two names; one line is enough.
             if !seen.iter().any(|other| same_lock(other, &lock)) {
                 seen.push(lock);
@@ -149,7 +149,7 @@ impl Folder {
                 open.iter().filter(|one| one.name == want.name && one.locked.is_some()).collect();
             here.retain(|one| one.locked == Some(Mode::Exclusive) && is_of(self, one));
             if let Some(first) = here.first() {
-                return Some(from_file_of(first, &want.name, &here, first.removed));
+                return Some(from_file_of(self, first, &want.name, &here, first.removed));
             }
             if let Ok(Some(lock)) = self.survived(&want.name) {
                 return Some(lock);
@@ -166,25 +166,15 @@ fn same_lock(one: &LockSeen, other: &LockSeen) -> bool {
         && (one.resource == other.resource && one.fence == other.fence || one.fence.is_none())
 }
 
-/// Whether a descriptor is on a file of this folder, removed ones included.
-fn is_of(folder: &Folder, open: &Open) -> bool {
-    if !open.removed && folder.id_at(&open.name).is_ok_and(|id| id == open.file) {
-        return true;
-    }
-    let link = sys::read_link(&open.through).unwrap_or_default();
-    link.parent() == Some(folder.path())
-        || link.parent() == std::fs::canonicalize(folder.path()).ok().as_deref()
-}
-
-fn read_through(path: &Path) -> Option<Record> {
-    let file = sys::open(path, OFlags::RDONLY).ok()?;
-    // A holder may be writing at this moment; its next look is whole.
-    (0..3).find_map(|_| file::record(&file).ok().flatten())
-}
-
 /// What the record of a file says, checked against who has it.
-fn from_file_of(first: &Open, name: &FileName, holders: &[&Open], removed: bool) -> LockSeen {
-    let Some(record) = read_through(&first.through) else { return from_processes(name, holders, removed) };
+fn from_file_of(
+    folder: &Folder,
+    first: &Open,
+    name: &FileName,
+    holders: &[&Open],
+    removed: bool,
+) -> LockSeen {
+    let Some(record) = ours::record(folder, first) else { return from_processes(name, holders, removed) };
     let has_it = holders.iter().any(|open| open.pid == record.holder.pid);
     match process::verdict(Some(&record.holder)) {
         // It lives and has let go: whoever has the lock has not written down yet who it is.
@@ -220,14 +210,17 @@ pub(crate) fn from_record(record: &Record, holders: &[&Open], removed: bool) -> 
 }
 
 /// The agent while it lives, else the recorded holder, else whoever really has the descriptor.
+///
+/// An agent for whom another process held the lock has lost it with that one's end, unless its run goes on.
 fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
+    let keeps_it = !record.is_lone() || process::may_live(&record.holder);
     let recorded = |identity: Identity, verdict| HolderSeen {
         identity: Some(identity),
         host: record.host.to_string(),
         command: record.command.to_string(),
         verdict,
     };
-    for identity in record.agent.into_iter().chain([record.holder]) {
+    for identity in record.agent.filter(|_| keeps_it).into_iter().chain([record.holder]) {
         let verdict = process::verdict(Some(&identity));
         match verdict {
             Holder::Alive(_) | Holder::Unknown(_) => return recorded(identity, verdict),
@@ -305,10 +298,11 @@ pub(crate) fn behind(
         return Some(seen);
     }
     if first.locked == Some(Mode::Exclusive) {
-        return Some(from_file_of(first, name, &here, first.removed));
+        return Some(from_file_of(folder, first, name, &here, first.removed));
     }
     let pids: Vec<u32> = here.iter().map(|one| one.pid).collect();
-    let below = exclusive_records(&open, &pids).into_iter().find(|(record, _)| is_below(record, name));
+    let below =
+        exclusive_records(folder, &open, &pids).into_iter().find(|(record, _)| is_below(record, name));
     Some(match below {
         Some((record, file)) => {
             let holders: Vec<&Open> =
@@ -325,11 +319,11 @@ fn is_below(record: &Record, name: &FileName) -> bool {
     record.above.iter().any(|above| above == name.as_str()) || by_path()
 }
 
-fn exclusive_records(open: &[Open], pids: &[u32]) -> Vec<(Record, FileId)> {
+fn exclusive_records(folder: &Folder, open: &[Open], pids: &[u32]) -> Vec<(Record, FileId)> {
     let mut found: Vec<(Record, FileId)> = Vec::new();
     for one in open.iter().filter(|one| pids.contains(&one.pid) && one.locked == Some(Mode::Exclusive)) {
         if !found.iter().any(|(_, file)| *file == one.file)
-            && let Some(record) = read_through(&one.through)
+            && let Some(record) = ours::record(folder, one)
         {
             found.push((record, one.file));
         }
@@ -362,7 +356,7 @@ pub(crate) fn runs_on(folder: &Folder, name: &FileName, file: &OwnedFd) -> Vec<R
     open.retain(|one| is_of(folder, one));
     let here = open.iter().filter(|one| one.file == facts.id && one.locked.is_some());
     let pids: Vec<u32> = here.map(|one| one.pid).collect();
-    let records = exclusive_records(&open, &pids).into_iter();
+    let records = exclusive_records(folder, &open, &pids).into_iter();
     let relevant = records.filter(|(record, file)| *file == facts.id || is_below(record, name));
     relevant.filter_map(|(record, _)| record.run).collect()
 }
@@ -387,7 +381,7 @@ pub(crate) fn removed_holders(folder: &Folder) -> Result<Vec<Open>, Errno> {
 /// A removed file of this name that somebody holds, open.
 pub(crate) fn removed_holder(folder: &Folder, name: &FileName) -> Result<Option<OwnedFd>, Errno> {
     for one in removed_holders(folder)?.iter().filter(|one| one.name == *name) {
-        match sys::open(&one.through, OFlags::RDONLY) {
+        match ours::reopen(folder, one) {
             Ok(file) => return Ok(Some(file)),
             // It has gone meanwhile.
             Err(Errno::NOENT | Errno::SRCH) => {}

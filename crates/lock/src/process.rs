@@ -4,7 +4,7 @@
 //! gathers its evidence. No subprocess is started and nothing is waited for.
 
 use crate::sys;
-use pinfold_core::holder::{Holder, Sighting, judge};
+use pinfold_core::holder::{AliveBecause, Holder, Sighting, judge};
 use pinfold_core::identity::{BootId, Identity, Vantage};
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::AtFlags;
@@ -125,6 +125,24 @@ pub fn verdict(stored: Option<&Identity>) -> Holder {
     };
     let sighting = stored.map_or(Sighting::Unreadable, sight);
     judge(stored, here, sighting)
+}
+
+/// Whether a stored process is not provably gone.
+pub(crate) fn may_live(stored: &Identity) -> bool {
+    match verdict(Some(stored)) {
+        Holder::Alive(_) | Holder::Unknown(_) => true,
+        Holder::Dead(_) => false,
+    }
+}
+
+/// Whether a stored process is provably the one that has its pid now. Where the kernel has an inode for every process,
+/// one that was stored without it proves nothing: pid and start time are known to everybody and can be made up.
+pub(crate) fn is_proved(stored: &Identity) -> bool {
+    let kernel_knows = own().is_ok_and(|own| own.pidfs.is_some());
+    match verdict(Some(stored)) {
+        Holder::Alive(AliveBecause::SameProcess) => stored.pidfs.is_some() || !kernel_knows,
+        Holder::Alive(AliveBecause::NotOursToExamine) | Holder::Dead(_) | Holder::Unknown(_) => false,
+    }
 }
 
 /// What the kernel says now about the pid that `stored` names.
@@ -256,7 +274,7 @@ pub(crate) fn proc_path(pid: u32, file: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_core::holder::{AliveBecause, DeadBecause, UnknownBecause};
+    use pinfold_core::holder::{DeadBecause, UnknownBecause};
 
     fn stat_line(name: &str) -> Vec<u8> {
         let after = (3..=30).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
@@ -305,6 +323,15 @@ mod tests {
         let elsewhere = Identity { pid_namespace: 1, ..own };
         assert_eq!(verdict(Some(&elsewhere)), Holder::Unknown(UnknownBecause::OtherNamespace));
         assert_eq!(verdict(None), Holder::Unknown(UnknownBecause::NoIdentity));
+    }
+
+    #[test]
+    fn a_process_stored_without_its_inode_is_not_proved_where_the_kernel_has_one() {
+        let own = own().unwrap();
+        assert!(is_proved(&own));
+        let forged = Identity { pidfs: None, ..own };
+        assert_eq!(is_proved(&forged), own.pidfs.is_none());
+        assert!(!is_proved(&Identity { pid_namespace: 1, ..own }));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::resource::FileId;
 use crate::sys;
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,11 @@ pub(crate) struct Open {
     pub(crate) name: FileName,
     pub(crate) file: FileId,
     pub(crate) locked: Option<Mode>,
+    /// It has no name any more.
     pub(crate) removed: bool,
+    pub(crate) owner: u32,
+    /// The mount that it was opened through, by the number that the kernel gives it in all namespaces.
+    pub(crate) mount: Option<u64>,
 }
 
 /// What an errno says about a process that is being looked at: gone or closed is passed over, while trouble
@@ -82,22 +86,30 @@ fn open_files_in(pid: u32, fd: &Path, fdinfo: &Path, device: u64) -> Result<Vec<
             other => seen(other)?,
         };
         let Some(link) = link else { continue };
-        let Some((name, removed)) = lock_name(&link) else { continue };
+        let Some(name) = lock_name(&link) else { continue };
         let Some(stat) = seen(sys::stat_at(CWD, &through, AtFlags::empty()))? else { continue };
         if stat.st_dev == device {
             let text = seen(sys::read_file(&fdinfo.join(number.to_string())))?;
-            let locked = text.and_then(|text| locked(&text));
-            found.push(Open { pid, through, name, file: FileId::from(&stat), locked, removed });
+            let (locked, mount) = text.map_or((None, None), |text| (locked(&text), mount(&text)));
+            let (file, owner, removed) = (FileId::from(&stat), stat.st_uid, stat.st_nlink == 0);
+            found.push(Open { pid, through, name, file, locked, removed, owner, mount });
         }
     }
     Ok(found)
 }
 
-/// The inodes of all files on which somebody has an exclusive flock. A look takes the same few milliseconds whoever
-/// else runs. The device is left out: some file systems show another one elsewhere.
-pub(crate) fn flocked() -> Result<HashSet<u64>, Errno> {
+/// Who took the exclusive flocks that are held now, by the inodes of the files. Who took one may have given it on since,
+/// and ended. A look takes the same few milliseconds whoever else runs. The device is left out: some file systems show
+/// another one elsewhere.
+pub(crate) type Flocked = HashMap<u64, Vec<u32>>;
+
+pub(crate) fn flocked() -> Result<Flocked, Errno> {
     let text = sys::read_file(Path::new("/proc/locks"))?;
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(flocked_in).collect())
+    let mut flocked = Flocked::new();
+    for (inode, taker) in String::from_utf8_lossy(&text).lines().filter_map(flocked_in) {
+        flocked.entry(inode).or_default().push(taker);
+    }
+    Ok(flocked)
 }
 
 /// The inodes of all files for whose flock somebody waits.
@@ -113,20 +125,25 @@ fn inode_in(file: &str) -> Option<u64> {
 }
 
 /// `12: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF`; who waits has an arrow before its kind.
-fn flocked_in(line: &str) -> Option<u64> {
+fn flocked_in(line: &str) -> Option<(u64, u32)> {
     let mut words = line.split_ascii_whitespace().skip(1);
-    let (kind, _, mode, _, file) =
+    let (kind, _, mode, taker, file) =
         (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
     let exclusive = kind == "FLOCK" && mode == "WRITE";
-    inode_in(file).filter(|_| exclusive)
+    // One of a namespace that is not seen from here has no number.
+    let taker = taker.parse().unwrap_or(0);
+    inode_in(file).filter(|_| exclusive).map(|inode| (inode, taker))
 }
 
-fn lock_name(link: &Path) -> Option<(FileName, bool)> {
+fn lock_name(link: &Path) -> Option<FileName> {
     let name = link.file_name()?.to_str()?;
-    match name.strip_suffix(" (deleted)") {
-        Some(removed) => Some((FileName::read(removed)?, true)),
-        None => Some((FileName::read(name)?, false)),
-    }
+    FileName::read(name.strip_suffix(" (deleted)").unwrap_or(name))
+}
+
+/// The mount that a descriptor's fdinfo names.
+pub(crate) fn mount(fdinfo: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(fdinfo).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
 }
 
 /// The flock that a descriptor's fdinfo shows.
@@ -183,6 +200,18 @@ pub(crate) fn command(pid: u32) -> String {
     // One that has gone has no name any more.
     let Ok(name) = sys::read_file(&proc_path(pid, "comm")) else { return String::new() };
     format!("[{}]", String::from_utf8_lossy(&name).trim_end())
+}
+
+/// The user that a process is, where it is the same one for every purpose.
+pub(crate) fn user(pid: u32) -> Option<u32> {
+    user_in(&sys::read_file(&proc_path(pid, "status")).ok()?)
+}
+
+fn user_in(status: &[u8]) -> Option<u32> {
+    let text = String::from_utf8_lossy(status);
+    let line = text.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    let users: BTreeSet<u32> = line.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
+    if users.len() == 1 { users.first().copied() } else { None }
 }
 
 /// The processes whose working directory is `directory` or below it.
@@ -272,7 +301,8 @@ mod tests {
     #[test]
     fn only_exclusive_flocks_that_are_held_count() {
         let rows = [
-            ("1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", Some(1234)),
+            ("1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", Some((1234, 4711))),
+            ("1: FLOCK  ADVISORY  WRITE -1 fe:00:1234 0 EOF", Some((1234, 0))),
             ("1: -> FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", None),
             ("2: FLOCK  ADVISORY  READ  4711 fe:00:1234 0 EOF", None),
             ("3: POSIX  ADVISORY  WRITE 4711 fe:00:1234 0 EOF", None),
@@ -281,6 +311,18 @@ mod tests {
         ];
         for (line, expected) in rows {
             assert_eq!(flocked_in(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_changes_its_user_is_nobodys() {
+        let rows = [
+            ("Name:\tUid:\t7\nUid:\t12\t12\t12\t12\n", Some(12)),
+            ("Uid:\t12\t0\t0\t0\n", None),
+            ("Gid:\t12\t12\t12\t12\n", None),
+        ];
+        for (status, expected) in rows {
+            assert_eq!(user_in(status.as_bytes()), expected, "{status}");
         }
     }
 
@@ -303,11 +345,17 @@ mod tests {
     }
 
     #[test]
+    fn fdinfo_tells_the_mount() {
+        assert_eq!(mount(b"pos:\t0\nflags:\t02100000\nmnt_id:\t29\nino:\t1234\n"), Some(29));
+        assert_eq!(mount(b"pos:\t0\nmnt_id:\tx\n"), None);
+    }
+
+    #[test]
     fn links_to_lock_files_are_recognised_also_when_removed() {
         let name = FileName::of_key("k");
         let path = format!("/x/locks/{}", name.as_str());
-        assert_eq!(lock_name(Path::new(&path)), Some((name, false)));
-        assert_eq!(lock_name(Path::new(&format!("{path} (deleted)"))), Some((name, true)));
+        assert_eq!(lock_name(Path::new(&path)), Some(name));
+        assert_eq!(lock_name(Path::new(&format!("{path} (deleted)"))), Some(name));
         for other in ["socket:[12]", "/x/other", "/x/k-xyz", "/x/ledger"] {
             assert_eq!(lock_name(Path::new(other)), None, "{other}");
         }

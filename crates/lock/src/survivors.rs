@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(crate) struct Survivor {
     pub(crate) pid: u32,
-    pidfd: OwnedFd,
+    pub(crate) pidfd: OwnedFd,
 }
 
 /// What is left of a run.
@@ -120,7 +120,8 @@ pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
     let agent =
         record.agent.filter(|agent| remains_by_identity(process::verdict(Some(agent))) != Remains::None);
     if let Some(agent) = agent {
-        let is_agent = || Ok(process::identify(agent.pid).is_ok_and(|now| same(&now, &agent)));
+        // One that is not proved is waited for, and never signalled.
+        let is_agent = || Ok(process::is_proved(&agent));
         processes.extend(hold(agent.pid, is_agent)?);
     }
     processes.extend(marked(record, agent.map(|agent| agent.pid))?);
@@ -137,10 +138,6 @@ fn own_group(record: &Record) -> Option<&Path> {
     let group = record.cgroup.as_deref()?;
     let name = group.file_name()?.to_str()?;
     name.strip_suffix(process::word(&record.holder).as_str())?.ends_with('-').then_some(group)
-}
-
-fn same(now: &pinfold_core::identity::Identity, then: &pinfold_core::identity::Identity) -> bool {
-    now.start_ticks == then.start_ticks && (then.pidfs.is_none() || now.pidfs == then.pidfs)
 }
 
 fn marked(record: &Record, except: Option<u32>) -> Result<Vec<Survivor>, Errno> {

@@ -221,6 +221,18 @@ impl Reader {
         self.whole_message(self.one(&sql, params![session.to_string(), key], message_row)?)
     }
 
+    /// How many bytes of text wait in an inbox, that of the turn under way included.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn waiting_bytes(&self, session: SessionId) -> Read<u64> {
+        // Without reading the texts: they may be long.
+        let sql = "SELECT coalesce(sum(octet_length(text)), 0) FROM messages INDEXED BY messages_waiting
+                   WHERE session = ?1 AND state IN ('queued', 'delivered')";
+        let bytes: Option<i64> = self.one(sql, [session.to_string()], |row| row.get(0))?;
+        Ok(bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0))
+    }
+
     fn whole_message(&self, found: Option<Message>) -> Read<Option<Message>> {
         let damage = found.as_ref().and_then(|message| message.damage.clone());
         damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))

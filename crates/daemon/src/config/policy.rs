@@ -20,6 +20,10 @@ pub struct Settings {
     pub permissions: Permissions,
     /// How long an HTTP hold may last; zero is for ever.
     pub hold_limit: Duration,
+    /// So many bytes of text may wait in an inbox; zero is no limit.
+    pub inbox_limit: u64,
+    /// So many sessions there may be in all, archived ones too; zero is no limit.
+    pub session_limit: u32,
 }
 
 /// What is said to agents that ask for permission.
@@ -40,6 +44,8 @@ impl Default for Settings {
             memory_sample: Duration::from_secs(5),
             permissions: Permissions::Ask,
             hold_limit: Duration::ZERO,
+            inbox_limit: 64 << 20,
+            session_limit: 4096,
         }
     }
 }
@@ -51,6 +57,7 @@ pub(super) type Changes = BTreeMap<&'static str, Value>;
 pub(super) enum Value {
     Count(u32),
     Span(Duration),
+    Size(u64),
     Part(f64),
     Flag(bool),
     Word(Permissions),
@@ -63,6 +70,7 @@ pub(super) enum Kind {
     Span(fn(&mut Settings) -> &mut Duration),
     /// A duration between two readings: nothing can be read all the time.
     Pace(fn(&mut Settings) -> &mut Duration),
+    Size(fn(&mut Settings) -> &mut u64),
     Part(fn(&mut Settings) -> &mut f64),
     Flag(fn(&mut Settings) -> &mut bool),
     Word(fn(&mut Settings) -> &mut Permissions),
@@ -71,7 +79,7 @@ pub(super) enum Kind {
 /// A reading costs about 10 µs: at this pace one session alone takes 0.1 ms/s.
 const SHORTEST_PACE: Duration = Duration::from_millis(100);
 
-pub(super) const KEYS: [(&str, Kind); 24] = [
+pub(super) const KEYS: [(&str, Kind); 26] = [
     ("crash_soft_limit", Kind::Count(|s| &mut s.policy.crash_soft_limit)),
     ("crash_hard_limit", Kind::Count(|s| &mut s.policy.crash_hard_limit)),
     ("stable_after", Kind::Span(|s| &mut s.policy.stable_after)),
@@ -95,6 +103,8 @@ pub(super) const KEYS: [(&str, Kind); 24] = [
     ("watchdog", Kind::Span(|s| &mut s.policy.watchdog)),
     ("permissions", Kind::Word(|s| &mut s.permissions)),
     ("hold_limit", Kind::Span(|s| &mut s.hold_limit)),
+    ("inbox_limit", Kind::Size(|s| &mut s.inbox_limit)),
+    ("session_limit", Kind::Count(|s| &mut s.session_limit)),
     ("limit_resume", Kind::Flag(|s| &mut s.policy.limit_resume)),
 ];
 
@@ -113,12 +123,19 @@ fn set(settings: &mut Settings, kind: Kind, value: Value) {
     match (kind, value) {
         (Kind::Count(field), Value::Count(count)) => *field(settings) = count,
         (Kind::Span(field) | Kind::Pace(field), Value::Span(span)) => *field(settings) = span,
+        (Kind::Size(field), Value::Size(size)) => *field(settings) = size,
         (Kind::Part(field), Value::Part(part)) => *field(settings) = part,
         (Kind::Flag(field), Value::Flag(flag)) => *field(settings) = flag,
         (Kind::Word(field), Value::Word(word)) => *field(settings) = word,
         // A value is made by the kind of its key, so the two always agree.
         (
-            Kind::Count(_) | Kind::Span(_) | Kind::Pace(_) | Kind::Part(_) | Kind::Flag(_) | Kind::Word(_),
+            Kind::Count(_)
+            | Kind::Span(_)
+            | Kind::Pace(_)
+            | Kind::Size(_)
+            | Kind::Part(_)
+            | Kind::Flag(_)
+            | Kind::Word(_),
             _,
         ) => {}
     }
@@ -146,6 +163,7 @@ fn read_value(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         Kind::Count(_) => count(value).map(Value::Count),
         Kind::Span(_) => span(value).map(Value::Span),
         Kind::Pace(_) => pace(value).map(Value::Span),
+        Kind::Size(_) => size(value).map(Value::Size),
         Kind::Part(_) => part(value).map(Value::Part),
         Kind::Flag(_) => value.as_bool().map(Value::Flag).ok_or_else(|| "is true or false".into()),
         Kind::Word(_) => word(value).map(Value::Word),
@@ -169,6 +187,11 @@ fn pace(value: &DeValue<'_>) -> Result<Duration, String> {
         return Err(format!("is at least \"{}ms\"", SHORTEST_PACE.as_millis()));
     }
     Ok(pace)
+}
+
+fn size(value: &DeValue<'_>) -> Result<u64, String> {
+    let text = value.as_str().ok_or("is a size in quotes, as in \"512M\" or \"2G\"")?;
+    units::size(text).map_err(|error| format!("is a size: {error}"))
 }
 
 fn part(value: &DeValue<'_>) -> Result<f64, String> {

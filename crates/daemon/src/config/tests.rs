@@ -41,6 +41,7 @@ fn a_session_goes_by_its_own_numbers_then_its_agents_then_those_for_all() {
 fn an_empty_file_means_the_defaults() {
     let settings = Config::parse("").unwrap().settings("command", "x");
     assert_eq!(settings, Settings::default());
+    assert_eq!((settings.inbox_limit, settings.session_limit), (64 << 20, 4096));
 }
 
 #[test]
@@ -51,6 +52,7 @@ fn every_key_of_the_documentation_is_known_and_set() {
             Kind::Span(_) | Kind::Pace(_) => {
                 ("\"42s\"", |value| value == Value::Span(Duration::from_secs(42)))
             }
+            Kind::Size(_) => ("\"42M\"", |value| value == Value::Size(42 << 20)),
             Kind::Part(_) => ("0.42", |value| value == Value::Part(0.42)),
             Kind::Flag(_) => ("true", |value| value == Value::Flag(true)),
             Kind::Word(_) => ("\"deny\"", |value| value == Value::Word(Permissions::Deny)),
@@ -72,6 +74,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     ("[sessions.api]\nmode = \"always\"", 2, "there is no key `mode`; the nearest one is `policy`"),
     ("[policy]\ncrash_hard_limit = -1", 2, "`crash_hard_limit` is a number, 0 or more"),
     ("[policy]\ncrash_hard_limit = \"abc\"", 2, "`crash_hard_limit` is a number, 0 or more"),
+    ("[policy]\ninbox_limit = 5", 2, "`inbox_limit` is a size in quotes, as in \"512M\" or \"2G\""),
     ("[policy]\nbackoff_jitter = 1.5", 2, "`backoff_jitter` is a part of one, from 0.0 to 1.0"),
     ("[policy]\nbackoff_jitter = nan", 2, "`backoff_jitter` is a part of one, from 0.0 to 1.0"),
     ("[policy]\npermissions = \"maybe\"", 2, "`permissions` is \"ask\", \"allow\" or \"deny\""),

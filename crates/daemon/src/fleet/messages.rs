@@ -5,7 +5,7 @@ use crate::definition::Turns;
 use crate::input::{Input, Post};
 use crate::log::log;
 use crate::speech;
-use pinfold_core::decision::Answer;
+use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::log::Position;
@@ -46,6 +46,10 @@ impl Fleet {
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
             Err(error) => return log(format_args!("a key could not be looked up: {error}")),
         };
+        if known.is_none() && !self.takes_text(id, text.len() as u64) {
+            _ = reply.send(Answer::Refused(Refusal::InboxHeavy));
+            return;
+        }
         let message = MessageId::from(self.new_id());
         if let (Some(key), None, Some(entry)) = (&key, known, self.entries.get_mut(&id)) {
             entry.keys.insert(key.clone(), message);
@@ -53,6 +57,28 @@ impl Fleet {
         let facts = Facts { texts: [(message, text)].into(), ..Facts::default() };
         let event = Event::Message(MessageEvent::Sent { message, key, known });
         self.happened(id, &event, &facts, Some(reply));
+    }
+
+    /// Whether an inbox has room for so much more text; it counts as taken then. What left the inbox is counted out only
+    /// when there seems to be no room: most never have so much.
+    fn takes_text(&mut self, id: SessionId, length: u64) -> bool {
+        let Some(entry) = self.entries.get(&id) else { return true };
+        let most = self.config.settings(&entry.definition.agent, &entry.name).inbox_limit;
+        let inbox = entry.session.inbox();
+        let empty = inbox.queued() == 0 && inbox.in_flight().is_none();
+        let known = if empty { Some(0) } else { entry.inbox_bytes };
+        let fits = |bytes: u64| most == 0 || bytes.saturating_add(length) <= most;
+        let bytes = match (known.filter(|bytes| fits(*bytes)), &self.reader) {
+            (Some(bytes), _) => bytes,
+            // What cannot be read now is counted another time.
+            (None, Some(reader)) => reader.waiting_bytes(id).unwrap_or(0),
+            (None, None) => known.unwrap_or(0),
+        };
+        let takes = fits(bytes);
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.inbox_bytes = Some(if takes { bytes.saturating_add(length) } else { bytes });
+        }
+        takes
     }
 
     /// The message that has a key: on its way to the disk, or there.

@@ -16,7 +16,8 @@ use tokio::sync::oneshot;
 impl Fleet {
     pub(super) fn create(&mut self, create: Create) {
         let name = create.name.as_str().to_owned();
-        if let Err(error) = self.is_free(&name).and_then(|()| self.make_folder_of_next()) {
+        let free = self.is_free(&name).and_then(|()| self.has_place());
+        if let Err(error) = free.and_then(|()| self.make_folder_of_next()) {
             _ = create.reply.send(Err(error));
             return;
         }
@@ -39,6 +40,20 @@ impl Fleet {
         let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
         Err(exists
             .hint(format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name")))
+    }
+
+    /// Whether there may be one more session.
+    fn has_place(&self) -> Result<(), ErrorBody> {
+        let most = self.config.settings("", "").session_limit as usize;
+        let there = self.entries.len();
+        if most == 0 || there < most {
+            return Ok(());
+        }
+        let message =
+            format!("there are {there} sessions already, archived ones included, and may be no more");
+        let hint =
+            "`pinfold rm` removes archived ones; `session_limit` in config.toml is how many there may be";
+        Err(ErrorBody::new(ErrorKind::Busy, message).hint(hint))
     }
 
     fn make_folder_of_next(&self) -> Result<(), ErrorBody> {

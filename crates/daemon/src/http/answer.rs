@@ -226,6 +226,15 @@ pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
             format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"),
             format!("`pinfold why {name}` says what they wait for"),
         ),
+        Refusal::InboxHeavy => (
+            ErrorKind::Busy,
+            format!(
+                "the inbox of session `{name}` is full: its messages have as much text as may wait there"
+            ),
+            format!(
+                "`pinfold why {name}` says what they wait for; `inbox_limit` in config.toml is how much may"
+            ),
+        ),
         Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`"), String::new()),
         Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way"), String::new()),
         Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued"), String::new()),

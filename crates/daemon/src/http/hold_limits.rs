@@ -8,10 +8,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// So many a client may have or wait for. A client is a process, as the kernel names it (SO_PEERCRED).
+/// So many a client may have or wait for. A client is a run with all its processes, or a process outside of every run.
 const MOST_OF_A_CLIENT: usize = 64;
 /// So many all clients together: each costs a thread while it waits.
 const MOST: usize = 512;
+/// So many all runs together: the rest is for people.
+const MOST_OF_RUNS: usize = 384;
 /// A client that asks again and again would fill the events: a key that is refused is told of once in this time.
 const NEWS: Duration = Duration::from_secs(10);
 
@@ -21,29 +23,66 @@ pub(crate) struct Holds(Arc<Mutex<State>>);
 
 #[derive(Default)]
 struct State {
-    clients: BTreeMap<Peer, usize>,
+    clients: BTreeMap<Client, usize>,
     /// When a refusal was told of last, by resource.
     told: BTreeMap<String, Instant>,
+}
+
+/// Whose holds are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Client {
+    /// Everything below a shim, by its pid.
+    Run(u32),
+    Process(Peer),
+}
+
+impl Client {
+    pub(super) fn of(peer: Peer) -> Client {
+        // The highest one: whoever calls itself a shim is still below its own.
+        let shim = peer.pid.and_then(|pid| above(pid).filter(|pid| is_shim(*pid)).last());
+        shim.map_or(Client::Process(peer), Client::Run)
+    }
+}
+
+/// No line of processes is longer.
+const LONGEST_LINE: usize = 1024;
+
+fn above(pid: u32) -> impl Iterator<Item = u32> {
+    let parent = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?;
+        (parent > 1).then_some(parent)
+    };
+    std::iter::successors(Some(pid), parent).take(LONGEST_LINE)
+}
+
+fn is_shim(pid: u32) -> bool {
+    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(b"pinfold-shim"))
 }
 
 /// One of them.
 pub(super) struct Place {
     holds: Holds,
-    peer: Peer,
+    client: Client,
 }
 
 impl Holds {
-    pub(super) fn enter(&self, peer: Peer) -> Result<Place, Failure> {
+    pub(super) fn enter(&self, client: Client) -> Result<Place, Failure> {
         let mut state = self.state();
         let total: usize = state.clients.values().sum();
-        let count = state.clients.get(&peer).copied().unwrap_or(0);
+        let is_run = |client: &Client| matches!(client, Client::Run(_));
+        let of_runs: usize =
+            state.clients.iter().filter(|(one, _)| is_run(one)).map(|(_, count)| count).sum();
+        let count = state.clients.get(&client).copied().unwrap_or(0);
         let message = if count >= MOST_OF_A_CLIENT {
             format!("this client has {count} holds already, and may have no more")
+        } else if is_run(&client) && of_runs >= MOST_OF_RUNS {
+            format!("sessions have {of_runs} holds already, and may have no more")
         } else if total >= MOST {
             format!("there are {total} holds already, and may be no more")
         } else {
-            state.clients.insert(peer, count + 1);
-            return Ok(Place { holds: self.clone(), peer });
+            state.clients.insert(client, count + 1);
+            return Ok(Place { holds: self.clone(), client });
         };
         let body = ErrorBody::new(ErrorKind::Busy, message);
         Err(Failure::too_many(body.hint("close the connections of holds that are not needed any more")))
@@ -68,10 +107,10 @@ impl Holds {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.holds.state();
-        let left = state.clients.get(&self.peer).map_or(0, |count| count - 1);
+        let left = state.clients.get(&self.client).map_or(0, |count| count - 1);
         match left {
-            0 => _ = state.clients.remove(&self.peer),
-            _ => _ = state.clients.insert(self.peer, left),
+            0 => _ = state.clients.remove(&self.client),
+            _ => _ = state.clients.insert(self.client, left),
         }
     }
 }
@@ -83,7 +122,7 @@ mod tests {
     #[test]
     fn a_client_has_so_many_holds_and_others_have_theirs() {
         let holds = Holds::default();
-        let peer = |pid| Peer { pid: Some(pid), user: 1000 };
+        let peer = |pid| Client::Process(Peer { pid: Some(pid), user: 1000 });
         let mut mine: Vec<Place> =
             (0..MOST_OF_A_CLIENT).map(|_| holds.enter(peer(1)).ok().unwrap()).collect();
         assert!(holds.enter(peer(1)).is_err());
@@ -94,6 +133,14 @@ mod tests {
         assert_eq!(others.len(), MOST - mine.len(), "and all together have so many");
         drop((mine, others));
         assert!(holds.state().clients.is_empty());
+    }
+
+    #[test]
+    fn runs_leave_some_holds_to_people() {
+        let holds = Holds::default();
+        let runs: Vec<_> = (0..MOST as u32).map_while(|n| holds.enter(Client::Run(n / 64)).ok()).collect();
+        assert_eq!(runs.len(), MOST_OF_RUNS);
+        assert!(holds.enter(Client::Process(Peer { pid: Some(1), user: 1000 })).is_ok());
     }
 
     #[test]

@@ -112,7 +112,8 @@ fn reason(why: Refusal) -> &'static str {
         | Refusal::RunsOnce
         | Refusal::NoTurn
         | Refusal::NoSuchMessage
-        | Refusal::InboxFull => "it cannot be archived now",
+        | Refusal::InboxFull
+        | Refusal::InboxHeavy => "it cannot be archived now",
     }
 }
 

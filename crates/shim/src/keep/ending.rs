@@ -37,7 +37,7 @@ impl Shim {
         self.viewers.end(pty.as_deref());
         self.buffer = Vec::new();
         self.log.settle();
-        self.notify.read();
+        self.notify.drain(Some(&run));
         for report in run.input.shut() {
             self.links.report(&report);
         }

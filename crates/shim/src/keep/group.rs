@@ -73,6 +73,12 @@ impl Group {
         if memory.is_dir() { Some(memory) } else { memory.parent() }
     }
 
+    /// Whether a group is this one or one that was made in it, by the number that the kernel gives it.
+    pub(super) fn has(&self, number: u64) -> bool {
+        let is_this = rustix::fs::fstat(&self.folder).is_ok_and(|facts| facts.st_ino == number);
+        is_this || self.has_groups() && is_in(&self.path, number)
+    }
+
     /// To be forked into.
     pub(super) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
@@ -208,6 +214,11 @@ fn remove(path: &Path) -> Result<(), Errno> {
         Err(Errno::NOENT) => Ok(()),
         done => done,
     }
+}
+
+fn is_in(path: &Path, number: u64) -> bool {
+    let is_it = |path: &Path| rustix::fs::stat(path).is_ok_and(|facts| facts.st_ino == number);
+    groups_in(path).iter().any(|below| is_it(below) || is_in(below, number))
 }
 
 fn groups_in(path: &Path) -> Vec<PathBuf> {

@@ -17,6 +17,7 @@ mod output;
 mod pty;
 mod raw;
 mod run;
+mod sender;
 mod shim;
 mod start;
 mod survivors;

@@ -1,20 +1,17 @@
 //! The notify socket: what an agent says about itself, in systemd's words and one of ours.
 
-use super::tree;
+use super::raw;
+use super::run::Run;
+use super::sender::{self, Standing};
 use crate::report::{Notice, Report};
 use pinfold_core::exit::Said;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;
-use rustix::net::sockopt::set_socket_passcred;
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SocketAddrUnix, SocketFlags,
-    SocketType,
-};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::ffi::OsString;
-use std::io::IoSliceMut;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
+use std::time::{Duration, Instant};
 
 /// The longest message that is read; systemd reads no more either.
 const LONGEST: usize = 4096;
@@ -22,6 +19,10 @@ const LONGEST: usize = 4096;
 const LONGEST_STATUS: usize = 1024;
 /// No more are read in one go, so that a flood cannot keep the shim from its work; the kernel queues fewer.
 const AT_ONCE: usize = 1024;
+/// After so many in a row from strangers nothing is read for a while: any user of the machine can send.
+const REFUSED: usize = 64;
+/// So long; whoever of the tree speaks meanwhile waits, as it does while the shim is busy.
+const DEAF: Duration = Duration::from_millis(100);
 
 /// The socket, and what is to be told of what came through it.
 #[derive(Debug)]
@@ -30,6 +31,10 @@ pub(super) struct Notify {
     name: OsString,
     words: Words,
     untold: Untold,
+    /// How many strangers have come since the last one of the tree.
+    refused: usize,
+    /// Until when nothing is read, because strangers flood it.
+    deaf: Option<Instant>,
 }
 
 /// What the agent of the present run has said.
@@ -56,7 +61,7 @@ impl Notify {
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-        set_socket_passcred(&socket, true)?;
+        raw::name_senders(socket.as_fd())?;
         rustix::net::bind(&socket, &SocketAddrUnix::new_unnamed())?;
         let address = SocketAddrUnix::try_from(rustix::net::getsockname(&socket)?)?;
         let mut name = b"@".to_vec();
@@ -66,6 +71,8 @@ impl Notify {
             name: OsString::from_vec(name),
             words: Words::default(),
             untold: Untold::default(),
+            refused: 0,
+            deaf: None,
         })
     }
 
@@ -82,55 +89,84 @@ impl Notify {
     /// Forgets everything: another run begins.
     pub(super) fn begin(&mut self) {
         // What is still in the socket was said by the last run.
-        self.read();
+        self.drain(None);
         self.words = Words::default();
         self.untold = Untold::default();
     }
 
-    /// Reads what came.
-    pub(super) fn read(&mut self) {
-        let mut bytes = [0; LONGEST];
+    /// Reads what came, until strangers are too many. `run` is the present one.
+    pub(super) fn read(&mut self, run: Option<&Run>) {
         for _ in 0..AT_ONCE {
-            match self.receive(&mut bytes) {
-                Ok(Some(length)) => self.hear(&bytes[..length]),
-                Ok(None) => {}
-                Err(_) => break,
+            if self.refused == REFUSED {
+                self.refused = 0;
+                self.deaf = Some(Instant::now() + DEAF);
+                return;
+            }
+            if self.receive(run).is_err() {
+                return;
             }
         }
     }
 
-    /// One message; nothing when its sender is not of our tree.
-    fn receive(&self, bytes: &mut [u8]) -> Result<Option<usize>, Errno> {
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1), ScmRights(16))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
-        let received =
-            rustix::net::recvmsg(&self.socket, &mut [IoSliceMut::new(bytes)], &mut control, flags)?;
-        let mut ours = false;
-        for message in control.drain() {
-            match message {
-                RecvAncillaryMessage::ScmCredentials(sender) => {
-                    let pid = sender.pid.as_raw_nonzero().get().unsigned_abs();
-                    ours = sender.uid == rustix::process::geteuid() && is_member(pid);
-                }
-                // Closed at once: a sender that asks for a barrier waits for that.
-                RecvAncillaryMessage::ScmRights(descriptors) => descriptors.for_each(drop),
-                _ => {}
+    /// Reads everything that is there, whoever sent it.
+    pub(super) fn drain(&mut self, run: Option<&Run>) {
+        for _ in 0..AT_ONCE {
+            if self.receive(run).is_err() {
+                break;
             }
         }
-        Ok(ours.then_some(received.bytes))
+        self.refused = 0;
     }
 
-    fn hear(&mut self, message: &[u8]) {
+    /// Reads what an agent said before it ended, while it is known that its pid was its own.
+    pub(super) fn last_words(&mut self, run: &mut Run) {
+        if run.just_ended {
+            self.drain(Some(run));
+            run.just_ended = false;
+        }
+    }
+
+    /// Until when nothing is read.
+    pub(super) fn deaf(&self) -> Option<Instant> {
+        self.deaf
+    }
+
+    /// Listens again when it is time.
+    pub(super) fn recover(&mut self, now: Instant) {
+        self.deaf = self.deaf.filter(|until| now < *until);
+    }
+
+    /// Takes one message.
+    fn receive(&mut self, run: Option<&Run>) -> Result<(), Errno> {
+        let mut bytes = [0; LONGEST];
+        let (length, sender) = raw::receive(self.socket.as_fd(), &mut bytes)?;
+        let standing = sender.map_or(Standing::Stranger, |sender| sender::judge(&sender, run));
+        self.refused = if standing == Standing::Stranger { self.refused + 1 } else { 0 };
+        self.hear(&bytes[..length], standing);
+        Ok(())
+    }
+
+    /// One that is not proved may say how things stand, and nothing that decides about the run.
+    fn hear(&mut self, message: &[u8], standing: Standing) {
+        if standing == Standing::Stranger {
+            return;
+        }
         for line in String::from_utf8_lossy(message).lines() {
             match line.split_once('=') {
                 Some(("READY", "1")) => (self.words.ready, self.untold.ready) = (true, true),
-                Some(("WATCHDOG", "1")) => self.untold.watchdog = true,
-                Some(("STOPPING", "1")) => (self.words.stopping, self.untold.stopping) = (true, true),
                 Some(("STATUS", text)) => self.status(text),
-                Some(("X_PINFOLD_EXIT", word)) => self.exit(word),
-                _ => {}
+                Some((name, value)) if standing == Standing::Member => self.decide(name, value),
+                Some(_) | None => {}
             }
+        }
+    }
+
+    fn decide(&mut self, name: &str, value: &str) {
+        match (name, value) {
+            ("WATCHDOG", "1") => self.untold.watchdog = true,
+            ("STOPPING", "1") => (self.words.stopping, self.untold.stopping) = (true, true),
+            ("X_PINFOLD_EXIT", word) => self.exit(word),
+            _ => {}
         }
     }
 
@@ -170,12 +206,6 @@ impl Notify {
         notices.extend(self.words.said.filter(|_| untold.said).map(Notice::Exit));
         notices.into_iter().map(|notice| Report::Notify { run, notice }).collect()
     }
-}
-
-/// Whether a sender is of our tree. One that has already ended cannot be asked; it knew the name of the
-/// socket, which only the tree is told.
-fn is_member(pid: u32) -> bool {
-    tree::is_below(pid, std::process::id()) || !tree::exists(pid)
 }
 
 impl AsFd for Notify {

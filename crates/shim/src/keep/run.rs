@@ -57,6 +57,8 @@ pub(super) struct Run {
     pub(super) unreaped: bool,
     /// Until when nobody looks whether it has become the agent: it would lose its processor to whoever looks.
     pub(super) undisturbed: Option<Instant>,
+    /// Whether the agent was reaped this moment: what it said last has not been read.
+    pub(super) just_ended: bool,
     /// Whether the daemon was told that it runs.
     pub(super) announced: bool,
     /// The shape of the run that is to follow at once, if one is.
@@ -241,6 +243,7 @@ impl Run {
         };
         self.lived = self.began.elapsed();
         self.again = None;
+        self.just_ended = true;
         self.stage = Stage::Ending(exit);
     }
 }

@@ -154,7 +154,9 @@ impl Shim {
         let listens = self.pty().is_none_or(Pty::listens);
         let viewers = self.viewers.wakers(listens);
         all.extend(viewers.map(|(index, fd, flags)| (Waker::Viewer(index), fd, flags)));
-        all.push((Waker::Notify, self.notify.as_fd(), PollFlags::IN));
+        if self.notify.deaf().is_none() {
+            all.push((Waker::Notify, self.notify.as_fd(), PollFlags::IN));
+        }
         all.extend(self.death.as_ref().map(|death| (Waker::Death, death.as_fd(), PollFlags::IN)));
         all
     }
@@ -168,7 +170,8 @@ impl Shim {
         let paint = self.pty().and_then(|_| self.viewers.deadline());
         let spare = self.spare.as_ref().map(|spare| spare.until);
         let (deaf, look) = (self.links.deaf(), self.links.look());
-        [phase, spare, self.unstored, self.settle, deaf, look, paint].into_iter().flatten().min()
+        let flooded = self.notify.deaf();
+        [phase, spare, self.unstored, self.settle, deaf, look, paint, flooded].into_iter().flatten().min()
     }
 
     fn heed(&mut self, waker: Waker) {
@@ -188,7 +191,10 @@ impl Shim {
                 }
             }
             Waker::Viewer(index) => self.viewers.hear(index, pty_of(&mut self.phase)),
-            Waker::Notify => self.notify.read(),
+            Waker::Notify => self.notify.read(match &self.phase {
+                Phase::Running(run) => Some(run),
+                Phase::Waiting | Phase::Standing { .. } | Phase::Gone => None,
+            }),
             Waker::Death => self.die(),
         }
     }
@@ -337,6 +343,7 @@ impl Shim {
             self.viewers.serve(pty, now);
         }
         self.links.recover(now);
+        self.notify.recover(now);
         self.links.listen_if_lost(&self.keep, now);
         if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
             self.end(None);
@@ -363,8 +370,10 @@ impl Shim {
             Phase::Running(run) => {
                 run.undisturbed = run.undisturbed.filter(|until| now < *until);
                 let tree = run.reap();
+                self.notify.last_words(run);
                 if tree == Tree::Populated {
                     run.force(now);
+                    self.notify.last_words(run);
                     let number = run.number;
                     if let Some(left) = run.new_survivors(now) {
                         self.links.report(&Report::Survivors { run: number, left: left.clone() });

@@ -119,6 +119,7 @@ impl Shim {
             killing: None,
             left: Vec::new(),
             unreaped: false,
+            just_ended: false,
             announced: false,
             next: Shape::behind(start),
         })

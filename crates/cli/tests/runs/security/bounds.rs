@@ -1,1 +1,137 @@
 //! What one agent may use up.
+
+use crate::http::ask;
+use crate::world::{Answer, World, finish};
+use serde_json::{Value, json};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+
+const MIB: usize = 1 << 20;
+
+/// A session in whose inbox everything waits.
+fn stopped(world: &World) {
+    world.json(&["new", "s", "--mode", "on-demand", "--", "cat"]);
+    world.ok(&["stop", "s"]);
+}
+
+fn configured(policy: &str) -> World {
+    let world = World::new();
+    std::fs::create_dir_all(&world.home).unwrap();
+    std::fs::write(world.home.join("config.toml"), format!("[policy]\n{policy}\n")).unwrap();
+    world
+}
+
+fn post(world: &World, bytes: usize) -> (u16, Value) {
+    let body = json!({ "text": "x".repeat(bytes) }).to_string();
+    ask(world, "POST", "/v1/sessions/s/messages", &body)
+}
+
+#[test]
+fn a_full_inbox_is_busy_and_has_room_again_when_a_message_leaves_it() {
+    let world = configured("inbox_limit = \"2M\"");
+    stopped(&world);
+    let first = post(&world, MIB).1["id"].as_str().unwrap().to_owned();
+    assert_eq!(post(&world, MIB).0, 200);
+    let refused = world.run(&["send", "s", "one more"]);
+    assert_eq!(refused.code, 75, "{refused:?}");
+    assert!(refused.stderr.contains("inbox") && refused.stderr.contains("inbox_limit"), "{refused:?}");
+    world.ok(&["down"]);
+    assert_eq!(world.run(&["send", "s", "one more"]).code, 75, "the next daemon counts what is stored");
+    world.ok(&["inbox", "s", "--cancel", &first]);
+    world.ok(&["send", "s", "one more"]);
+}
+
+#[test]
+fn there_are_no_more_sessions_than_the_limit() {
+    let world = configured("session_limit = 2");
+    let new = |name| world.run(&["new", name, "--mode", "on-demand", "--", "cat"]);
+    assert_eq!((new("a").code, new("b").code), (0, 0));
+    let refused = new("c");
+    assert_eq!(refused.code, 75, "{refused:?}");
+    assert!(refused.stderr.contains("session_limit"), "{refused:?}");
+    world.ok(&["archive", "a"]);
+    assert_eq!(new("c").code, 75, "an archived one is still there");
+    world.ok(&["rm", "a", "--yes"]);
+    assert_eq!(new("c").code, 0);
+}
+
+fn refused(world: &World, request: &Value, word: &str) {
+    let mut request = request.clone();
+    request["name"] = json!("s");
+    request["command"] = json!(["cat"]);
+    let (status, answer) = ask(world, "POST", "/v1/sessions", &request.to_string());
+    assert_eq!((status, &answer["error"]["kind"]), (422, &json!("usage")), "{answer}");
+    assert!(answer["error"]["message"].as_str().unwrap().contains(word), "{answer}");
+}
+
+#[test]
+fn tags_and_environment_have_a_size() {
+    let world = World::new();
+    world.ok(&["up"]);
+    refused(&world, &json!({ "tags": ["x".repeat(257)] }), "tag");
+    refused(&world, &json!({ "tags": vec!["x"; 65] }), "tags");
+    refused(&world, &json!({ "env": { "A": "x".repeat(256 << 10) } }), "environment");
+    assert!(world.sessions().is_empty());
+    let most = json!({ "name": "s", "command": ["cat"], "tags": vec!["x".repeat(256); 64], "mode": "on-demand",
+                       "env": { "A": "x".repeat(200 << 10) } });
+    assert_eq!(ask(&world, "POST", "/v1/sessions", &most.to_string()).0, 200);
+    let answer = ask(&world, "POST", "/v1/sessions/s/set", &json!({ "tags": vec!["x"; 65] }).to_string());
+    assert_eq!(answer.0, 422, "{answer:?}");
+}
+
+/// The variable that says how many holds a process of a run asks for.
+const HOLDS: &str = "BOUNDS_HOLDS";
+
+/// Not a test of its own: what a process of a run does that wants many holds.
+#[test]
+fn holds_many() {
+    let (Ok(count), Ok(socket)) = (std::env::var(HOLDS), std::env::var("PINFOLD_SOCKET")) else { return };
+    let mut held = Vec::new();
+    for number in 0..count.parse::<u32>().unwrap() {
+        let mut stream = UnixStream::connect(&socket).unwrap();
+        let body = json!({ "resource": format!("key:{}-{number}", std::process::id()) }).to_string();
+        let head =
+            format!("POST /v1/locks/hold HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        if line.contains(" 200 ") {
+            held.push(stream);
+        }
+    }
+    println!("granted {}", held.len());
+    _ = std::io::stdin().read_line(&mut String::new());
+}
+
+#[test]
+fn the_processes_of_a_run_share_its_holds() {
+    let world = World::new();
+    let exe = std::env::current_exe().unwrap();
+    let one = format!("'{}' --exact security::bounds::holds_many --nocapture", exe.display());
+    // The second asks when the first has what it wanted; both hold on until the run ends.
+    let script = format!(
+        "mkfifo \"$ROOT/wait\"; exec 8<>\"$ROOT/wait\"; {one} <&8 >\"$ROOT/first\" &
+         until grep -q granted \"$ROOT/first\"; do sleep 0.05; done; grep granted \"$ROOT/first\"; {one} <&8"
+    );
+    let holds = format!("{HOLDS}=40");
+    world.json(&["new", "s", "--env", "ROOT", "--env", &holds, "--", "sh", "-c", &script]);
+    let granted = |total: &str| {
+        let log = || world.run(&["logs", "s"]).stdout;
+        let end = std::time::Instant::now() + crate::processes::PATIENCE;
+        while !log().contains(total) {
+            assert!(std::time::Instant::now() < end, "never `{total}`: {}", log());
+        }
+    };
+    granted("granted 40");
+    granted("granted 24");
+}
+
+#[test]
+fn the_verb_says_what_is_too_large() {
+    let world = World::new();
+    let tag = "x".repeat(300);
+    let said: Answer = finish(&mut world.command(&["new", "s", "--tag", &tag, "--", "cat"]));
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.stderr.contains("300 bytes"), "{said:?}");
+}
