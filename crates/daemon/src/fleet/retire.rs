@@ -8,6 +8,7 @@ use pinfold_api::request::{Caller, Purge};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
+use pinfold_core::quoted::quoted;
 use pinfold_core::{Event, Mode, Refusal, State};
 use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
 use serde_json::json;
@@ -86,8 +87,10 @@ impl Fleet {
         let name = entry.name.clone();
         if self.names.get(&name).is_some_and(|other| *other != id) {
             let text = format!("another session has the name `{name}` now");
-            return Err(ErrorBody::new(ErrorKind::Exists, text)
-                .hint(format!("`pinfold archive {name}` frees it, `pinfold ls --all` shows the ids")));
+            return Err(ErrorBody::new(ErrorKind::Exists, text).hint(format!(
+                "`pinfold archive {}` frees it, `pinfold ls --all` shows the ids",
+                quoted(&name)
+            )));
         }
         if self.has_lost_parent(id) {
             self.forget_parent(id);
@@ -166,8 +169,10 @@ impl Fleet {
         let name = &entry.name;
         if entry.session.state() != State::Archived || !entry.at_rest(&self.health) {
             let text = format!("session `{name}` is {}, not archived", entry.session.state().word());
-            return Err(ErrorBody::new(ErrorKind::Failed, text)
-                .hint(format!("`pinfold archive {name}` keeps everything; `rm` deletes what is archived")));
+            return Err(ErrorBody::new(ErrorKind::Failed, text).hint(format!(
+                "`pinfold archive {}` keeps everything; `rm` deletes what is archived",
+                quoted(name)
+            )));
         }
         let running = |other: &&Entry| other.session.live_run().is_some();
         let running: Vec<&str> = self.children(id).filter(running).map(|child| child.name.as_str()).collect();

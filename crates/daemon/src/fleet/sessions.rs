@@ -9,6 +9,7 @@ use crate::preset::Preset;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
+use pinfold_core::quoted::quoted;
 use pinfold_core::{Change, Event, RunEvent, Session};
 use pinfold_store::{Batch, CommitError, DamagedSession, Decided, Facts, NewSession, SessionId};
 use tokio::sync::oneshot;
@@ -37,8 +38,10 @@ impl Fleet {
             return Ok(());
         }
         let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
-        Err(exists
-            .hint(format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name")))
+        Err(exists.hint(format!(
+            "`pinfold show {0}` tells about it; `pinfold archive {0}` frees the name",
+            quoted(name)
+        )))
     }
 
     fn make_folder_of_next(&self) -> Result<(), ErrorBody> {

@@ -20,6 +20,7 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, units};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::life::CannotStart;
+use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, Refusal, State as CoreState};
 use pinfold_store::{Facts, SessionId};
@@ -272,7 +273,7 @@ async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<()
     let id = definition.vendor_session.as_deref().unwrap_or_default();
     let mut body = ErrorBody::new(ErrorKind::Busy, format!("vendor session `{id}` is held by {who}{of}"));
     if let Some(name) = &holder.session {
-        body = body.hint(format!("`pinfold attach {name}` joins it"));
+        body = body.hint(format!("`pinfold attach {}` joins it", quoted(name)));
     }
     body.holder = Some(view::holder_value(&holder));
     Err(body.into())
