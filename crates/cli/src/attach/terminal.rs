@@ -52,7 +52,7 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     if !tty::is_whole() {
         return Err(Failure::new(Kind::Usage, "`attach` needs a terminal for keys and screen")
-            .hint(format!("`pinfold logs {} -f` follows the output without one", quoted(&place.name))));
+            .hint(format!("`pinfold logs {} -f` follows the output without one", quoted(place.name))));
     }
     let size = tty::size().unwrap_or_default();
     let lost = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
@@ -76,7 +76,7 @@ fn tell(name: &str, over: Over, counted: &mut Counted, global: &Global) -> Resul
     };
     match over {
         Over::Detached => {
-            say(format!("detached from `{name}`; `pinfold attach {}` joins it again", quoted(name)))
+            say(format!("detached from `{name}`; `pinfold attach {}` joins it again", quoted(name)));
         }
         Over::Ended => say(match counted.end_within(TOLD_WITHIN) {
             Some(how) => format!("`{name}` {how}"),

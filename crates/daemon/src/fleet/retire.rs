@@ -1,6 +1,7 @@
 //! The archive: what purge takes, what comes back, and what is deleted for good.
 
 use super::Fleet;
+use crate::crash;
 use crate::entry::Entry;
 use crate::log::log;
 use pinfold_api::object::Removed;
@@ -206,8 +207,10 @@ impl Fleet {
         let at = crate::clock::wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });
         batch.remove(id);
+        batch.wipe();
         self.timer.set(id, None);
-        self.entries.remove(&id);
+        let file = self.entries.remove(&id).and_then(|entry| entry.definition.env.file());
+        let values = self.values.clone();
         let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));
         let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
         orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
@@ -215,6 +218,8 @@ impl Fleet {
         tokio::task::spawn_blocking(move || {
             let answer = match ticket.wait() {
                 Ok(committed) => {
+                    crash::point("given.removed");
+                    file.into_iter().for_each(|file| values.remove(file));
                     last_event.send_replace(committed.seqs.end.saturating_sub(1));
                     Ok(removed)
                 }
