@@ -4,6 +4,7 @@ use crate::args::Global;
 use crate::edge::{say, talk};
 use crate::json;
 use pinfold_api::{ClientError, ErrorBody, Mute};
+use pinfold_core::quoted::quoted;
 use pinfold_lock::{AcquireError, BusyBecause, DirectoryError, FolderError, NotAResource};
 use serde_json::{Value, json};
 use std::error::Error;
@@ -129,7 +130,10 @@ impl From<DirectoryError> for Failure {
             DirectoryError::Missing { path } => {
                 let failure = Self::from_error(Kind::BadConfig, &error);
                 match path.to_str().filter(|name| !name.contains('/')) {
-                    Some(name) => failure.hint(format!("`key:{name}` locks a name, without a directory")),
+                    Some(name) => failure.hint(format!(
+                        "`{}` locks a name, without a directory",
+                        quoted(&format!("key:{name}"))
+                    )),
                     None => failure,
                 }
             }
@@ -152,7 +156,10 @@ impl From<AcquireError> for Failure {
                 let held = busy.lock.as_ref().map_or(busy.resource.as_str(), |lock| lock.resource.as_str());
                 failure.hint(match busy.because {
                     BusyBecause::Held | BusyBecause::Removed | BusyBecause::Survivor(_) => {
-                        format!("`--wait 10s` waits for it; `pinfold unlock {held} --kill` ends its holder")
+                        format!(
+                            "`--wait 10s` waits for it; `pinfold unlock {} --kill` ends its holder",
+                            quoted(held)
+                        )
                     }
                     BusyBecause::Awaited => "`--wait 10s` waits behind it".to_owned(),
                 })

@@ -22,6 +22,7 @@ pub mod last_exit;
 pub mod life;
 pub mod machine;
 pub mod policy;
+pub mod quoted;
 pub mod rules;
 pub mod session;
 pub mod time;

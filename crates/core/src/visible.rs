@@ -7,12 +7,13 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// The text with every control character written as JSON writes it: `\n`, `\u001b`, `\u009b`, `\u202e`.
+/// The text with every control character written as JSON writes it: `\n`, `\u001b`, `\u009b`, `\u202e`. What cannot be
+/// seen is written so too.
 ///
 /// Text that is JSON already stays the same JSON: there such characters can only stand inside of strings.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
-    if is_printable(text) || !text.chars().any(is_obeyed) {
+    if is_printable(text) || !text.chars().any(is_hidden) {
         return text.into();
     }
     escaped(text, is_obeyed).into()
@@ -22,7 +23,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
 #[must_use]
 pub fn visible_line(line: &str) -> Cow<'_, str> {
     let obeyed = |character| character != '\t' && is_obeyed(character);
-    if line.chars().any(obeyed) { escaped(line, obeyed).into() } else { line.into() }
+    let odd = |character| obeyed(character) || is_joiner(character);
+    if line.chars().any(odd) { escaped(line, obeyed).into() } else { line.into() }
 }
 
 /// Whether it is all printable ASCII, as nearly everything is. A list of thousands of sessions is looked through for
@@ -32,24 +34,45 @@ fn is_printable(text: &str) -> bool {
     !text.as_bytes().chunks(64).any(odd)
 }
 
-/// C0, DEL and C1 controls, ends of lines and paragraphs, and the marks that change the direction of writing.
+/// C0, DEL and C1 controls, ends of lines and paragraphs, the marks that change the direction of writing, and what is
+/// not seen at all: two names that look the same must be the same. Joiners are not among them where they join.
 fn is_obeyed(character: char) -> bool {
     character.is_control()
         || matches!(character,
-            '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            '\u{00ad}' | '\u{061c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Whether a terminal may show nothing for it, or obey it.
+pub(crate) fn is_hidden(character: char) -> bool {
+    is_obeyed(character) || is_joiner(character)
+}
+
+/// Joiners make emoji and letters of some scripts what they are; beside ASCII they only hide.
+fn is_joiner(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}')
 }
 
 fn escaped(text: &str, obeyed: impl Fn(char) -> bool) -> String {
     let mut shown = String::with_capacity(text.len() + 16);
-    for character in text.chars() {
+    let mut characters = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(character) = characters.next() {
+        let joins = !before.is_ascii() && characters.peek().is_some_and(|next| !next.is_ascii());
         match character {
-            _ if !obeyed(character) => shown.push(character),
+            joiner if is_joiner(joiner) && joins => shown.push(joiner),
+            _ if !obeyed(character) && !is_joiner(character) => shown.push(character),
             '\n' => shown.push_str("\\n"),
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
-            // A string takes everything.
-            other => _ = write!(shown, "\\u{:04x}", u32::from(other)),
+            other => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    // A string takes everything.
+                    _ = write!(shown, "\\u{unit:04x}");
+                }
+            }
         }
+        before = character;
     }
     shown
 }
@@ -66,6 +89,10 @@ mod tests {
             ("bell\x07 del\x7f", "bell\\u0007 del\\u007f"),
             ("csi\u{9b}31m", "csi\\u009b31m"),
             ("two\r\nlines\tand", "two\\r\\nlines\\tand"),
+            ("api\u{200b} \u{feff}\u{2060}\u{ad}", "api\\u200b \\ufeff\\u2060\\u00ad"),
+            ("a\u{e0041}", "a\\udb40\\udc41"),
+            ("a\u{200d}b", "a\\u200db"),
+            ("\u{1f469}\u{200d}\u{1f680} می\u{200c}خواهم", "\u{1f469}\u{200d}\u{1f680} می\u{200c}خواهم"),
             ("exe.\u{202e}txt\u{2066}\u{200f}\u{2028}", "exe.\\u202etxt\\u2066\\u200f\\u2028"),
         ] {
             assert_eq!(visible(text), shown);

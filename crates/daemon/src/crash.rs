@@ -12,6 +12,7 @@ pub const POINTS: &[&str] = &[
     "daemon.announced",
     "daemon.loaded",
     "daemon.listening",
+    "given.kept",
     "create.folder",
     "commit.before",
     "commit.after",
@@ -30,6 +31,7 @@ pub const POINTS: &[&str] = &[
     "respawn.told",
     "acknowledge.before",
     "acknowledge.told",
+    "given.outdated",
     "stop.before",
     "stop.told",
     "release.before",
@@ -39,6 +41,7 @@ pub const POINTS: &[&str] = &[
     "down.before",
     "down.unsaid",
     "down.said",
+    "given.removed",
 ];
 
 /// Aborts when the environment says so.

@@ -2,6 +2,7 @@
 
 use crate::config::Settings;
 pub(crate) use crate::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
+use crate::variables::Variables;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::life::CannotStart;
@@ -10,7 +11,6 @@ use pinfold_core::{Mode, Policy, Spec};
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -45,9 +45,8 @@ pub(crate) struct Definition {
     pub(crate) parent_id: Option<SessionId>,
     #[serde(default)]
     pub(crate) tags: Vec<String>,
-    /// The whole environment of its runs: the same at start 1 and at restart 100.
     #[serde(default)]
-    pub(crate) env: BTreeMap<String, String>,
+    pub(crate) env: Variables,
     #[serde(default)]
     pub(crate) vendor_session: Option<String>,
     /// Whoever made it had this one; the daemon's own otherwise.
@@ -117,7 +116,7 @@ impl Definition {
             parent: None,
             parent_id: None,
             tags: Vec::new(),
-            env: request.caller_env.clone().unwrap_or_default(),
+            env: Variables::of_caller(request.caller_env.clone().unwrap_or_default()),
             vendor_session: None,
             umask: request.caller_umask,
         };
@@ -142,7 +141,7 @@ impl Definition {
     pub(crate) fn vendor_lock(&self) -> Option<Resource> {
         let id = self.vendor_session.as_ref()?;
         // Every agent keeps its sessions somewhere below the home of whoever runs it.
-        let store = self.env.get("HOME").map_or("default", String::as_str);
+        let store = self.env.get("HOME").unwrap_or("default");
         Resource::parse(format!("vendor:{}:{store}:{id}", self.agent).as_ref()).ok()
     }
 
@@ -167,7 +166,7 @@ impl Definition {
         if let Some(id) = &request.vendor_session {
             self.vendor_session = Some(vendor_id(id)?);
         }
-        self.env.extend(request.env.clone().unwrap_or_default());
+        self.env.give(request.env.clone().unwrap_or_default());
         if request.env.is_some() || request.caller_env.is_some() {
             check_environment(&self.env)?;
         }
@@ -239,7 +238,7 @@ impl Definition {
 impl Definition {
     /// Where its programs are looked for: where its runs will look for them.
     fn path(&self) -> &str {
-        self.env.get("PATH").map_or(pinfold_shim::USUAL_PATH, String::as_str)
+        self.env.get("PATH").unwrap_or(pinfold_shim::USUAL_PATH)
     }
 
     /// The interpreter that the first line of a program names, if it is a script.
@@ -324,8 +323,8 @@ fn check_sizes(request: &NewSession) -> Result<(), ErrorBody> {
     }
 }
 
-fn check_environment(env: &BTreeMap<String, String>) -> Result<(), ErrorBody> {
-    let bytes: usize = env.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+fn check_environment(env: &Variables) -> Result<(), ErrorBody> {
+    let bytes: usize = env.all().iter().map(|(name, value)| name.len() + value.len() + 2).sum();
     if bytes <= LARGEST_ENVIRONMENT {
         return Ok(());
     }
@@ -376,6 +375,7 @@ fn bad(message: impl Into<String>) -> ErrorBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     fn request(command: &[&str]) -> NewSession {
         NewSession {

@@ -74,6 +74,12 @@ impl Home {
         self.state.join("sessions").join(id.to_string())
     }
 
+    /// What was given to sessions with `--env`.
+    #[must_use]
+    pub fn values(&self) -> crate::values::Values {
+        crate::values::Values::of(&self.state)
+    }
+
     /// The output of a session's agents.
     #[must_use]
     pub fn log(&self, id: SessionId) -> PathBuf {

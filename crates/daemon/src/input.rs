@@ -25,7 +25,7 @@ pub(crate) enum Input {
     /// Somebody wants a new session.
     Create(Box<Create>),
     /// Somebody changed a session's definition.
-    Define { id: SessionId, definition: Box<Definition>, reply: oneshot::Sender<()> },
+    Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
     /// Somebody wants to look at the fleet.
     Look(Looker),
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
@@ -90,6 +90,22 @@ pub(crate) enum Agents {
     Stopped,
     /// They stay under their shims.
     Kept,
+}
+
+/// A changed definition.
+pub(crate) struct Define {
+    pub(crate) definition: Definition,
+    /// What becomes of the variables that it was given.
+    pub(crate) given: Given,
+}
+
+/// Whether a change is about variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// They are those of the new definition.
+    Changed,
+    /// They stay what they are when the change is made.
+    AsBefore,
 }
 
 /// A new session.

@@ -39,9 +39,12 @@ mod serve;
 mod shims;
 mod speech;
 mod timer;
+pub mod values;
+mod variables;
 mod view;
 
 pub use alone::{Options as AloneOptions, RunError, run as run_alone};
 pub use home::Home;
 pub use locks::BY_DAEMON;
 pub use serve::{Options, StartError, run};
+pub use variables::is_harmless;

@@ -220,6 +220,7 @@ async fn begin(
     crate::keep::watch(&fleet, &handle);
     crash::point("daemon.announced");
     fleet.load(&reader)?;
+    fleet.settle_given()?;
     fleet.look_for_strangers();
     fleet.take_audit();
     crash::point("daemon.loaded");
@@ -260,6 +261,7 @@ fn context(fleet: &Fleet, reader: Reader, handle: &Handle) -> Context {
         last_event: fleet.last_event.subscribe(),
         disk: Arc::new(Disk::new(fleet.home.state.clone())),
         folders: fleet.folders(),
+        values: fleet.values.clone(),
         holds: Holds::default(),
         metrics: Arc::clone(&fleet.metrics),
     }

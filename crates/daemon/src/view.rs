@@ -90,7 +90,7 @@ pub(crate) fn brief(entry: &Entry, now: Now) -> Session {
         vendor_session: definition.vendor_session.clone(),
         last_exit: core.last_exit().map(last_exit),
         contained: None,
-        env: definition.env.keys().cloned().collect(),
+        env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,
     }

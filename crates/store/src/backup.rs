@@ -59,12 +59,20 @@ impl Reader {
     /// # Errors
     /// The file is there already, or cannot be written; then none is left behind.
     pub fn backup(&self, file: &Path) -> Done<u64> {
+        self.backup_with(file, || Ok(Vec::new()))
+    }
+
+    /// The same, with files that belong to the store and are not in it; they are read when it was copied.
+    ///
+    /// # Errors
+    /// As above, or they cannot be read.
+    pub fn backup_with(&self, file: &Path, beside: impl FnOnce() -> io::Result<Files>) -> Done<u64> {
         let failed = |source| BackupError::Io { path: file.to_owned(), source };
         if file.symlink_metadata().is_ok() {
             return Err(BackupError::Exists { path: file.to_owned() });
         }
         let draft = draft_beside(file);
-        let copied = copy(self.conn(), &draft).and_then(|()| {
+        let copied = copy(self.conn(), &draft, beside).and_then(|()| {
             // Unlike a rename, a link does not replace what another program made meanwhile.
             fs::hard_link(&draft, file).map_err(|error| {
                 let exists = error.kind() == io::ErrorKind::AlreadyExists;
@@ -85,13 +93,22 @@ fn draft_beside(file: &Path) -> PathBuf {
     open::beside(file, &format!(".new.{}.{number}", std::process::id()))
 }
 
-/// Copies all pages as they are at one moment, durably.
-fn copy(from: &Connection, draft: &Path) -> Done<()> {
+/// Files by name.
+pub type Files = Vec<(String, Vec<u8>)>;
+
+/// In a copy, and only there, files beside the store have a row each.
+const FILE: &str = "file:";
+/// The first key behind theirs.
+const AFTER_FILES: &str = "file;";
+
+/// Copies all pages as they are at one moment, and then files beside them, durably.
+fn copy(from: &Connection, draft: &Path, beside: impl FnOnce() -> io::Result<Files>) -> Done<()> {
     let failed = |source| BackupError::Io { path: draft.to_owned(), source };
     let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
     drop(fs::remove_file(draft));
     File::options().write(true).create_new(true).mode(0o600).open(draft).map_err(failed)?;
     copy_pages(from, draft).map_err(refused)?;
+    add_files(draft, &beside().map_err(failed)?).map_err(refused)?;
     File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
 }
 
@@ -112,6 +129,20 @@ fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
     drop(backup);
     // One file, without a log beside it.
     to.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    to.close().map_err(|(_, error)| error)
+}
+
+fn add_files(draft: &Path, files: &Files) -> rusqlite::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut to = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let whole = to.transaction()?;
+    for (name, content) in files {
+        let row = params![format!("{FILE}{name}"), content];
+        whole.execute("INSERT INTO meta (key, value) VALUES (?1, ?2)", row)?;
+    }
+    whole.commit()?;
     to.close().map_err(|(_, error)| error)
 }
 
@@ -154,6 +185,23 @@ pub fn look(file: &Path) -> Done<Found> {
 }
 
 impl Found {
+    /// The files that were copied with it.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn files(&self) -> Done<Files> {
+        let reader = Reader::open_with(&self.file, &Options::default())?;
+        let unreadable =
+            |source| OpenError::Damaged { path: self.file.clone(), problem: Damage::Unreadable(source) };
+        let sql = "SELECT substr(key, ?1), value FROM meta WHERE key >= ?2 AND key < ?3";
+        let range = params![FILE.len() + 1, FILE, AFTER_FILES];
+        let read = reader.conn().prepare(sql).and_then(|mut all| {
+            let rows = all.query_map(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        });
+        Ok(read.map_err(unreadable)?)
+    }
+
     /// Puts it in the place of a store that nobody uses. What was there is kept beside it, as `.old`.
     ///
     /// Its generation is greater than all that were ever seen here, and the witness tells of it from now on.
@@ -166,7 +214,7 @@ impl Found {
         let seen = seen.max(noted);
         let draft = draft_beside(database);
         let source = Reader::open_with(&self.file, &Options::default())?;
-        let made = copy(source.conn(), &draft).and_then(|()| self.renew(&draft, seen, at));
+        let made = copy(source.conn(), &draft, || Ok(Vec::new())).and_then(|()| self.renew(&draft, seen, at));
         let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
         let failed = |source| BackupError::Io { path: database.to_owned(), source };
         // Without a witness no half of this is taken for the other: a missing database is said, and this done again.
@@ -197,6 +245,8 @@ impl Found {
 
     fn note(&self, conn: &Connection, generation: u64, at: Wall) -> rusqlite::Result<()> {
         let moment = conn.unchecked_transaction()?;
+        // They belong beside the store; whoever puts it back has taken them out.
+        conn.execute("DELETE FROM meta WHERE key >= ?1 AND key < ?2", [FILE, AFTER_FILES])?;
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         conn.execute(sql, params!["generation", generation])?;
         let newest: u64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;

@@ -17,6 +17,20 @@ pub struct Batch {
     pub(crate) reloaded: BTreeSet<SessionId>,
     /// It does not wait for room.
     pub(crate) impatient: bool,
+    /// What becomes of what it deletes.
+    pub(crate) tidy: Tidy,
+}
+
+/// What is done once a batch is durable, before its caller hears of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Tidy {
+    /// Nothing: the log is brought into the file when it is due.
+    #[default]
+    Later,
+    /// Nothing of what was deleted is left in the log.
+    Log,
+    /// Nothing of it is left in unused parts of the file either.
+    File,
 }
 
 /// What a session is before anything has happened to it.
@@ -191,6 +205,7 @@ impl Batch {
         self.steps.append(&mut other.steps);
         self.reloaded.append(&mut other.reloaded);
         self.impatient |= other.impatient;
+        self.tidy = self.tidy.max(other.tidy);
     }
 
     /// Creates a session. Add the decision on [`Event::Created`](pinfold_core::Event::Created) next.
@@ -207,6 +222,16 @@ impl Batch {
     /// Lets it fail on a full disk where others wait: its caller can take it back.
     pub fn fail_without_room(&mut self) {
         self.impatient = true;
+    }
+
+    /// Leaves nothing of what it deletes in the log, as far as no reader needs that. Takes as long as a commit more.
+    pub fn wipe(&mut self) {
+        self.tidy = self.tidy.max(Tidy::Log);
+    }
+
+    /// Has the whole file written anew, so that nothing that was ever deleted is left in it. Takes long.
+    pub fn rewrite(&mut self) {
+        self.tidy = Tidy::File;
     }
 
     /// Says that a session was read again after a batch of it had failed.

@@ -1,7 +1,7 @@
 //! The one thread that writes: everything that waits goes into one transaction and one fsync.
 
 use crate::apply::Applier;
-use crate::batch::{Batch, Step};
+use crate::batch::{Batch, Step, Tidy};
 use crate::commit_error::CommitError;
 use crate::footing::Footing;
 use crate::open::HeldUp;
@@ -191,7 +191,21 @@ impl Writer {
 
     fn succeed(&mut self, job: Job, committed: Committed) {
         self.broken.retain(|id| !job.batch.reloaded.contains(id));
-        job.promise.keep(Ok(committed));
+        let tidied = self.tidy(job.batch.tidy).map_err(Arc::new);
+        job.promise.keep(tidied.map(|()| committed));
+    }
+
+    /// Leaves as little of what was deleted as is wanted.
+    fn tidy(&mut self, tidy: Tidy) -> Result<(), CommitError> {
+        match tidy {
+            Tidy::Later => return Ok(()),
+            Tidy::Log => {}
+            Tidy::File => self.execute("VACUUM")?,
+        }
+        self.make_room();
+        // The log is empty now.
+        self.has_room = false;
+        Ok(())
     }
 
     fn fail(&mut self, job: Job, error: Arc<CommitError>) {

@@ -8,6 +8,7 @@ use crate::args::Global;
 use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use pinfold_core::RunNumber;
+use pinfold_core::quoted::quoted;
 use pinfold_shim::Decoder;
 use pinfold_shim::attach::{Join, Keyboard, Said, Seat, Shown, connect};
 use rustix::event::{PollFd, PollFlags};
@@ -51,7 +52,7 @@ pub(super) fn show(
 ) -> Result<(), Failure> {
     if !tty::is_whole() {
         return Err(Failure::new(Kind::Usage, "`attach` needs a terminal for keys and screen")
-            .hint(format!("`pinfold logs {} -f` follows the output without one", place.name)));
+            .hint(format!("`pinfold logs {} -f` follows the output without one", quoted(place.name))));
     }
     let size = tty::size().unwrap_or_default();
     let lost = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
@@ -74,7 +75,9 @@ fn tell(name: &str, over: Over, counted: &mut Counted, global: &Global) -> Resul
         }
     };
     match over {
-        Over::Detached => say(format!("detached from `{name}`; `pinfold attach {name}` joins it again")),
+        Over::Detached => {
+            say(format!("detached from `{name}`; `pinfold attach {}` joins it again", quoted(name)));
+        }
         Over::Ended => say(match counted.end_within(TOLD_WITHIN) {
             Some(how) => format!("`{name}` {how}"),
             None => format!("the run of `{name}` has ended"),
@@ -85,7 +88,10 @@ fn tell(name: &str, over: Over, counted: &mut Counted, global: &Global) -> Resul
                 Kind::Failed,
                 format!("the terminal of `{name}` is gone: its shim died"),
             )
-            .hint(format!("`pinfold why {name}` says what is; `pinfold attach {name}` tries again")));
+            .hint(format!(
+                "`pinfold why {0}` says what is; `pinfold attach {0}` tries again",
+                quoted(name)
+            )));
         }
     }
     Ok(())

@@ -43,14 +43,28 @@ pub(crate) fn restore(file: &Path, global: &Global) -> Result<(), Failure> {
     let highest = seen.iter().map(|(_, generation)| *generation).max().unwrap_or(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let at = Wall(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+    put_values_back(&home, &found)?;
     let put = found.put_back(&home.database(), &home.witness(), highest, at);
     let position = put.map_err(|error| refused(&error))?;
     if global.json {
         say(&json!({ "path": file, "seq": position.seq, "generation": position.generation }));
     } else if !global.quiet {
-        talk(&"the database is the backup now; what was there is pinfold.db.old beside it");
+        talk(
+            &"the database is the backup now; what was there is pinfold.db.old beside it, and env-values.old",
+        );
     }
     Ok(())
+}
+
+/// Puts the values of `--env` back, before the records that name them. Those of what was there stay beside them.
+fn put_values_back(home: &Home, found: &Found) -> Result<(), Failure> {
+    let files = found.files().map_err(|error| refused(&error))?;
+    let values = home.values();
+    let kept = values.keep_aside().and_then(|()| values.put_back(&files));
+    kept.map_err(|error| {
+        Failure::new(Kind::Failed, format!("the values of --env cannot be put back: {error}"))
+            .hint("nothing else was changed")
+    })
 }
 
 /// Whether the file is there and ours: another user's would say what our agents do.

@@ -10,6 +10,7 @@ use crate::paint::{Cell, Paper, Shade, plain, preview};
 use clap::{Args, ValueEnum};
 use pinfold_api::Client;
 use pinfold_api::object::{Message, Sent, Session};
+use pinfold_core::quoted::quoted;
 use serde_json::json;
 
 /// A person who asks for no number sees so many.
@@ -56,7 +57,7 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
     let total = client.each(&address, |message: Message| rows.push(row(&message)))?;
     if rows.is_empty() && total.unwrap_or(0) == 0 {
         if !global.quiet {
-            talk(&format!("no messages; `pinfold send {} TEXT` sends one", inbox.session));
+            talk(&format!("no messages; `pinfold send {} TEXT` sends one", quoted(&inbox.session)));
         }
         return Ok(());
     }

@@ -71,27 +71,6 @@ pub(crate) struct Defining {
     command: Vec<String>,
 }
 
-/// Harmless variables that a session keeps from whoever made it. Nothing of git's, no keys, no tokens.
-const HARMLESS: [&str; 16] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "LOGNAME",
-    "SHELL",
-    "LANG",
-    "LANGUAGE",
-    "TZ",
-    "TERM",
-    "COLORTERM",
-    "TMPDIR",
-    "EDITOR",
-    "VISUAL",
-    "PAGER",
-    "XDG_RUNTIME_DIR",
-    "XDG_SESSION_TYPE",
-];
-const HARMLESS_BEGINNINGS: [&str; 4] = ["LC_", "XDG_CONFIG", "XDG_DATA", "XDG_CACHE"];
-
 pub(crate) fn new(defining: &Defining, global: &Global) -> Result<(), Failure> {
     let request = request(defining)?;
     let client = connect::client(global)?;
@@ -200,26 +179,17 @@ fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
         .collect()
 }
 
+/// Harmless variables that a session keeps from whoever made it.
 fn harmless() -> BTreeMap<String, String> {
-    let kept =
-        |key: &str| HARMLESS.contains(&key) || HARMLESS_BEGINNINGS.iter().any(|begin| key.starts_with(begin));
     std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(key, _)| kept(key))
+        .filter(|(key, _)| pinfold_daemon::is_harmless(key))
         .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nothing_secret_is_on_the_list_of_harmless_variables() {
-        for name in ["GIT_DIR", "ANTHROPIC_API_KEY", "AWS_SECRET_ACCESS_KEY", "SSH_AUTH_SOCK", "LD_PRELOAD"] {
-            assert!(!HARMLESS.contains(&name));
-            assert!(!HARMLESS_BEGINNINGS.iter().any(|begin| name.starts_with(begin)));
-        }
-    }
 
     #[test]
     fn a_limit_above_four_fifths_of_the_ceiling_is_warned_of() {

@@ -10,6 +10,7 @@ use clap::Args;
 use pinfold_api::object::{Message, Sent};
 use pinfold_api::request::NewMessage;
 use pinfold_api::{ClientError, ErrorKind, units};
+use pinfold_core::quoted::quoted;
 use serde_json::{Value, json};
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -116,7 +117,8 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
     if message.state != "done" {
         let why = message.failure.as_deref().unwrap_or("unknown").replace('_', " ");
         let failure = Failure::new(Kind::Failed, format!("message {} has failed: {why}", message.id));
-        let hint = format!("`pinfold inbox {} --retry {}` tries it again", message.session, message.id);
+        let hint =
+            format!("`pinfold inbox {} --retry {}` tries it again", quoted(&message.session), message.id);
         return Err(failure.hint(hint).with(json!(message)));
     }
     if message.answer.is_none() && !global.quiet {

@@ -6,6 +6,7 @@ use crate::connect;
 use crate::error::{Failure, Kind};
 use crate::json;
 use crate::places;
+use pinfold_core::quoted::quoted;
 use pinfold_daemon::audit::{by, now};
 use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
@@ -19,8 +20,10 @@ const LOOKS: usize = 5;
 pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), Failure> {
     let resource = Resource::parse(resource)?;
     if !kill {
-        return Err(Failure::new(Kind::Usage, "a lock is freed only by ending its holder")
-            .hint(format!("`pinfold unlock {resource} --kill` does that; `pinfold locks` shows who it is")));
+        return Err(Failure::new(Kind::Usage, "a lock is freed only by ending its holder").hint(format!(
+            "`pinfold unlock {} --kill` does that; `pinfold locks` shows who it is",
+            quoted(&resource.to_string())
+        )));
     }
     let folder = places::folder_for(&resource, global)?;
     let Some((holders, record, written)) = look(&folder, &resource, global)? else {
@@ -124,7 +127,8 @@ fn warn_of_next_run(lock: &LockSeen, global: &Global) {
     let session = client.get::<Value>(&format!("/v1/sessions/{name}")).unwrap_or_default();
     if session["mode"] == "always" && session["state"] != "stopped" {
         super::talk(&format!(
-            "note: session `{name}` is of mode `always` and is started again; `pinfold stop {name}` keeps it down"
+            "note: session `{name}` is of mode `always` and is started again; `pinfold stop {}` keeps it down",
+            quoted(name)
         ));
     }
 }

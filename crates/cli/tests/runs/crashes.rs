@@ -89,6 +89,46 @@ fn the_promises_hold_wherever_the_daemon_dies() {
     );
 }
 
+/// Gives a session values, changes and removes them, with a daemon that aborts at a point; whether it did.
+fn crash_among_values_at(point: &str) -> bool {
+    let world = world();
+    up(&world, point);
+    let script = "echo \"<$TOK>\" >>\"$ROOT/told\"; exec sleep 100000";
+    let root = format!("ROOT={}", world.root.display());
+    insist(&world, &["new", "a", "--env", &root, "--env", "TOK=first", "--", "sh", "-c", script]);
+    insist(&world, &["new", "b", "--env", &root, "--env", "TOK=first", "--", "sh", "-c", script]);
+    insist(&world, &["set", "a", "--env", "TOK=second"]);
+    insist(&world, &["restart", "a"]);
+    world.run(&["archive", "b"]);
+    world.run(&["rm", "b", "--yes"]);
+    let aborted = world.daemon_log().contains(&format!("aborts at {point}"));
+    world.run(&["down"]);
+    world.ok(&["up"]);
+    world.wait("a", "running");
+    let told = std::fs::read_to_string(world.path("told")).unwrap();
+    assert!(told.lines().all(|line| line == "<first>" || line == "<second>"), "{point}: {told}");
+    assert!(told.ends_with("<second>\n"), "{point}: what was acknowledged counts: {told}");
+    let with_values =
+        world.sessions().values().filter(|session| session["env"].to_string().contains("TOK")).count();
+    let files = std::fs::read_dir(world.home.join("env-values")).unwrap().count();
+    assert_eq!(files, with_values, "{point}: a file for each session, and no other");
+    world.ok(&["down"]);
+    aborted
+}
+
+#[test]
+fn values_are_neither_lost_nor_left_behind_wherever_the_daemon_dies() {
+    // Without crash points there is nothing to die of: once each is enough.
+    let (times, least) = if cfg!(feature = "crash-points") { (4, 11) } else { (1, 0) };
+    let reached = ["given.kept", "given.outdated", "given.removed", "commit.before", "commit.after"]
+        .into_iter()
+        .flat_map(|point| (1..=times).map(move |time| format!("{point}#{time}")))
+        .filter(|point| crash_among_values_at(point))
+        .count();
+    println!("{reached} crashes among values, 0 violations");
+    assert!(reached >= least, "only {reached}: a point is no longer passed");
+}
+
 /// The daemon writes down that it lost a shim, or never heard of it, a moment after everybody else knows.
 fn wait_for_abort(world: &World, point: &str) {
     let until = Instant::now() + processes::PATIENCE;

@@ -7,6 +7,7 @@ use pinfold_api::object::Session;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::exit::Exit;
 use pinfold_core::life::{FailCause, Life};
+use pinfold_core::quoted::quoted;
 use pinfold_core::why::PersonAsked;
 use pinfold_core::{Action, Change, Decision, Record, Why, words};
 use pinfold_store::SessionId;
@@ -80,7 +81,7 @@ fn busy(session: &Session) -> ErrorBody {
     let held = session.holder.as_ref().and_then(|holder| holder["resource"].as_str());
     body.hint(format!(
         "nothing was started; `pinfold unlock {} --kill` ends its holder",
-        held.unwrap_or("RESOURCE")
+        held.map_or("RESOURCE".into(), quoted)
     ))
 }
 

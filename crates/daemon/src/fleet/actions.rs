@@ -319,17 +319,17 @@ fn environment(
     watchdog: Duration,
     terminal: bool,
 ) -> Vec<OsString> {
-    let mut all: Vec<OsString> =
-        definition.env.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
+    let own = definition.env.all();
+    let mut all: Vec<OsString> = own.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
     let named = |place: &&OsString| {
         let name = place.as_encoded_bytes().split(|byte| *byte == b'=').next();
-        name.is_some_and(|name| definition.env.keys().any(|key| key.as_bytes() == name))
+        name.is_some_and(|name| own.keys().any(|key| key.as_bytes() == name))
     };
     all.extend(places.iter().filter(|place| !named(place)).cloned());
     if watchdog > Duration::ZERO {
         all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
     }
-    let named = definition.env.get("TERM").is_some_and(|name| !name.is_empty() && name != "dumb");
+    let named = own.get("TERM").is_some_and(|name| !name.is_empty() && *name != "dumb");
     if terminal && !named {
         all.retain(|entry| !entry.as_encoded_bytes().starts_with(b"TERM="));
         all.push(format!("TERM={USUAL_TERMINAL}").into());

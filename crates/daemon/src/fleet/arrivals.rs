@@ -62,10 +62,12 @@ impl Fleet {
     }
 
     fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), ReadError> {
-        let definition: Definition = match serde_json::from_value(stored.definition.clone()) {
+        let read = serde_json::from_value(stored.definition.clone());
+        let read = read.map_err(|error| format!("its definition cannot be read: {error}"));
+        let definition: Definition = match read.and_then(|mut read| self.read_given(&mut read).map(|()| read))
+        {
             Ok(definition) => definition,
-            Err(error) => {
-                let problem = format!("its definition cannot be read: {error}");
+            Err(problem) => {
                 self.leave_alone(DamagedSession { id: stored.id.to_string(), name: stored.name, problem });
                 return Ok(());
             }

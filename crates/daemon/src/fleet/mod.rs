@@ -3,6 +3,7 @@
 mod actions;
 mod arrivals;
 mod down;
+mod given;
 mod health;
 mod measured;
 mod memory;
@@ -31,6 +32,7 @@ use crate::locks::Folders;
 use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
+use crate::values::Values;
 use order::Order;
 use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_core::decision::{Answer, TakeoverEnd};
@@ -89,6 +91,8 @@ pub(crate) struct Fleet {
     timer: Timer,
     pub(crate) memory: memory::Memory,
     folders: Folders,
+    /// What was given to sessions with `--env`.
+    pub(crate) values: Values,
     handle: Handle,
     starts: Arc<Semaphore>,
     links: u64,
@@ -135,6 +139,7 @@ impl Fleet {
                 Some(_) => parts.home.socket(),
                 None => crate::alias::make(&parts.home.socket()),
             },
+            values: parts.home.values(),
             home: parts.home,
             entries: BTreeMap::new(),
             names: BTreeMap::new(),
@@ -220,9 +225,9 @@ impl Fleet {
             },
             Input::Post { id, post, reply } => self.post(id, post, reply),
             Input::Create(create) => self.create(*create),
-            Input::Define { id, definition, reply } => match self.early(id) {
-                Some(early) => early.push(Input::Define { id, definition, reply }),
-                None => self.define(id, *definition, reply),
+            Input::Define { id, define, reply } => match self.early(id) {
+                Some(early) => early.push(Input::Define { id, define, reply }),
+                None => self.define(id, *define, reply),
             },
             // What is stored is not shown as what is: every session is looked at first.
             Input::Look(look) if self.unseen() => self.lookers.push(look),

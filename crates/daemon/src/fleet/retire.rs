@@ -1,6 +1,7 @@
 //! The archive: what purge takes, what comes back, and what is deleted for good.
 
 use super::Fleet;
+use crate::crash;
 use crate::entry::Entry;
 use crate::log::log;
 use pinfold_api::object::Removed;
@@ -8,6 +9,7 @@ use pinfold_api::request::{Caller, Purge};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
+use pinfold_core::quoted::quoted;
 use pinfold_core::{Event, Mode, Refusal, State};
 use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
 use serde_json::json;
@@ -86,8 +88,10 @@ impl Fleet {
         let name = entry.name.clone();
         if self.names.get(&name).is_some_and(|other| *other != id) {
             let text = format!("another session has the name `{name}` now");
-            return Err(ErrorBody::new(ErrorKind::Exists, text)
-                .hint(format!("`pinfold archive {name}` frees it, `pinfold ls --all` shows the ids")));
+            return Err(ErrorBody::new(ErrorKind::Exists, text).hint(format!(
+                "`pinfold archive {}` frees it, `pinfold ls --all` shows the ids",
+                quoted(&name)
+            )));
         }
         if self.has_lost_parent(id) {
             self.forget_parent(id);
@@ -166,8 +170,10 @@ impl Fleet {
         let name = &entry.name;
         if entry.session.state() != State::Archived || !entry.at_rest(&self.health) {
             let text = format!("session `{name}` is {}, not archived", entry.session.state().word());
-            return Err(ErrorBody::new(ErrorKind::Failed, text)
-                .hint(format!("`pinfold archive {name}` keeps everything; `rm` deletes what is archived")));
+            return Err(ErrorBody::new(ErrorKind::Failed, text).hint(format!(
+                "`pinfold archive {}` keeps everything; `rm` deletes what is archived",
+                quoted(name)
+            )));
         }
         let running = |other: &&Entry| other.session.live_run().is_some();
         let running: Vec<&str> = self.children(id).filter(running).map(|child| child.name.as_str()).collect();
@@ -201,8 +207,10 @@ impl Fleet {
         let at = crate::clock::wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });
         batch.remove(id);
+        batch.wipe();
         self.timer.set(id, None);
-        self.entries.remove(&id);
+        let file = self.entries.remove(&id).and_then(|entry| entry.definition.env.file());
+        let values = self.values.clone();
         let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));
         let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
         orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
@@ -210,6 +218,8 @@ impl Fleet {
         tokio::task::spawn_blocking(move || {
             let answer = match ticket.wait() {
                 Ok(committed) => {
+                    crash::point("given.removed");
+                    file.into_iter().for_each(|file| values.remove(file));
                     last_event.send_replace(committed.seqs.end.saturating_sub(1));
                     Ok(removed)
                 }

@@ -2,13 +2,13 @@
 
 use super::Fleet;
 use crate::crash;
-use crate::definition::Definition;
 use crate::entry::{Entry, Pending, Snapshot};
-use crate::input::Create;
+use crate::input::{Create, Define, Given};
 use crate::preset::Preset;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
+use pinfold_core::quoted::quoted;
 use pinfold_core::{Change, Event, RunEvent, Session};
 use pinfold_store::{Batch, CommitError, DamagedSession, Decided, Facts, NewSession, SessionId};
 use tokio::sync::oneshot;
@@ -18,12 +18,14 @@ impl Fleet {
         let name = create.name.as_str().to_owned();
         let free = self.is_free(&name).and_then(|()| self.has_place());
         if let Err(error) = free.and_then(|()| self.make_folder_of_next()) {
+            self.forget_given(&create.definition);
             _ = create.reply.send(Err(error));
             return;
         }
         let id = SessionId(self.new_id());
         if let Err(error) = make_private(&self.home.session(id)) {
             let message = format!("the folder of the session could not be made: {error}");
+            self.forget_given(&create.definition);
             _ = create.reply.send(Err(ErrorBody::new(ErrorKind::Failed, message)));
             return;
         }
@@ -38,8 +40,10 @@ impl Fleet {
             return Ok(());
         }
         let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
-        Err(exists
-            .hint(format!("`pinfold show {name}` tells about it; `pinfold archive {name}` frees the name")))
+        Err(exists.hint(format!(
+            "`pinfold show {0}` tells about it; `pinfold archive {0}` frees the name",
+            quoted(name)
+        )))
     }
 
     /// Whether there may be one more session.
@@ -121,6 +125,7 @@ impl Fleet {
         self.names.remove(&entry.name);
         self.timer.set(id, None);
         _ = std::fs::remove_dir(self.home.session(id));
+        self.forget_given(&entry.definition);
         self.entries.remove(&id);
         true
     }
@@ -140,9 +145,15 @@ impl Fleet {
         self.of_run(id, run, RunEvent::StartFailed(StartFailure::Hopeless(cause)));
     }
 
-    pub(super) fn define(&mut self, id: SessionId, definition: Definition, reply: oneshot::Sender<()>) {
+    pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<()>) {
         let now = self.clock.now();
+        let Define { mut definition, given } = define;
         let Some(entry) = self.entries.get_mut(&id) else { return };
+        let before = entry.definition.env.file();
+        if given == Given::AsBefore {
+            definition.env.clone_from(&entry.definition.env);
+        }
+        let outdated = before.filter(|file| definition.env.file() != Some(*file));
         let settings = self.config.settings(&definition.agent, &entry.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
         entry.definition = definition;
@@ -169,10 +180,16 @@ impl Fleet {
         entry.pending.push_back(pending);
         self.timer.set(id, entry.session.next_deadline().map(|deadline| deadline.at));
         self.commit(Some(id), batch);
+        let values = self.values.clone();
         tokio::spawn(async move {
-            if receiver.await.is_ok() {
-                _ = reply.send(());
+            if receiver.await.is_err() {
+                return;
             }
+            if let Some(file) = outdated {
+                crash::point("given.outdated");
+                _ = tokio::task::spawn_blocking(move || values.remove(file)).await;
+            }
+            _ = reply.send(());
         });
     }
 

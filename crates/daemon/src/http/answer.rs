@@ -13,6 +13,7 @@ use pinfold_api::error::ErrorEnvelope;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::Refusal;
 use pinfold_core::inbox::MOST_QUEUED;
+use pinfold_core::quoted::quoted;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -189,7 +190,7 @@ pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
         Refusal::Archived => (
             ErrorKind::Archived,
             format!("session `{name}` is archived"),
-            format!("`pinfold restore {name}` brings it back"),
+            format!("`pinfold restore {}` brings it back", quoted(name)),
         ),
         Refusal::BeingArchived => {
             (ErrorKind::Archived, format!("session `{name}` is being archived"), String::new())
@@ -197,7 +198,7 @@ pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
         Refusal::BeingStopped => (
             ErrorKind::Failed,
             format!("session `{name}` is being stopped"),
-            format!("`pinfold start {name}` starts it again"),
+            format!("`pinfold start {}` starts it again", quoted(name)),
         ),
         Refusal::NotArchived => {
             (ErrorKind::Failed, format!("session `{name}` is not archived"), String::new())
@@ -205,13 +206,13 @@ pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
         Refusal::Busy => (
             ErrorKind::Busy,
             format!("somebody else holds the lock of session `{name}`"),
-            format!("`pinfold why {name}` says who"),
+            format!("`pinfold why {}` says who", quoted(name)),
         ),
         Refusal::GoingDown => (ErrorKind::Unavailable, "the daemon is going down".into(), String::new()),
         Refusal::ShimMute => (
             ErrorKind::Busy,
             format!("the shim of session `{name}` holds its lock and does not answer"),
-            format!("`pinfold unlock session:{name} --kill` ends it"),
+            format!("`pinfold unlock {} --kill` ends it", quoted(&format!("session:{name}"))),
         ),
         Refusal::NoTerminal => {
             (ErrorKind::Failed, format!("session `{name}` has no terminal program"), String::new())
@@ -224,7 +225,7 @@ pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
         Refusal::InboxFull => (
             ErrorKind::Busy,
             format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"),
-            format!("`pinfold why {name}` says what they wait for"),
+            format!("`pinfold why {}` says what they wait for", quoted(name)),
         ),
         Refusal::InboxHeavy => (
             ErrorKind::Busy,

@@ -21,6 +21,7 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::{Ask, ConsumerKind};
 use pinfold_core::life::{HolderSeen, Life, Purpose};
+use pinfold_core::quoted::quoted;
 use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal, RunNumber};
 use pinfold_shim::Size;
 use pinfold_store::{Facts, SessionId};
@@ -361,14 +362,14 @@ fn cannot_be(entry: &Entry) -> Option<ErrorBody> {
     match entry.session.life() {
         Life::Stopped => Some(
             ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is stopped"))
-                .hint(format!("`pinfold start {name}` starts it")),
+                .hint(format!("`pinfold start {}` starts it", quoted(name))),
         ),
         Life::Failed { .. } => {
             let why = entry.session.explain(Clock::new().now());
-            Some(
-                ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {why}"))
-                    .hint(format!("`pinfold start {name}` tries again; `pinfold logs {name}` tells more")),
-            )
+            Some(ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {why}")).hint(format!(
+                "`pinfold start {0}` tries again; `pinfold logs {0}` tells more",
+                quoted(name)
+            )))
         }
         Life::Archived { .. } => Some(refusal_body(name, Refusal::Archived)),
         Life::Blocked { holder, .. } => Some(blocked(name, holder.as_deref())),
@@ -394,7 +395,7 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
         format!("session `{name}` waits: {who}{} holds {}", of.unwrap_or_default(), holder.resource);
     let mut body = ErrorBody::new(ErrorKind::Busy, message).hint(format!(
         "it goes on by itself when that is free; `pinfold unlock {} --kill` ends the holder",
-        holder.resource
+        quoted(&holder.resource)
     ));
     body.holder = Some(view::holder_value(holder));
     body
@@ -415,7 +416,7 @@ fn not_taken_over(entry: &Entry) -> ErrorBody {
         Some(TakeoverEnd::DeadlinePassed) => (
             ErrorKind::Timeout,
             format!("`{name}` did not finish its turn in time; it goes on"),
-            format!("`pinfold attach {name} --now` interrupts it"),
+            format!("`pinfold attach {} --now` interrupts it", quoted(name)),
         ),
         Some(TakeoverEnd::CannotStart) => (
             ErrorKind::BadConfig,
@@ -428,12 +429,12 @@ fn not_taken_over(entry: &Entry) -> ErrorBody {
         Some(TakeoverEnd::Held) => (
             ErrorKind::Failed,
             format!("the terminal program of `{name}` has ended at once"),
-            format!("`pinfold logs {name}` has what it printed"),
+            format!("`pinfold logs {}` has what it printed", quoted(name)),
         ),
         Some(TakeoverEnd::CallerGone | TakeoverEnd::Overruled) | None => (
             ErrorKind::Failed,
             format!("the takeover of `{name}` was called off"),
-            format!("`pinfold why {name}` says what is; attaching again may succeed"),
+            format!("`pinfold why {}` says what is; attaching again may succeed", quoted(name)),
         ),
     };
     ErrorBody::new(kind, message).hint(hint)

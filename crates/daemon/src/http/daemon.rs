@@ -70,14 +70,17 @@ pub(crate) async fn backup(State(context): State<Context>, Said(copy): Said<Copy
     if !copy.path.is_absolute() {
         return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
     }
-    let path = copy.path.clone();
+    let (path, values) = (copy.path.clone(), context.values.clone());
     let copied = match context.handle.look(|fleet| fleet.own_reader()).await? {
-        Some(reader) => tokio::task::spawn_blocking(move || reader.backup(&path)).await,
+        Some(reader) => {
+            tokio::task::spawn_blocking(move || values.copied(|read| reader.backup_with(&path, read))).await
+        }
         // The file has lost its name: only those who have it open can still read it.
         None => {
             let database = context.database.clone();
             tokio::task::spawn_blocking(move || {
-                database.lock().unwrap_or_else(PoisonError::into_inner).backup(&path)
+                let reader = database.lock().unwrap_or_else(PoisonError::into_inner);
+                values.copied(|read| reader.backup_with(&path, read))
             })
             .await
         }

@@ -17,6 +17,7 @@ use pinfold_api::request::NewMessage;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::decision::{Answer, Wakes};
 use pinfold_core::event::Ask;
+use pinfold_core::quoted::quoted;
 use pinfold_core::{Life, MessageId};
 use pinfold_store::{MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid};
 use serde::Deserialize;
@@ -72,11 +73,12 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
     match wakes {
         Wakes::Yes => None,
         Wakes::NotWhileStopped => {
-            Some(format!("`{session}` is stopped: it waits until `pinfold start {session}`"))
+            Some(format!("`{session}` is stopped: it waits until `pinfold start {}`", quoted(session)))
         }
-        Wakes::NotWhileBlocked => {
-            Some(format!("`{session}` is blocked by somebody else: `pinfold why {session}` says by whom"))
-        }
+        Wakes::NotWhileBlocked => Some(format!(
+            "`{session}` is blocked by somebody else: `pinfold why {}` says by whom",
+            quoted(session)
+        )),
         Wakes::NotWhileClosing => Some("the daemon is going down: it waits until the next one".into()),
     }
 }
@@ -209,7 +211,7 @@ fn not_cancelled(message: &Message) -> ErrorBody {
     match state.as_str() {
         "done" | "failed" => ErrorBody::new(ErrorKind::Failed, format!("message {id} is {state} already")),
         _ => ErrorBody::new(ErrorKind::Failed, format!("the turn of message {id} is under way"))
-            .hint(format!("`pinfold interrupt {session}` ends it")),
+            .hint(format!("`pinfold interrupt {}` ends it", quoted(session))),
     }
 }
 
@@ -270,7 +272,7 @@ pub(crate) async fn answer(
         None => format!("session `{name}` asks for nothing"),
     };
     let body = ErrorBody::new(ErrorKind::Failed, text);
-    Err(Failure::conflict(body.hint(format!("`pinfold why {name}` says what it does"))))
+    Err(Failure::conflict(body.hint(format!("`pinfold why {}` says what it does", quoted(&name)))))
 }
 
 pub(crate) fn parse(text: &str) -> Result<MessageId, Failure> {
@@ -329,7 +331,8 @@ async fn settled(
         Ok(over) => over,
         Err(_) => {
             let text = format!("message {} is still {}", now.id, row(context, id, message).await?.state);
-            let hint = format!("it stays queued; `pinfold inbox {}` shows what becomes of it", now.session);
+            let hint =
+                format!("it stays queued; `pinfold inbox {}` shows what becomes of it", quoted(&now.session));
             Err(ErrorBody::new(ErrorKind::Timeout, text).hint(hint).into())
         }
     }
@@ -368,17 +371,18 @@ fn waits_in_vain(entry: &Entry, message: MessageId) -> Option<ErrorBody> {
     match entry.session.life() {
         Life::Stopped => Some(
             failed(format!("message {id} is queued, not woken: `{name}` is stopped"))
-                .hint(format!("`pinfold start {name}` delivers it")),
+                .hint(format!("`pinfold start {}` delivers it", quoted(name))),
         ),
         Life::Failed { .. } => {
             let why = entry.session.explain(Clock::new().now());
-            let hint = format!("`pinfold start {name}` tries again; `pinfold logs {name}` tells more");
+            let hint =
+                format!("`pinfold start {0}` tries again; `pinfold logs {0}` tells more", quoted(name));
             Some(failed(format!("message {id} is queued, and `{name}` is {why}")).hint(hint))
         }
         Life::Archived { .. } => {
             let text = format!("session `{name}` was archived; message {id} stays queued there");
             let archived = ErrorBody::new(ErrorKind::Archived, text);
-            Some(archived.hint(format!("`pinfold restore {name}` brings it back")))
+            Some(archived.hint(format!("`pinfold restore {}` brings it back", quoted(name))))
         }
         Life::Idle { .. }
         | Life::Starting { .. }

@@ -25,6 +25,7 @@ use crate::disk::Disk;
 use crate::input::Handle;
 use crate::locks::Folders;
 use crate::metrics::Metrics;
+use crate::values::Values;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::sync::{Arc, Mutex};
@@ -42,6 +43,7 @@ pub(crate) struct Context {
     pub(crate) last_event: watch::Receiver<u64>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) folders: Folders,
+    pub(crate) values: Values,
     pub(crate) holds: Holds,
     pub(crate) metrics: Arc<Metrics>,
 }

@@ -4,6 +4,7 @@ use super::Context;
 use super::answer::Failure;
 use crate::entry::Snapshot;
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::quoted::quoted;
 use pinfold_core::unended::Unended;
 use pinfold_store::SessionId;
 use std::time::Duration;
@@ -59,6 +60,6 @@ pub(crate) async fn in_the_way(
 /// What was not done, who is in the way, and what helps.
 pub(crate) fn not_done(name: &str, done: &str, by: &Unended) -> Failure {
     let body = ErrorBody::new(ErrorKind::Failed, format!("session `{name}` was not {done}: {by}"))
-        .hint(by.advice(&format!("pinfold unlock session:{name} --kill")));
+        .hint(by.advice(&format!("pinfold unlock {} --kill", quoted(&format!("session:{name}")))));
     Failure::with_status(body, CONFLICT)
 }

@@ -6,7 +6,7 @@ use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::fleet::Fleet;
-use crate::input::{Create, Input};
+use crate::input::{Create, Define, Given, Input};
 use crate::list::{self, Filter};
 use crate::preset::Preset;
 use crate::view::{self, STATES};
@@ -20,6 +20,7 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, units};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::life::CannotStart;
+use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, Refusal, State as CoreState};
 use pinfold_store::{Facts, SessionId};
@@ -82,6 +83,7 @@ pub(crate) async fn create(
         return Err(body.hint("`--force` creates it all the same, as failed").into());
     }
     vendor_is_free(&context, &definition).await?;
+    let definition = with_given_kept(&context, definition).await?;
     let (sender, receiver) = oneshot::channel();
     let create = Create { name, definition, broken, reply: sender };
     context.handle.tell(Input::Create(Box::new(create)));
@@ -111,8 +113,10 @@ pub(crate) async fn set(
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
         return Err(body.hint("`--force` sets it all the same").into());
     }
+    let given = if definition.env.unkept().is_some() { Given::Changed } else { Given::AsBefore };
+    let definition = with_given_kept(&context, definition).await?;
     let (reply, receiver) = oneshot::channel();
-    context.handle.tell(Input::Define { id, definition: Box::new(definition), reply });
+    context.handle.tell(Input::Define { id, define: Box::new(Define { definition, given }), reply });
     context.handle.answer(receiver).await?;
     object(&context, id).await
 }
@@ -261,6 +265,19 @@ async fn settle(
     settled.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
 }
 
+/// Puts what was given on disk before any record names it. What is not recorded after all is removed at the next start.
+async fn with_given_kept(context: &Context, mut definition: Definition) -> Result<Definition, ErrorBody> {
+    let Some(given) = definition.env.unkept().cloned() else { return Ok(definition) };
+    let values = context.values.clone();
+    let kept = tokio::task::spawn_blocking(move || values.keep(&given)).await;
+    let file = kept.map_err(std::io::Error::other).and_then(|kept| kept).map_err(|error| {
+        ErrorBody::new(ErrorKind::Failed, format!("the values of --env cannot be kept: {error}"))
+    })?;
+    crate::crash::point("given.kept");
+    definition.env.kept_in(file);
+    Ok(definition)
+}
+
 /// A vendor's session that somebody has is not taken, and nothing is created for it.
 async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<(), Failure> {
     let Some(resource) = definition.vendor_lock() else { return Ok(()) };
@@ -272,7 +289,7 @@ async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<()
     let id = definition.vendor_session.as_deref().unwrap_or_default();
     let mut body = ErrorBody::new(ErrorKind::Busy, format!("vendor session `{id}` is held by {who}{of}"));
     if let Some(name) = &holder.session {
-        body = body.hint(format!("`pinfold attach {name}` joins it"));
+        body = body.hint(format!("`pinfold attach {}` joins it", quoted(name)));
     }
     body.holder = Some(view::holder_value(&holder));
     Err(body.into())
