@@ -38,6 +38,7 @@ mod retention;
 mod serve;
 mod shims;
 mod speech;
+mod stops;
 mod timer;
 mod view;
 

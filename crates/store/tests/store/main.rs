@@ -17,4 +17,5 @@ mod property;
 mod reexec;
 mod retention;
 mod sums;
+mod trouble;
 mod witness;
