@@ -284,6 +284,11 @@ impl Session {
         self.live.consumers.len()
     }
 
+    /// Who is connected, and how.
+    pub fn connected(&self) -> impl Iterator<Item = (ConsumerId, ConsumerKind)> {
+        self.live.consumers.iter().map(|(consumer, kind)| (*consumer, *kind))
+    }
+
     /// When a consumer was last connected.
     #[must_use]
     pub fn last_consumer(&self) -> Option<Wall> {

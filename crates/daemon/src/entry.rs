@@ -2,7 +2,7 @@
 
 use crate::definition::{self, Definition, Turns};
 use crate::fleet::{Farewell, Health, Heard, Watch};
-use crate::input::Input;
+use crate::input::{Input, Reply};
 use crate::locks::Reserved;
 use crate::shims::ShimLink;
 use pinfold_core::decision::{Answer, TakeoverEnd};
@@ -71,6 +71,13 @@ pub(crate) struct Entry {
     pub(crate) stops_first: bool,
     /// Messages in its inbox that are damaged: they are not delivered.
     pub(crate) damaged: u64,
+    /// A stop of it stands in the file of those that are not recorded.
+    pub(crate) stop_noted: bool,
+    /// It was read from the store again, and the writer has not heard of that yet.
+    pub(crate) reloaded: bool,
+    /// How often it began again from what is stored, and how many batches of before that are still on their way.
+    pub(crate) beginnings: u32,
+    pub(crate) stale: usize,
     /// The run that `unlock` ends, or has ended.
     pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
@@ -96,7 +103,7 @@ pub(crate) struct Pending {
     pub(crate) durable: bool,
     pub(crate) actions: Vec<Action>,
     pub(crate) answer: Option<Answer>,
-    pub(crate) reply: Option<oneshot::Sender<Answer>>,
+    pub(crate) reply: Option<Reply>,
     /// The exit that this decision settles: the shim may forget it once it is durable.
     pub(crate) settles: Option<RunNumber>,
     /// How things stand with it.
@@ -163,6 +170,10 @@ impl Entry {
             stops_first: false,
             unborn: false,
             damaged: 0,
+            stop_noted: false,
+            reloaded: false,
+            beginnings: 0,
+            stale: 0,
             unlocked: None,
             logged: None,
             spoken: None,

@@ -38,6 +38,12 @@ impl Home {
         self.state.join("reserve")
     }
 
+    /// Stops that acted on a full disk.
+    #[must_use]
+    pub fn stops(&self) -> PathBuf {
+        self.state.join("stops")
+    }
+
     /// The API socket.
     #[must_use]
     pub fn socket(&self) -> PathBuf {

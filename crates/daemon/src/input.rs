@@ -13,15 +13,15 @@ use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, Outcome, SessionId, Trouble};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
 
 /// One thing for the loop to take.
 pub(crate) enum Input {
     /// Something happened to a session.
-    Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<oneshot::Sender<Answer>> },
+    Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<Reply> },
     /// Somebody wants something of a session's inbox.
-    Post { id: SessionId, post: Post, reply: oneshot::Sender<Answer> },
+    Post { id: SessionId, post: Post, reply: Reply },
     /// Somebody wants a new session.
     Create(Box<Create>),
     /// Somebody changed a session's definition.
@@ -80,6 +80,25 @@ pub(crate) enum Post {
     Retry { message: MessageId },
 }
 
+/// Whoever waits for the answer of a session. Dropped without one, they hear why nothing can be recorded.
+pub(crate) struct Reply(oneshot::Sender<Result<Answer, ErrorBody>>);
+
+impl Reply {
+    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, ErrorBody>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Reply(sender), receiver)
+    }
+
+    /// Answers; whoever has gone does not want to know.
+    pub(crate) fn give(self, answer: Answer) {
+        _ = self.0.send(Ok(answer));
+    }
+
+    pub(crate) fn refuse(self, why: ErrorBody) {
+        _ = self.0.send(Err(why));
+    }
+}
+
 /// Somebody who looks at the fleet.
 pub(crate) type Looker = Box<dyn FnOnce(&mut Fleet) + Send>;
 
@@ -121,8 +140,6 @@ pub(crate) struct Create {
 #[derive(Clone)]
 pub(crate) struct Handle {
     inputs: mpsc::UnboundedSender<Input>,
-    /// What the daemon ends of, when it does not end by request.
-    failed: Arc<OnceLock<String>>,
     /// What is said to those who ask for what cannot be recorded now.
     refusal: Arc<Mutex<Option<ErrorBody>>>,
 }
@@ -130,7 +147,7 @@ pub(crate) struct Handle {
 impl Handle {
     pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<Input>) {
         let (inputs, receiver) = mpsc::unbounded_channel();
-        (Handle { inputs, failed: Arc::default(), refusal: Arc::default() }, receiver)
+        (Handle { inputs, refusal: Arc::default() }, receiver)
     }
 
     /// Tells the loop; when the loop has ended nobody is interested any more.
@@ -143,11 +160,6 @@ impl Handle {
         self.inputs.closed().await;
     }
 
-    /// Notes what the daemon ends of, for whoever waits for an answer.
-    pub(crate) fn fail(&self, why: String) {
-        _ = self.failed.set(why);
-    }
-
     /// Notes why nothing can be recorded at the moment.
     pub(crate) fn refuse(&self, why: Option<ErrorBody>) {
         if let Ok(mut refusal) = self.refusal.lock() {
@@ -155,16 +167,15 @@ impl Handle {
         }
     }
 
+    /// Why nothing can be recorded at the moment, if so.
+    pub(crate) fn refusal(&self) -> Option<ErrorBody> {
+        self.refusal.lock().ok().and_then(|refusal| refusal.clone())
+    }
+
     /// What is said to those who get no answer any more.
     pub(crate) fn going_down(&self) -> ErrorBody {
-        if let Some(refusal) = self.refusal.lock().ok().and_then(|refusal| refusal.clone()) {
-            return refusal;
-        }
-        match self.failed.get() {
-            None => ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down"),
-            Some(why) => ErrorBody::new(ErrorKind::Unavailable, format!("the daemon has to end: {why}"))
-                .hint("the agents go on; `pinfold up` takes them over once that is mended"),
-        }
+        let going = || ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down");
+        self.refusal().unwrap_or_else(going)
     }
 
     /// Looks at the fleet from outside the loop.
@@ -179,10 +190,10 @@ impl Handle {
 
     /// Tells a session something and waits for its answer, which is durable then.
     pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, ErrorBody> {
-        let (sender, receiver) = oneshot::channel();
+        let (reply, receiver) = Reply::new();
         let (event, facts) = (Box::new(event), Box::new(facts));
-        self.tell(Input::Happened { id, event, facts, reply: Some(sender) });
-        self.answer(receiver).await
+        self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
+        self.answer(receiver).await?
     }
 
     /// Puts something into the events; the receiver hears when it is durable.
@@ -194,9 +205,9 @@ impl Handle {
 
     /// Wants something of an inbox and waits for the answer, which is durable then.
     pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, ErrorBody> {
-        let (reply, receiver) = oneshot::channel();
+        let (reply, receiver) = Reply::new();
         self.tell(Input::Post { id, post, reply });
-        self.answer(receiver).await
+        self.answer(receiver).await?
     }
 
     /// Waits for an answer of the loop.

@@ -38,6 +38,7 @@ mod retention;
 mod serve;
 mod shims;
 mod speech;
+mod stops;
 mod timer;
 pub mod values;
 mod variables;

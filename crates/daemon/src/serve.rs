@@ -161,6 +161,8 @@ async fn live(
             opens.send_replace(Some(router(context)));
             tokio::spawn(end_by_signal(handle.clone()));
             tokio::spawn(reload_by_signal(handle.clone()));
+            // A file that may not grow (`ulimit -f`) is an error for whoever writes it, and not the daemon's end.
+            let _growth = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
             up();
             log(format_args!("daemon {} of {} is up", std::process::id(), fleet.home.state.display()));
             let look = crate::keep::Look::begin(&fleet.store, &handle);
@@ -221,6 +223,7 @@ async fn begin(
     crash::point("daemon.announced");
     fleet.load(&reader)?;
     fleet.settle_given()?;
+    fleet.stop_as_noted();
     fleet.look_for_strangers();
     fleet.take_audit();
     crash::point("daemon.loaded");
@@ -249,6 +252,8 @@ fn announce(fleet: &Fleet, boot: &str) -> Result<(), StartError> {
     let mut batch = Batch::new();
     batch.daemon_started(fleet.generation, boot);
     batch.event(fleet.daemon_event("daemon_started", "the daemon starts"));
+    // Whoever calls `up` hears what is wrong.
+    batch.fail_if_held_up();
     let committed = fleet.store.commit(batch).wait().map_err(StartError::Commit)?;
     fleet.last_event.send_replace(committed.seqs.end.saturating_sub(1));
     Ok(())

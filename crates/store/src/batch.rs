@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 pub struct Batch {
     pub(crate) steps: Vec<Step>,
     pub(crate) reloaded: BTreeSet<SessionId>,
-    /// It does not wait for room.
+    /// It does not wait for a disk that cannot take it now.
     pub(crate) impatient: bool,
     /// What becomes of what it deletes.
     pub(crate) tidy: Tidy,
@@ -219,8 +219,8 @@ impl Batch {
         self.steps.push(Step::Update { id, core: core_json(session), archived_at: archived_at(session) });
     }
 
-    /// Lets it fail on a full disk where others wait: its caller can take it back.
-    pub fn fail_without_room(&mut self) {
+    /// Lets it fail where others wait for the disk: its caller can take it back.
+    pub fn fail_if_held_up(&mut self) {
         self.impatient = true;
     }
 

@@ -1,5 +1,7 @@
 //! Why a batch did not become durable.
 
+use crate::reserve;
+use crate::trouble::Trouble;
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::RunNumber;
 use rusqlite::ErrorCode;
@@ -118,11 +120,37 @@ impl CommitError {
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
                 CommitError::Damaged { path, source }
             }
+            // Not every file of SQLite's says so itself when it finds no room.
+            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if reserve::is_full(&path) => {
+                CommitError::StorageFull { path, source }
+            }
             Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
                 CommitError::StorageFailed { path, source }
             }
             // The remaining codes are SQLite's, not ours: all say that these statements do not fit these tables.
             Some(_) | None => CommitError::Contradiction { source },
+        }
+    }
+
+    /// What keeps every batch from being written, where it is not this one that is wrong.
+    pub(crate) fn trouble(&self) -> Option<Trouble> {
+        match self {
+            CommitError::Busy { .. } => Some(Trouble::Busy),
+            CommitError::StorageFull { .. } => Some(Trouble::Full),
+            CommitError::Gone { path } => Some(Trouble::Gone { path: path.clone() }),
+            CommitError::StorageFailed { source, .. } => {
+                Some(Trouble::Failed { problem: source.to_string() })
+            }
+            CommitError::Damaged { source, .. } => Some(Trouble::Damaged { problem: source.to_string() }),
+            CommitError::WriterGone => Some(Trouble::Ended),
+            CommitError::NameTaken { .. }
+            | CommitError::NoSuchSession { .. }
+            | CommitError::NoSuchMessage { .. }
+            | CommitError::MessageWithoutText { .. }
+            | CommitError::RunWithoutId { .. }
+            | CommitError::StaleGeneration { .. }
+            | CommitError::BuildsOnFailed { .. }
+            | CommitError::Contradiction { .. } => None,
         }
     }
 
@@ -134,21 +162,6 @@ impl CommitError {
     /// Whether it says something about the disk, and nothing about the batch.
     #[must_use]
     pub fn is_storage(&self) -> bool {
-        match self {
-            CommitError::StorageFull { .. }
-            | CommitError::StorageFailed { .. }
-            | CommitError::Damaged { .. }
-            | CommitError::Busy { .. }
-            | CommitError::Gone { .. }
-            | CommitError::WriterGone => true,
-            CommitError::NameTaken { .. }
-            | CommitError::NoSuchSession { .. }
-            | CommitError::NoSuchMessage { .. }
-            | CommitError::MessageWithoutText { .. }
-            | CommitError::RunWithoutId { .. }
-            | CommitError::StaleGeneration { .. }
-            | CommitError::BuildsOnFailed { .. }
-            | CommitError::Contradiction { .. } => false,
-        }
+        self.trouble().is_some()
     }
 }

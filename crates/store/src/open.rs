@@ -305,6 +305,11 @@ fn check(path: &Path, options: &Options, noted: Option<Position>) -> Result<(), 
     if bytes <= CHECKED_AT_ONCE { check_pages(path, &conn) } else { Ok(()) }
 }
 
+/// Whether a file that is small enough to be looked at all over is whole.
+pub(crate) fn is_small_and_whole(conn: &Connection, path: &Path) -> bool {
+    length(path).is_ok_and(|bytes| bytes <= CHECKED_AT_ONCE) && check_pages(path, conn).is_ok()
+}
+
 /// Whether a file is whole, ours and of a version that we know, however large it is.
 pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError> {
     if is_missing(path)? {

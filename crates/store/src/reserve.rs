@@ -63,6 +63,13 @@ impl Reserve {
     }
 }
 
+/// Whether the file system of a file has no block or no inode left.
+pub(crate) fn is_full(path: &Path) -> bool {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // One that counts no inodes says that there are none at all.
+    statvfs(folder).is_ok_and(|room| room.f_bavail == 0 || (room.f_files > 0 && room.f_favail == 0))
+}
+
 fn size(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |found| found.len())
 }

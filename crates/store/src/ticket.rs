@@ -4,7 +4,8 @@ use crate::commit_error::CommitError;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
 
 /// What a durable batch came to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +31,18 @@ impl Ticket {
     /// The reason why it failed.
     pub fn wait(self) -> Outcome {
         self.0.recv().unwrap_or_else(|_| Err(Arc::new(CommitError::WriterGone)))
+    }
+}
+
+impl Ticket {
+    /// The same, for no longer than this; nothing where it takes longer. It may become durable all the same.
+    #[must_use]
+    pub fn wait_for(self, limit: Duration) -> Option<Outcome> {
+        match self.0.recv_timeout(limit) {
+            Ok(outcome) => Some(outcome),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => Some(Err(Arc::new(CommitError::WriterGone))),
+        }
     }
 }
 

@@ -21,6 +21,18 @@ pub enum Trouble {
         /// Which file.
         path: PathBuf,
     },
+    /// The disk does not take what is written: what comes waits until it does.
+    Failed {
+        /// What it said.
+        problem: String,
+    },
+    /// The file is damaged: what comes waits until it is whole.
+    Damaged {
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The writer has ended by a fault of its own; only another process can write again.
+    Ended,
 }
 
 impl Trouble {
@@ -29,7 +41,12 @@ impl Trouble {
     pub fn holds_up(&self) -> bool {
         match self {
             Trouble::None | Trouble::Reserve => false,
-            Trouble::Busy | Trouble::Full | Trouble::Gone { .. } => true,
+            Trouble::Busy
+            | Trouble::Full
+            | Trouble::Gone { .. }
+            | Trouble::Failed { .. }
+            | Trouble::Damaged { .. }
+            | Trouble::Ended => true,
         }
     }
 }
@@ -46,6 +63,9 @@ impl fmt::Display for Trouble {
             Trouble::Gone { path } => {
                 write!(text, "`{}` was removed, moved or replaced while it was in use", path.display())
             }
+            Trouble::Failed { problem } => write!(text, "the database cannot be written: {problem}"),
+            Trouble::Damaged { problem } => write!(text, "the database is damaged: {problem}"),
+            Trouble::Ended => text.write_str("the thread that writes the database has ended"),
         }
     }
 }

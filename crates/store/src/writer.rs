@@ -4,7 +4,7 @@ use crate::apply::Applier;
 use crate::batch::{Batch, Step, Tidy};
 use crate::commit_error::CommitError;
 use crate::footing::Footing;
-use crate::open::HeldUp;
+use crate::open::{self, HeldUp};
 use crate::reserve::Reserve;
 use crate::room;
 use crate::ticket::{Committed, Promise};
@@ -102,16 +102,37 @@ impl Writer {
         if !self.has_room {
             // Without it commits are slower, and as good.
             self.has_room = true;
-            drop(room::make(&crate::open::log_of(&self.path)));
+            drop(room::make(&open::log_of(&self.path)));
             self.around.reserve.keep();
         }
-        let trouble = match self.footing.lost() {
-            Some(path) => Trouble::Gone { path },
-            None if self.around.health.now() == Trouble::None => return,
-            None if self.around.reserve.keep() => Trouble::None,
-            None => Trouble::Reserve,
+        let trouble = match (self.footing.lost(), self.around.health.now()) {
+            (Some(path), _) => Trouble::Gone { path },
+            (None, Trouble::None) => return,
+            // What was refused is not there to be tried again: something else is.
+            (None, found) if found.holds_up() && !self.is_over(&found) => found,
+            (None, _) if self.around.reserve.keep() => Trouble::None,
+            (None, _) => Trouble::Reserve,
         };
         self.around.health.set(trouble);
+    }
+
+    /// Whether what was found is over: the file can be written, and is whole. A large one is not read for that: once
+    /// damaged it stays so until a batch succeeds, or the store is opened anew.
+    fn is_over(&self, found: &Trouble) -> bool {
+        self.forget_pages();
+        let whole =
+            !matches!(found, Trouble::Damaged { .. }) || open::is_small_and_whole(&self.conn, &self.path);
+        whole && self.probe().is_ok()
+    }
+
+    /// Writes something that changes nothing.
+    fn probe(&self) -> Result<(), CommitError> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let written = self
+            .execute("UPDATE meta SET value = value WHERE key = 'steps'")
+            .and_then(|()| self.execute("COMMIT"));
+        self.roll_back_if_open();
+        written
     }
 
     fn commit_group(&mut self, group: Vec<Job>) {
@@ -136,47 +157,50 @@ impl Writer {
         }
     }
 
-    /// Makes batches durable; waits for whoever else writes, and for room. Nothing is decided anew meanwhile, so what
-    /// waits is as true as before.
+    /// Makes batches durable; waits for whoever else writes, for room, and for a disk that takes them. Nothing is
+    /// decided anew meanwhile, so what waits is as true as before.
     fn persist(&mut self, batches: &[&Batch]) -> Outcomes {
         let mut tidied = false;
         loop {
             match self.transact(batches) {
                 Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
-                // SQLite has waited for the busy time-out already.
-                Err(busy @ CommitError::Busy { .. }) => self.wait_or(busy, Trouble::Busy)?,
                 Err(CommitError::StorageFull { .. }) if self.around.reserve.give_back() => tidied = false,
                 // With what was given back, the log fits into the file and is begun anew.
                 Err(CommitError::StorageFull { .. }) if !tidied => {
                     self.make_room();
                     tidied = true;
                 }
-                Err(full @ CommitError::StorageFull { .. })
-                    if batches.iter().any(|batch| batch.impatient) =>
-                {
-                    self.around.health.set(Trouble::Full);
-                    return Err(full);
-                }
-                Err(full @ CommitError::StorageFull { .. }) => self.wait_or(full, Trouble::Full)?,
-                Err(error) => return Err(error),
+                Err(error) => self.wait_or(error, batches)?,
             }
         }
     }
 
     /// Says what holds it up and waits a little, unless that is not wanted or the store is being closed.
-    fn wait_or(&self, error: CommitError, trouble: Trouble) -> Result<(), CommitError> {
+    fn wait_or(&self, error: CommitError, batches: &[&Batch]) -> Result<(), CommitError> {
+        let Some(trouble) = error.trouble() else { return Err(error) };
         if self.around.when_held_up == HeldUp::Fail || self.around.leaving.load(Ordering::Acquire) {
             return Err(error);
         }
+        // Whoever else writes is gone in a moment, and SQLite has waited for the busy time-out already.
+        let waits = trouble == Trouble::Busy || batches.iter().all(|batch| !batch.impatient);
         self.around.health.set(trouble);
+        if !waits {
+            return Err(error);
+        }
         std::thread::sleep(AGAIN);
+        self.forget_pages();
         Ok(())
+    }
+
+    /// What was read from a file that was damaged then is not what is in it now.
+    fn forget_pages(&self) {
+        drop(self.conn.release_memory());
     }
 
     /// A commit into a file that has lost its name is no commit: it is acknowledged when the file is back.
     fn on_firm_ground(&mut self) -> Result<(), CommitError> {
         while let Some(path) = self.footing.lost() {
-            self.wait_or(CommitError::Gone { path: path.clone() }, Trouble::Gone { path })?;
+            self.wait_or(CommitError::Gone { path }, &[])?;
         }
         if let Some(witness) = &mut self.around.witness {
             // It must not be told of more than is there; of less it may.
@@ -230,12 +254,16 @@ impl Writer {
                 Ok(outcomes)
             }
             Err(error) => {
-                if !self.conn.is_autocommit() {
-                    // Nothing of it may be seen; if even this fails, the next BEGIN does.
-                    drop(self.execute("ROLLBACK"));
-                }
+                self.roll_back_if_open();
                 Err(error)
             }
+        }
+    }
+
+    fn roll_back_if_open(&self) {
+        if !self.conn.is_autocommit() {
+            // Nothing of it may be seen; if even this fails, the next BEGIN does.
+            drop(self.execute("ROLLBACK"));
         }
     }
 

@@ -22,6 +22,9 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 /// The last run that ended is among so many runs, and its end among so many events, or is not looked for.
 const RECALLED: u32 = 64;
 
+/// The loop waits for the disk no longer than this: then something holds it up.
+const STORED: Duration = Duration::from_secs(2);
+
 /// A run that was unlocked has ended before its session had so many more events.
 const RECENT: u32 = 50;
 
@@ -55,13 +58,13 @@ impl Fleet {
     }
 
     /// One bad record parks one session, loudly: whoever names it hears of it.
-    fn leave_alone(&mut self, damaged: DamagedSession) {
+    pub(super) fn leave_alone(&mut self, damaged: DamagedSession) {
         let DamagedSession { id, name, problem } = &damaged;
         log(format_args!("session `{name}` ({id}) is damaged: {problem}"));
         self.damaged.insert(id.clone(), damaged);
     }
 
-    fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), ReadError> {
+    pub(super) fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), ReadError> {
         let read = serde_json::from_value(stored.definition.clone());
         let read = read.map_err(|error| format!("its definition cannot be read: {error}"));
         let definition: Definition = match read.and_then(|mut read| self.read_given(&mut read).map(|()| read))
@@ -96,7 +99,7 @@ impl Fleet {
         }
     }
 
-    fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
+    pub(super) fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
         let Some(entry) = self.entries.get(&id) else { return };
         let may_live = entry.session.live_run().is_some() || entry.session.shim() == Shim::Standing;
         let subject = Subject { id, lost: self.lost(entry), may_live };
@@ -191,9 +194,17 @@ impl Fleet {
             }
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
-        match self.store.commit(batch).wait() {
-            Ok(committed) => _ = self.last_event.send_replace(committed.seqs.end.saturating_sub(1)),
-            Err(error) => return log(format_args!("the audit of verbs was not stored: {error}")),
+        // What cannot be recorded now stays where it is, and is taken when it can be.
+        if self.store.trouble().holds_up() {
+            return;
+        }
+        batch.fail_if_held_up();
+        match self.store.commit(batch).wait_for(STORED) {
+            Some(Ok(committed)) => {
+                _ = self.last_event.send_replace(committed.seqs.end.saturating_sub(1));
+            }
+            Some(Err(error)) => return log(format_args!("the audit of verbs was not stored: {error}")),
+            None => return log(format_args!("the audit of verbs was not stored in time")),
         }
         if let Err(errno) = left.settle() {
             log(format_args!("the audit of verbs will be told twice: {errno}"));

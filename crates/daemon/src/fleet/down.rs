@@ -45,6 +45,10 @@ impl Fleet {
             Agents::Stopped => Closing::Waiting(replies),
         };
         if agents == Agents::Stopped {
+            if !self.damaged.is_empty() {
+                // Its shim listens from a moment after it was let go.
+                self.look_for_strangers();
+            }
             self.end_strangers();
             let ids: Vec<SessionId> = self.entries.keys().copied().collect();
             for id in ids {

@@ -4,15 +4,15 @@
 //! reason; a stop acts first and is recorded later.
 
 use super::Fleet;
-use crate::input::Input;
+use crate::input::{Input, Reply};
 use crate::log::log;
+use crate::stops::{Noted, Stops, Wish};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::{Action, Decision, Event};
-use pinfold_store::{Batch, Reader, SessionId, Trouble};
+use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
 use std::sync::Arc;
-use tokio::sync::oneshot;
 
 /// How the store is, as far as is known.
 #[derive(Debug, Default)]
@@ -49,9 +49,12 @@ impl Fleet {
             entry.stops_first &= !recorded;
             if !recorded {
                 // Whoever waits hears why, and not nothing; what was decided is recorded as soon as it can be.
-                entry.pending.iter_mut().filter(|pending| !pending.durable).for_each(|pending| {
-                    drop(pending.reply.take());
-                });
+                let waiting = entry.pending.iter_mut().filter(|pending| !pending.durable);
+                for (pending, reply) in
+                    waiting.filter_map(|pending| Some((pending.answer.clone(), pending.reply.take()?)))
+                {
+                    reply.refuse(not_known(&self.health.trouble, pending.as_ref(), &entry.name));
+                }
             }
         }
         if recorded {
@@ -60,6 +63,7 @@ impl Fleet {
             let (kind, why) = (kind(told), told.to_string());
             let why = if over { format!("over: {why}") } else { why };
             self.tell_of_store(kind, &why);
+            self.take_audit();
         }
     }
 
@@ -115,17 +119,48 @@ impl Fleet {
         if let Trouble::Gone { .. } = self.health.trouble { None } else { self.store.reader().ok() }
     }
 
+    /// Refuses what cannot be recorded now and does not come in by the door.
+    pub(super) fn can_record(&self) -> Result<(), ErrorBody> {
+        if self.holds_up() { refusal(&self.health.trouble).map_or(Ok(()), Err) } else { Ok(()) }
+    }
+
     fn holds_up(&self) -> bool {
         self.health.holds_up()
     }
 
-    /// A stop that cannot be recorded acts first.
+    /// A stop that cannot be recorded acts first, and is noted where there is room for it.
     pub(super) fn note_stop(&mut self, id: SessionId, event: &Event) {
-        if self.holds_up()
-            && is_stop(event)
-            && let Some(entry) = self.entries.get_mut(&id)
-        {
-            entry.stops_first = true;
+        let Some(wish) = wish(event).filter(|_| self.holds_up()) else { return };
+        let Some(entry) = self.entries.get_mut(&id) else { return };
+        entry.stops_first = true;
+        let noted = Noted { session: id, wish, run: entry.session.runs().last };
+        match self.stops.note(noted) {
+            Ok(()) => entry.stop_noted = true,
+            Err(error) => {
+                log(format_args!("the stop of `{}` is forgotten with this daemon: {error}", entry.name));
+            }
+        }
+    }
+
+    /// Takes up the stops that acted and were not recorded: each run that was the last one then is to end, or has.
+    pub(crate) fn stop_as_noted(&mut self) {
+        match Stops::open(self.home.stops()) {
+            Ok(stops) => self.stops = stops,
+            Err(error) => return log(format_args!("stops on a full disk will be forgotten: {error}")),
+        }
+        for Noted { session, wish, run } in self.stops.all() {
+            let known = self.entries.get_mut(&session).filter(|entry| entry.session.runs().last <= run);
+            let Some(entry) = known else {
+                _ = self.stops.settle(session);
+                continue;
+            };
+            entry.stop_noted = true;
+            let event = match wish {
+                Wish::Stop => Event::Asked(Ask::Stop { grace: None }),
+                Wish::Down => Event::DownAsked,
+            };
+            let why = Some("it was stopped while nothing could be recorded".to_owned());
+            self.happened(session, &event, &Facts { why, ..Facts::default() }, None);
         }
     }
 
@@ -134,8 +169,8 @@ impl Fleet {
         &mut self,
         id: SessionId,
         decision: &mut Decision,
-        reply: Option<oneshot::Sender<Answer>>,
-    ) -> Option<oneshot::Sender<Answer>> {
+        reply: Option<Reply>,
+    ) -> Option<Reply> {
         let stops_first = self.entries.get(&id).is_some_and(|entry| entry.stops_first);
         if !stops_first || !self.holds_up() {
             return reply;
@@ -147,14 +182,21 @@ impl Fleet {
             entry.publish(crate::entry::Snapshot::of(&entry.session));
         }
         if let Some(reply) = reply {
-            _ = reply.send(decision.answer.clone().unwrap_or(Answer::Done));
+            reply.give(decision.answer.clone().unwrap_or(Answer::Done));
         }
         None
     }
 }
 
 fn is_stop(event: &Event) -> bool {
-    matches!(event, Event::DownAsked | Event::Asked(Ask::Stop { .. }))
+    wish(event).is_some()
+}
+
+fn wish(event: &Event) -> Option<Wish> {
+    if *event == Event::DownAsked {
+        return Some(Wish::Down);
+    }
+    matches!(event, Event::Asked(Ask::Stop { .. })).then_some(Wish::Stop)
 }
 
 fn ends_something(action: &Action) -> bool {
@@ -170,12 +212,30 @@ fn ends_something(action: &Action) -> bool {
     }
 }
 
+/// What is said to those whose wish was on its way to the disk: it may still come true.
+fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> ErrorBody {
+    let what = match answer {
+        Some(Answer::Queued { message, .. }) => format!("message {} for `{session}`", Ulid::from(*message)),
+        Some(Answer::UnderWay | Answer::Done | Answer::Already | Answer::Joined | Answer::Refused(_))
+        | None => format!("what was asked of `{session}`"),
+    };
+    let body = refusal(trouble).unwrap_or_else(|| ErrorBody::new(ErrorKind::Failed, trouble.to_string()));
+    let message = format!("{}; {what} was on its way, and may still be recorded", body.message);
+    ErrorBody { message, ..body }.hint(format!(
+        "`pinfold inbox {session}` and `pinfold why {session}` say later whether it was; \
+                       with `--key` a message can be sent again at no risk"
+    ))
+}
+
 fn kind(trouble: &Trouble) -> &'static str {
     match trouble {
         Trouble::None => "database_well",
         Trouble::Busy => "database_busy",
         Trouble::Reserve | Trouble::Full => "disk_full",
         Trouble::Gone { .. } => "database_gone",
+        Trouble::Failed { .. } => "database_failed",
+        Trouble::Damaged { .. } => "database_damaged",
+        Trouble::Ended => "database_ended",
     }
 }
 
@@ -197,6 +257,18 @@ fn refusal(trouble: &Trouble) -> Option<ErrorBody> {
             "put it back, or save what the daemon still has: `pinfold backup FILE`, `pinfold down`, \
              `pinfold restore-backup FILE`",
         ),
+        Trouble::Failed { .. } => (
+            ErrorKind::Failed,
+            "what was decided is recorded as soon as the disk takes it; `ls`, `why`, `logs`, `stop` and `down` work",
+        ),
+        Trouble::Damaged { .. } => (
+            ErrorKind::Damaged,
+            "`ls`, `why`, `logs` and `stop` work; save what can be read: `pinfold backup FILE`, then `pinfold down`, \
+             and `pinfold restore-backup FILE` with that or an older one",
+        ),
+        Trouble::Ended => {
+            (ErrorKind::Failed, "`pinfold up --replace` begins again from what is stored; the agents go on")
+        }
     };
     Some(ErrorBody::new(kind, trouble.to_string()).hint(hint))
 }

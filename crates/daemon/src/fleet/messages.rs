@@ -2,7 +2,7 @@
 
 use super::Fleet;
 use crate::definition::Turns;
-use crate::input::{Input, Post};
+use crate::input::{Input, Post, Reply};
 use crate::log::log;
 use crate::speech;
 use pinfold_core::decision::{Answer, Refusal};
@@ -12,7 +12,6 @@ use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
-use tokio::sync::oneshot;
 
 /// The number of a delivery as shims have it.
 fn number(delivery: u64) -> u32 {
@@ -21,7 +20,7 @@ fn number(delivery: u64) -> u32 {
 
 impl Fleet {
     /// What somebody wants of a session's inbox.
-    pub(super) fn post(&mut self, id: SessionId, post: Post, reply: oneshot::Sender<Answer>) {
+    pub(super) fn post(&mut self, id: SessionId, post: Post, reply: Reply) {
         if let Some(early) = self.early(id) {
             return early.push(Input::Post { id, post, reply });
         }
@@ -31,7 +30,7 @@ impl Fleet {
             Post::Retry { message } => {
                 let failed = self.stored(message).ok().flatten();
                 if failed.is_none_or(|row| row.state != MessageState::Failed) {
-                    _ = reply.send(Answer::Already);
+                    reply.give(Answer::Already);
                     return;
                 }
                 MessageEvent::Retried { message }
@@ -40,14 +39,14 @@ impl Fleet {
         self.happened(id, &Event::Message(event), &Facts::default(), Some(reply));
     }
 
-    fn send(&mut self, id: SessionId, text: String, key: Option<String>, reply: oneshot::Sender<Answer>) {
+    fn send(&mut self, id: SessionId, text: String, key: Option<String>, reply: Reply) {
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
             Err(error) => return log(format_args!("a key could not be looked up: {error}")),
         };
         if known.is_none() && !self.takes_text(id, text.len() as u64) {
-            _ = reply.send(Answer::Refused(Refusal::InboxHeavy));
+            reply.give(Answer::Refused(Refusal::InboxHeavy));
             return;
         }
         let message = MessageId::from(self.new_id());
@@ -115,12 +114,12 @@ impl Fleet {
     ) {
         let row = match self.stored(message) {
             Ok(Some(row)) => row,
-            Ok(None) => return log(format_args!("message {} has no row", Ulid::from(message))),
+            Ok(None) => {
+                let problem = format!("message {} is not in the database any more", Ulid::from(message));
+                return self.cannot_deliver(id, run, message, problem);
+            }
             Err(error @ ReadError::Row { .. }) => {
-                log(format_args!("{error}"));
-                let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
-                let facts = Facts { why: Some(error.to_string()), ..Facts::default() };
-                return self.happened(id, &Event::Message(event), &facts, None);
+                return self.cannot_deliver(id, run, message, error.to_string());
             }
             Err(error) => return log(format_args!("a message could not be read: {error}")),
         };
@@ -130,6 +129,14 @@ impl Fleet {
         let bytes = speech::line(input, &row.id.to_string(), &row.text, attempt);
         let (attempt, says_done) = (number(delivery), turns == Turns::Done);
         shim.send(&Command::Input { run, message, attempt, bytes, says_done });
+    }
+
+    /// The turn of a message whose text is not known has failed.
+    fn cannot_deliver(&mut self, id: SessionId, run: RunNumber, message: MessageId, problem: String) {
+        log(format_args!("{problem}"));
+        let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
+        let facts = Facts { why: Some(problem), ..Facts::default() };
+        self.happened(id, &Event::Message(event), &facts, None);
     }
 
     /// The turn that is under way, if it is this delivery in this run.

@@ -3,6 +3,7 @@
 mod actions;
 mod arrivals;
 mod down;
+mod failed;
 mod given;
 mod health;
 mod measured;
@@ -27,10 +28,12 @@ use crate::config::Config;
 use crate::crash;
 use crate::entry::{Entry, Pending, Snapshot};
 use crate::home::Home;
-use crate::input::{Handle, Input, Looker};
+use crate::input::{Handle, Input, Looker, Reply};
 use crate::locks::Folders;
+use crate::log::log;
 use crate::metrics::Metrics;
 use crate::serve::StartError;
+use crate::stops::Stops;
 use crate::timer::Timer;
 use crate::values::Values;
 use order::Order;
@@ -40,14 +43,13 @@ use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_shim::nursery::Nursery;
 use pinfold_store::{
-    AuditEvent, Batch, CommitError, DamagedSession, Decided, Facts, Outcome, Reader, RunId, SessionId, Store,
-    Ulid,
+    AuditEvent, Batch, DamagedSession, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::sync::{Semaphore, mpsc, watch};
 
 /// So many locks are taken and shims started at once: more would only make all of them slow.
 const STARTS_AT_ONCE: usize = 8;
@@ -70,6 +72,8 @@ pub(crate) struct Fleet {
     strangers: usize,
     /// How the store is.
     pub(crate) health: Health,
+    /// Stops that acted and are not recorded.
+    stops: Stops,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     pub(crate) store: Store,
@@ -99,7 +103,6 @@ pub(crate) struct Fleet {
     /// When the burst that is under way counts as over.
     calm_at: Option<tokio::time::Instant>,
     closing: Closing,
-    failed: Option<Arc<CommitError>>,
     pub(crate) metrics: Arc<Metrics>,
     /// Who came before every session was looked at.
     lookers: Vec<Looker>,
@@ -147,6 +150,7 @@ impl Fleet {
             unknown: Vec::new(),
             strangers: 0,
             health: Health::default(),
+            stops: Stops::default(),
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,
@@ -167,7 +171,6 @@ impl Fleet {
             links: 0,
             calm_at: None,
             closing: Closing::No,
-            failed: None,
             metrics: Arc::default(),
             lookers: Vec::new(),
         })
@@ -201,13 +204,8 @@ impl Fleet {
             }
             self.end_if_at_rest();
         }
-        match self.failed.take() {
-            Some(error) => Err(StartError::Commit(error)),
-            None => {
-                self.say_goodbye();
-                Ok(())
-            }
-        }
+        self.say_goodbye();
+        Ok(())
     }
 
     fn tick(&mut self) {
@@ -256,13 +254,7 @@ impl Fleet {
     }
 
     /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
-    pub(crate) fn happened(
-        &mut self,
-        id: SessionId,
-        event: &Event,
-        facts: &Facts,
-        reply: Option<oneshot::Sender<Answer>>,
-    ) {
+    pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
         // What is recorded is about the run that lived when it happened.
@@ -308,13 +300,7 @@ impl Fleet {
         }
     }
 
-    fn keep(
-        &mut self,
-        id: SessionId,
-        decision: Decision,
-        facts: Facts,
-        reply: Option<oneshot::Sender<Answer>>,
-    ) {
+    fn keep(&mut self, id: SessionId, decision: Decision, facts: Facts, reply: Option<Reply>) {
         let mut decision = decision;
         let mut settles = exit_in(&decision);
         let durable = decision.changes.iter().any(Change::is_durable);
@@ -347,7 +333,10 @@ impl Fleet {
     fn batch(&mut self, id: SessionId, decision: &Decision, mut facts: Facts) -> Batch {
         let mut batch = Batch::new();
         let at = crate::clock::wall();
-        let Some(entry) = self.entries.get(&id) else { return batch };
+        let Some(entry) = self.entries.get_mut(&id) else { return batch };
+        if std::mem::take(&mut entry.reloaded) {
+            batch.reloaded(id);
+        }
         facts.run_ids.extend(entry.run);
         batch.decided(Decided { id, session: &entry.session, decision, at }, &facts);
         batch
@@ -376,14 +365,7 @@ impl Fleet {
                 self.last_event.send_replace(committed.seqs.end - 1);
             }
             Ok(_) => {}
-            Err(error) if id.is_some_and(|id| self.take_back(id, &error)) => return,
-            // What is not on disk has not happened: end here, and begin again from what is.
-            Err(error) => {
-                self.handle.fail(format!("its database cannot be written: {}", crate::locks::chain(&*error)));
-                self.failed = Some(error);
-                self.closing = Closing::Over(Vec::new());
-                return;
-            }
+            Err(error) => return self.not_durable(id, &error),
         }
         crash::point("commit.after");
         let Some(id) = id else { return };
@@ -407,6 +389,11 @@ impl Fleet {
             if entry.pending.is_empty() {
                 entry.keys.clear();
             }
+            if entry.pending.is_empty() && std::mem::take(&mut entry.stop_noted) {
+                self.stops
+                    .settle(id)
+                    .unwrap_or_else(|error| log(format_args!("a stop stays noted: {error}")));
+            }
             entry.publish(pending.snapshot);
             for waiter in pending.settled.iter().filter_map(|message| entry.waiters.remove(message)).flatten()
             {
@@ -418,7 +405,7 @@ impl Fleet {
                 crash::point("acknowledge.told");
             }
             if let Some(reply) = pending.reply {
-                _ = reply.send(pending.answer.unwrap_or(Answer::Done));
+                reply.give(pending.answer.unwrap_or(Answer::Done));
             }
             for action in &pending.actions {
                 self.perform(id, action);

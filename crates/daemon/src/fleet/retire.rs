@@ -3,11 +3,11 @@
 use super::Fleet;
 use crate::crash;
 use crate::entry::Entry;
+use crate::input::Reply;
 use crate::log::log;
 use pinfold_api::object::Removed;
 use pinfold_api::request::{Caller, Purge};
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::quoted::quoted;
 use pinfold_core::{Event, Mode, Refusal, State};
@@ -83,7 +83,8 @@ impl Fleet {
     }
 
     /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
-    pub(crate) fn restore(&mut self, id: SessionId, reply: oneshot::Sender<Answer>) -> Result<(), ErrorBody> {
+    pub(crate) fn restore(&mut self, id: SessionId, reply: Reply) -> Result<(), ErrorBody> {
+        self.can_record()?;
         let Some(entry) = self.entries.get_mut(&id) else { return Err(super::sessions::gone()) };
         let name = entry.name.clone();
         if self.names.get(&name).is_some_and(|other| *other != id) {
@@ -166,6 +167,7 @@ impl Fleet {
     }
 
     fn removable(&self, id: SessionId) -> Result<Removed, ErrorBody> {
+        self.can_record()?;
         let Some(entry) = self.entries.get(&id) else { return Err(super::sessions::gone()) };
         let name = &entry.name;
         if entry.session.state() != State::Archived || !entry.at_rest(&self.health) {

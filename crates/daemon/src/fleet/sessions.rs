@@ -3,14 +3,14 @@
 use super::Fleet;
 use crate::crash;
 use crate::entry::{Entry, Pending, Snapshot};
-use crate::input::{Create, Define, Given};
+use crate::input::{Create, Define, Given, Reply};
 use crate::preset::Preset;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
 use pinfold_core::quoted::quoted;
 use pinfold_core::{Change, Event, RunEvent, Session};
-use pinfold_store::{Batch, CommitError, DamagedSession, Decided, Facts, NewSession, SessionId};
+use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId};
 use tokio::sync::oneshot;
 
 impl Fleet {
@@ -88,7 +88,7 @@ impl Fleet {
         let mut facts = Facts { run: entry.session.live_run(), ..Facts::default() };
         facts.run_ids.extend(entry.run);
         batch.decided(Decided { id, session: &entry.session, decision: &decision, at: now.wall }, &facts);
-        let (sender, receiver) = oneshot::channel();
+        let (sender, receiver) = Reply::new();
         let actions = if broken.is_some() { Vec::new() } else { decision.actions };
         let pending = Pending {
             durable: false,
@@ -103,31 +103,19 @@ impl Fleet {
         if broken.is_none() {
             // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
             entry.unborn = true;
-            batch.fail_without_room();
+            batch.fail_if_held_up();
         }
         self.entries.insert(id, Box::new(entry));
         self.names.insert(name, id);
         self.commit(Some(id), batch);
         let handle = self.handle.clone();
         tokio::spawn(async move {
-            let done = handle.answer(receiver).await.map(|_| id);
+            let done = handle.answer(receiver).await.and_then(|done| done).map(|_| id);
             _ = create.reply.send(done);
         });
         if let Some(cause) = broken {
             self.fail_at_once(id, cause);
         }
-    }
-
-    /// Takes a new session back for which there was no room; whether it was one.
-    pub(super) fn take_back(&mut self, id: SessionId, error: &CommitError) -> bool {
-        let full = matches!(error, CommitError::StorageFull { .. });
-        let Some(entry) = self.entries.get(&id).filter(|entry| entry.unborn && full) else { return false };
-        self.names.remove(&entry.name);
-        self.timer.set(id, None);
-        _ = std::fs::remove_dir(self.home.session(id));
-        self.forget_given(&entry.definition);
-        self.entries.remove(&id);
-        true
     }
 
     /// A session that was forced although it cannot run: one attempt that came to nothing.
@@ -159,6 +147,9 @@ impl Fleet {
         entry.definition = definition;
         let decision = entry.session.handle(&event, now);
         let mut batch = Batch::new();
+        if std::mem::take(&mut entry.reloaded) {
+            batch.reloaded(id);
+        }
         batch.define(id, &serde_json::to_value(&entry.definition).unwrap_or_default());
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
@@ -167,7 +158,7 @@ impl Fleet {
                 &Facts::default(),
             );
         }
-        let (sender, receiver) = oneshot::channel();
+        let (sender, receiver) = Reply::new();
         let pending = Pending {
             durable: false,
             actions: decision.actions,
@@ -182,7 +173,7 @@ impl Fleet {
         self.commit(Some(id), batch);
         let values = self.values.clone();
         tokio::spawn(async move {
-            if receiver.await.is_err() {
+            if !matches!(receiver.await, Ok(Ok(_))) {
                 return;
             }
             if let Some(file) = outdated {

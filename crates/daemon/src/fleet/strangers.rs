@@ -26,10 +26,13 @@ impl Fleet {
         }
         let sockets = self.home.runtime.join("shims");
         for name in names(&sockets) {
-            let Some(id) = name.strip_suffix(".sock").filter(|id| !self.knows(id)) else { continue };
+            let Some(id) = name.strip_suffix(".sock").filter(|id| !self.is_kept(id)) else { continue };
             if let Some(shim_pid) = listener(&sockets.join(&name)) {
-                let why =
-                    "its agent runs on, and the database does not know it; `pinfold down` ends it".to_owned();
+                let record = match self.damaged.contains_key(id) {
+                    true => "its record cannot be used",
+                    false => "the database does not know it",
+                };
+                let why = format!("its agent runs on, and {record}; `pinfold down` ends it");
                 found.insert(id.to_owned(), Unknown { id: id.to_owned(), shim_pid: Some(shim_pid), why });
             }
         }
@@ -40,8 +43,12 @@ impl Fleet {
     }
 
     fn knows(&self, id: &str) -> bool {
-        let known = id.parse().is_ok_and(|id| self.entries.contains_key(&id));
-        known || self.damaged.contains_key(id)
+        self.is_kept(id) || self.damaged.contains_key(id)
+    }
+
+    /// Whether its agent is looked after.
+    fn is_kept(&self, id: &str) -> bool {
+        id.parse().is_ok_and(|id| self.entries.contains_key(&id))
     }
 
     /// Ends the agents that nobody knows; the daemon stays until that is done.

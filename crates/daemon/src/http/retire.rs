@@ -6,6 +6,7 @@ use super::reach::{in_the_way, reach};
 use super::sessions::{object, until, watcher};
 use crate::entry::Snapshot;
 use crate::fleet::{Candidate, Fleet, Modes};
+use crate::input::Reply;
 use axum::Json;
 use axum::extract::State;
 use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
@@ -23,9 +24,9 @@ pub(crate) async fn archive(State(context): State<Context>, Named(session): Name
 
 pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
     let id = context.handle.look(move |fleet| fleet.find_archived(&session)).await??;
-    let (reply, receiver) = oneshot::channel();
+    let (reply, receiver) = Reply::new();
     context.handle.look(move |fleet| fleet.restore(id, reply)).await??;
-    let Json(object) = match context.handle.answer(receiver).await? {
+    let Json(object) = match context.handle.answer(receiver).await?? {
         Answer::Refused(refused) => {
             let Json(object) = object(&context, id).await?;
             return Err(refusal(&object.name, refused));
@@ -126,9 +127,9 @@ pub(crate) async fn restore_all(State(context): State<Context>) -> Answered<Vec<
     });
     let mut restored = Vec::new();
     for id in archived.await? {
-        let (reply, receiver) = oneshot::channel();
+        let (reply, receiver) = Reply::new();
         if context.handle.look(move |fleet| fleet.restore(id, reply)).await?.is_ok() {
-            context.handle.answer(receiver).await?;
+            context.handle.answer(receiver).await??;
             let Json(object) = object(&context, id).await?;
             restored.push(object);
         }

@@ -18,4 +18,5 @@ mod property;
 mod reexec;
 mod retention;
 mod sums;
+mod trouble;
 mod witness;

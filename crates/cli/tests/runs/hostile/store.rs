@@ -2,6 +2,7 @@
 
 mod backups;
 mod disk;
+mod disk_failed;
 mod end;
 mod files;
 mod flips;

@@ -57,7 +57,7 @@ fn on(disk: &SmallDisk) -> World {
     world
 }
 
-fn until(limit: Duration, holds: impl Fn() -> bool) -> bool {
+pub(super) fn until(limit: Duration, holds: impl Fn() -> bool) -> bool {
     let end = Instant::now() + limit;
     while Instant::now() < end {
         if holds() {
@@ -132,6 +132,95 @@ fn when_nothing_can_be_recorded_a_stop_acts_first_and_is_recorded_later() {
     disk.free();
     assert!(until(SOON, || !world.run(&["why", "runs"]).stdout.contains("not recorded")), "it is recorded");
     assert_eq!(world.events_of("runs", "stopped").len(), 1);
+    world.ok(&["down"]);
+}
+
+/// A disk without a byte left, and without the room that was kept; the stop of `runs` has acted.
+fn stopped_on_a_full_disk(disk: &SmallDisk) -> World {
+    let world = on(disk);
+    until(Duration::from_secs(3), || has_reserve(&world));
+    let pid = world.pid("runs");
+    _ = std::fs::remove_file(world.home.join("reserve"));
+    disk.fill();
+    send_all(&world);
+    let stopped = world.within(SOON, &["stop", "runs"]);
+    assert_eq!((stopped.code, lives(pid)), (0, false), "{stopped:?}");
+    world
+}
+
+#[test]
+fn a_stop_on_a_full_disk_is_not_forgotten_when_the_daemon_is_killed() {
+    let disk = SmallDisk::new();
+    let world = stopped_on_a_full_disk(&disk);
+    world.kill_daemon();
+    disk.free();
+    world.ok(&["up"]);
+    let seen = world.show("runs");
+    assert_eq!((seen["state"].as_str(), &seen["crashes"]), (Some("stopped"), &0.into()), "{seen}");
+    assert_eq!(world.events_of("runs", "stopped").len(), 1);
+    // It counts once: what a person starts then is not stopped again.
+    world.ok(&["start", "runs"]);
+    world.kill_daemon();
+    world.ok(&["up"]);
+    assert_eq!(world.show("runs")["state"], "running");
+    world.ok(&["down"]);
+}
+
+#[test]
+fn after_a_down_on_a_full_disk_what_was_stopped_stays_and_what_ran_runs() {
+    let disk = SmallDisk::new();
+    let world = stopped_on_a_full_disk(&disk);
+    disk.free();
+    assert!(until(SOON, || world.run(&["new", "again", "--", "sleep", "1000"]).code == 0));
+    disk.fill();
+    until(SOON, || send_all(&world) == 0);
+    let down = world.within(SOON, &["down"]);
+    assert_eq!(down.code, 0, "{down:?}");
+    disk.free();
+    world.ok(&["up"]);
+    assert_eq!(world.show("runs")["state"], "stopped");
+    let again = world.show("again");
+    assert_eq!((again["state"].as_str(), &again["crashes"]), (Some("running"), &0.into()), "{again}");
+    world.ok(&["down"]);
+}
+
+#[test]
+fn a_send_that_meets_the_full_disk_is_taken_or_says_which_message_may_still_be_stored() {
+    let disk = SmallDisk::new();
+    let world = on(&disk);
+    until(Duration::from_secs(3), || has_reserve(&world));
+    _ = std::fs::remove_file(world.home.join("reserve"));
+    disk.fill();
+    let filler = "x".repeat(100_000);
+    let mut answers = Vec::new();
+    for round in 0..100 {
+        let texts: Vec<String> = (0..3).map(|one| format!("{round}-{one} {filler}")).collect();
+        let sent: Vec<_> = std::thread::scope(|scope| {
+            let send = |text: &str| world.within(SOON, &["--json", "send", "collects", text]);
+            let threads: Vec<_> = texts.iter().map(|text| scope.spawn(move || send(text))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let refused = sent.iter().any(|answer| answer.code != 0);
+        answers.extend(texts.into_iter().zip(sent));
+        if refused {
+            break;
+        }
+    }
+    assert!(answers.iter().any(|(_, answer)| answer.code != 0), "the disk is never full");
+    disk.free();
+    assert!(until(SOON, || world.run(&["send", "collects", "again"]).code == 0), "there is room again");
+    let inbox = world.json(&["inbox", "collects"]);
+    for (text, answer) in &answers {
+        let row = inbox.as_array().unwrap().iter().find(|row| row["text"] == text.as_str());
+        match (answer.code, row) {
+            (0, Some(_)) | (1, None) => {}
+            (1, Some(row)) => {
+                let said = answer.error()["message"].as_str().unwrap().to_owned();
+                assert!(said.contains(row["id"].as_str().unwrap()), "stored, and refused with: {said}");
+            }
+            (code, row) => panic!("{code}, stored: {}", row.is_some()),
+        }
+    }
     world.ok(&["down"]);
 }
 
