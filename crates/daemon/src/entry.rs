@@ -12,6 +12,7 @@ use pinfold_lock::{Cancel, Resource};
 use pinfold_shim::Size;
 use pinfold_shim::log::Position;
 use pinfold_store::{RunId, SessionId};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,6 +68,8 @@ pub(crate) struct Entry {
     pub(crate) unborn: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
     pub(crate) stops_first: bool,
+    /// Who asked for what is under way.
+    pub(crate) asked: Option<Box<Value>>,
     /// The run that `unlock` ends, or has ended.
     pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
@@ -157,6 +160,7 @@ impl Entry {
             held_up: None,
             stops_first: false,
             unborn: false,
+            asked: None,
             unlocked: None,
             logged: None,
             spoken: None,

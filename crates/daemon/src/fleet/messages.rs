@@ -1,6 +1,7 @@
 //! Messages: from the sender to the disk, from the disk to the agent, and the answer back.
 
 use super::Fleet;
+use crate::caller::By;
 use crate::definition::Turns;
 use crate::input::{Input, Post};
 use crate::log::log;
@@ -12,6 +13,7 @@ use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// The number of a delivery as shims have it.
@@ -21,12 +23,18 @@ fn number(delivery: u64) -> u32 {
 
 impl Fleet {
     /// What somebody wants of a session's inbox.
-    pub(super) fn post(&mut self, id: SessionId, post: Post, reply: oneshot::Sender<Answer>) {
+    pub(super) fn post(
+        &mut self,
+        id: SessionId,
+        post: Post,
+        by: Option<Arc<By>>,
+        reply: oneshot::Sender<Answer>,
+    ) {
         if let Some(early) = self.early(id) {
-            return early.push(Input::Post { id, post, reply });
+            return early.push(Input::Post { id, post, by, reply });
         }
         let event = match post {
-            Post::Send { text, key } => return self.send(id, text, key, reply),
+            Post::Send { text, key } => return self.send(id, text, key, by.as_deref(), reply),
             Post::Cancel { message } => MessageEvent::Cancelled { message },
             Post::Retry { message } => {
                 let failed = self.stored(message).ok().flatten();
@@ -37,10 +45,18 @@ impl Fleet {
                 MessageEvent::Retried { message }
             }
         };
-        self.happened(id, &Event::Message(event), &Facts::default(), Some(reply));
+        let facts = Facts { by: by.map(|by| by.words.clone()), ..Facts::default() };
+        self.happened(id, &Event::Message(event), &facts, Some(reply));
     }
 
-    fn send(&mut self, id: SessionId, text: String, key: Option<String>, reply: oneshot::Sender<Answer>) {
+    fn send(
+        &mut self,
+        id: SessionId,
+        text: String,
+        key: Option<String>,
+        by: Option<&By>,
+        reply: oneshot::Sender<Answer>,
+    ) {
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
@@ -50,7 +66,9 @@ impl Fleet {
         if let (Some(key), None, Some(entry)) = (&key, known, self.entries.get_mut(&id)) {
             entry.keys.insert(key.clone(), message);
         }
-        let facts = Facts { texts: [(message, text)].into(), ..Facts::default() };
+        let from = by.and_then(|by| by.session.as_ref()).map(|(_, name)| name.clone());
+        let texts = [(message, text)].into();
+        let facts = Facts { texts, from, by: by.map(|by| by.words.clone()), ..Facts::default() };
         let event = Event::Message(MessageEvent::Sent { message, key, known });
         self.happened(id, &event, &facts, Some(reply));
     }

@@ -7,6 +7,7 @@ mod health;
 mod measured;
 mod memory;
 mod messages;
+mod named;
 mod notes;
 mod order;
 mod reports;
@@ -18,9 +19,11 @@ mod unended;
 pub(crate) use down::{Farewell, Goodbye};
 pub(crate) use health::Health;
 pub(crate) use retire::{Candidate, Modes};
+pub(crate) use sessions::gone;
 pub(crate) use unended::{Heard, Overdue, Watch};
 
 use crate::alone::Alone;
+use crate::caller::By;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::crash;
@@ -31,6 +34,7 @@ use crate::locks::Folders;
 use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::timer::Timer;
+use named::in_whose_name;
 use order::Order;
 use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_core::decision::{Answer, TakeoverEnd};
@@ -95,6 +99,8 @@ pub(crate) struct Fleet {
     /// When the burst that is under way counts as over.
     calm_at: Option<tokio::time::Instant>,
     closing: Closing,
+    /// Who asked for its end.
+    closed_by: Option<Arc<By>>,
     failed: Option<Arc<CommitError>>,
     pub(crate) metrics: Arc<Metrics>,
     /// Who came before every session was looked at.
@@ -162,6 +168,7 @@ impl Fleet {
             links: 0,
             calm_at: None,
             closing: Closing::No,
+            closed_by: None,
             failed: None,
             metrics: Arc::default(),
             lookers: Vec::new(),
@@ -218,11 +225,11 @@ impl Fleet {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
                 None => self.happened(id, &event, &facts, reply),
             },
-            Input::Post { id, post, reply } => self.post(id, post, reply),
+            Input::Post { id, post, by, reply } => self.post(id, post, by, reply),
             Input::Create(create) => self.create(*create),
-            Input::Define { id, definition, reply } => match self.early(id) {
-                Some(early) => early.push(Input::Define { id, definition, reply }),
-                None => self.define(id, *definition, reply),
+            Input::Define { id, definition, by, reply } => match self.early(id) {
+                Some(early) => early.push(Input::Define { id, definition, by, reply }),
+                None => self.define(id, *definition, by.as_deref(), reply),
             },
             // What is stored is not shown as what is: every session is looked at first.
             Input::Look(look) if self.unseen() => self.lookers.push(look),
@@ -246,7 +253,7 @@ impl Fleet {
             Input::Trouble(trouble) => self.troubled(trouble),
             Input::Checked(findings) => self.checked(findings),
             Input::Note { event, reply } => self.note(*event, reply),
-            Input::Down { agents, reply } => self.go_down(agents, reply),
+            Input::Down { agents, by, reply } => self.go_down(agents, by, reply),
         }
     }
 
@@ -264,6 +271,7 @@ impl Fleet {
         let run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let decision = entry.session.handle(event, now);
+        let facts = in_whose_name(entry, &decision, facts);
         if let Some(alone) = &mut self.alone {
             (alone.witness)(&decision);
         }

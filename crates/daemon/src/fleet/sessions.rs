@@ -1,6 +1,7 @@
 //! New sessions and changed ones.
 
 use super::Fleet;
+use crate::caller::By;
 use crate::crash;
 use crate::definition::Definition;
 use crate::entry::{Entry, Pending, Snapshot};
@@ -66,7 +67,8 @@ impl Fleet {
         if entry.session.runs().last.0 > 0 {
             entry.run = Some((entry.session.runs().last, pinfold_store::RunId(self.new_id())));
         }
-        let mut facts = Facts { run: entry.session.live_run(), ..Facts::default() };
+        let by = create.by.as_ref().map(|by| by.words.clone());
+        let mut facts = Facts { run: entry.session.live_run(), by, ..Facts::default() };
         facts.run_ids.extend(entry.run);
         batch.decided(Decided { id, session: &entry.session, decision: &decision, at: now.wall }, &facts);
         let (sender, receiver) = oneshot::channel();
@@ -125,7 +127,13 @@ impl Fleet {
         self.of_run(id, run, RunEvent::StartFailed(StartFailure::Hopeless(cause)));
     }
 
-    pub(super) fn define(&mut self, id: SessionId, definition: Definition, reply: oneshot::Sender<()>) {
+    pub(super) fn define(
+        &mut self,
+        id: SessionId,
+        definition: Definition,
+        by: Option<&By>,
+        reply: oneshot::Sender<()>,
+    ) {
         let now = self.clock.now();
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let settings = self.config.settings(&definition.agent, &entry.name);
@@ -138,7 +146,7 @@ impl Fleet {
         if durable {
             batch.decided(
                 Decided { id, session: &entry.session, decision: &decision, at: now.wall },
-                &Facts::default(),
+                &Facts { by: by.map(|by| by.words.clone()), ..Facts::default() },
             );
         }
         let (sender, receiver) = oneshot::channel();
@@ -241,7 +249,7 @@ impl Fleet {
     }
 }
 
-pub(super) fn gone() -> ErrorBody {
+pub(crate) fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
 }
 
