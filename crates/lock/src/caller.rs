@@ -9,7 +9,7 @@ use crate::{process, raw, sys};
 use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -19,6 +19,8 @@ const SHIM: &[u8] = b"pinfold-shim";
 const LONGEST_LINE: usize = 1024;
 /// A process above may end while it is looked at: its child has another parent then.
 const TRIES: usize = 16;
+/// A daemon takes its lock before it opens much else; whoever has a thousand descriptors is not searched.
+const LOOKED_AT: u32 = 128;
 const NAMESPACES: [&str; 4] = ["ns/mnt", "ns/user", "ns/pid", "ns/net"];
 
 /// Who is at the other end of a socket, as the kernel says.
@@ -76,21 +78,23 @@ impl Peer {
         sys::read_link(Path::new(&format!("/proc/{}/exe", self.pid?))).ok()
     }
 
-    /// Whether it holds an exclusive `flock` on a file by a descriptor with this number; without one, by any.
+    /// Whether it holds an exclusive `flock` on one of these files, by one of the descriptors that it opened first.
     #[must_use]
-    pub fn holds(&self, file: &Path, number: Option<u32>) -> bool {
+    pub fn holds(&self, files: &[FileId]) -> bool {
         let (Some(pid), Some(pidfd)) = (self.pid, &self.pidfd) else { return false };
-        let holds = Proc::open(pid).is_ok_and(|peer| match number {
-            Some(number) => peer.holds(file, number),
-            None => open_files(pid).any(|number| peer.holds(file, number)),
-        });
+        let holds = Proc::open(pid)
+            .is_ok_and(|peer| (0..LOOKED_AT).any(|number| peer.holds(files, number).unwrap_or(false)));
         holds && process::has_ended(pidfd) == Ok(false)
     }
 }
 
-fn open_files(pid: u32) -> impl Iterator<Item = u32> {
-    let names = sys::list(&process::proc_path(pid, "fd")).unwrap_or_default();
-    names.into_iter().filter_map(|name| name.to_str()?.parse().ok())
+/// A file as the kernel knows it: device and inode.
+pub type FileId = (u64, u64);
+
+/// The file at a path, if there is one.
+#[must_use]
+pub fn file_id(path: &Path) -> Option<FileId> {
+    rustix::fs::stat(path).ok().map(|found| (found.st_dev, found.st_ino))
 }
 
 /// The folder of one process; when its process has ended, nothing in it can be read, whoever has the number then.
@@ -124,15 +128,11 @@ impl Proc {
         Stat::parse(self.read("stat", &mut bytes)?).ok_or(Errno::IO)
     }
 
-    fn holds(&self, file: &Path, number: u32) -> bool {
-        let same = || {
-            let wanted = rustix::fs::stat(file).ok()?;
-            let found = rustix::fs::statat(&self.0, format!("fd/{number}"), AtFlags::empty()).ok()?;
-            Some((wanted.st_dev, wanted.st_ino) == (found.st_dev, found.st_ino))
-        };
+    fn holds(&self, files: &[FileId], number: u32) -> Result<bool, Errno> {
+        let found = rustix::fs::statat(&self.0, format!("fd/{number}"), AtFlags::empty())?;
         let mut bytes = [0; 1024];
-        let mut locked = || self.read(&format!("fdinfo/{number}"), &mut bytes).is_ok_and(has_flock);
-        same() == Some(true) && locked()
+        Ok(files.contains(&(found.st_dev, found.st_ino))
+            && has_flock(self.read(&format!("fdinfo/{number}"), &mut bytes)?))
     }
 }
 
@@ -216,17 +216,11 @@ fn above(below: &Proc, mut child: Stat) -> Result<Option<(u32, Proc, Stat)>, Err
     Err(Errno::AGAIN)
 }
 
-/// The descriptor of an open file as another process of this user can find it.
-#[must_use]
-pub fn number_of(file: impl AsFd) -> Option<u32> {
-    use std::os::fd::AsRawFd;
-    u32::try_from(file.as_fd().as_raw_fd()).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Read as _;
+    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
@@ -297,14 +291,13 @@ mod tests {
         std::fs::write(&other, "").unwrap();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(ours.as_fd()).unwrap();
-        let number = number_of(&file);
-        assert!(!peer.holds(&path, number), "nobody holds it");
+        let [file_id, other] = [&path, &other].map(|path| [file_id(path).unwrap()]);
+        assert!(!peer.holds(&file_id), "nobody holds it");
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared).unwrap();
-        assert!(!peer.holds(&path, number), "shared is not enough");
+        assert!(!peer.holds(&file_id), "shared is not enough");
         rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
-        assert!(peer.holds(&path, number) && peer.holds(&path, None));
-        assert!(!peer.holds(&other, number) && !peer.holds(&other, None));
-        assert!(!peer.holds(&folder.path().join("none"), None));
+        assert!(peer.holds(&file_id));
+        assert!(!peer.holds(&other) && !peer.holds(&[]));
     }
 
     #[test]

@@ -117,8 +117,10 @@ impl Rows<'_> {
             }
             MessageChange::Requeued { .. } | MessageChange::Retried { .. } => (None, None),
         };
+        let queued = matches!(change, MessageChange::Queued { .. });
+        let from = self.facts.from.clone().filter(|_| queued);
         let (change, words) = (change.clone(), words.cloned());
-        Some(Step::Message { session: self.id, at: self.at, change, words, place })
+        Some(Step::Message { session: self.id, at: self.at, change, words, from, place })
     }
 
     fn run_decided(&self, life: &Life) -> Option<Step> {

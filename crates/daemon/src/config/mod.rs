@@ -142,6 +142,11 @@ impl Config {
         self.agents.get(agent).and_then(|agent| agent.may.as_deref()).unwrap_or_default()
     }
 
+    /// Whether the runs of any agent may do something as a person does.
+    pub(crate) fn any_may(&self, act: Act) -> bool {
+        self.agents.values().any(|agent| agent.may.as_ref().is_some_and(|may| may.contains(&act)))
+    }
+
     /// The agents that have a preset, by name.
     pub fn presets(&self) -> impl Iterator<Item = (&str, Preset)> {
         self.agents.iter().filter_map(|(name, agent)| Some((name.as_str(), agent.preset.preset()?)))

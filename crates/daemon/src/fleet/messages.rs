@@ -119,7 +119,7 @@ impl Fleet {
         let Some(entry) = self.entries.get(&id) else { return };
         let Some(shim) = &entry.shim else { return };
         let (input, turns) = entry.speech(run);
-        let bytes = speech::line(input, &row.id.to_string(), &row.text, attempt);
+        let bytes = speech::line(input, &row, &entry.name, attempt);
         let (attempt, says_done) = (number(delivery), turns == Turns::Done);
         shim.send(&Command::Input { run, message, attempt, bytes, says_done });
     }

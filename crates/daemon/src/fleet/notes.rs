@@ -5,6 +5,7 @@ use crate::caller::Act;
 use crate::config::Confined;
 use crate::input::Input;
 use crate::locks::Folders;
+use pinfold_shim::Joins;
 use pinfold_store::{AuditEvent, Batch};
 use std::time::Duration;
 use tokio::sync::oneshot;
@@ -45,6 +46,12 @@ impl Fleet {
     /// Whether one that is confined counts as if it were not; of a session, or of none.
     pub(crate) fn lets_confined(&self, agent: &str, session: &str) -> bool {
         self.config.settings(agent, session).confined == Confined::Allow
+    }
+
+    /// Who beside people may join the terminal of a session.
+    pub(super) fn joins(&self, agent: &str, session: &str) -> Joins {
+        let confined = self.lets_confined(agent, session);
+        Joins { confined, runs: self.config.any_may(Act::Attach) }
     }
 
     /// How many children a session may be given by its runs, and how far below a person's session.
