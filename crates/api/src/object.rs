@@ -181,6 +181,9 @@ fn is_none(count: &u64) -> bool {
 pub struct Message {
     pub id: String,
     pub session: String,
+    /// The session that sent it, known by the socket's peer; null where a person did.
+    #[serde(default)]
+    pub from: Option<String>,
     pub text: String,
     pub key: Option<String>,
     pub state: String,
@@ -282,6 +285,10 @@ pub struct Event {
     pub run: Option<String>,
     pub kind: String,
     pub why: Option<String>,
+    /// Who asked for it: `kind` (`person` or `session`), `session`, `pid`, `user`, `exe`, and `confined` where it
+    /// was; null for what happened by itself.
+    #[serde(default)]
+    pub by: Option<Value>,
     #[serde(flatten)]
     pub facts: Map<String, Value>,
 }

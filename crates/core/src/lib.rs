@@ -6,9 +6,10 @@
 //!
 //! - [`session`] is the one way in; [`machine`] says what each event means in each state;
 //! - [`rules`] are the restart, memory and verdict rules, one per file;
-//! - [`holder`] and [`grant`] judge locks from evidence.
+//! - [`holder`] and [`grant`] judge locks from evidence, [`caller`] judges who asks.
 
 pub mod budgets;
+pub mod caller;
 pub mod decision;
 pub mod event;
 pub mod exit;

@@ -43,6 +43,7 @@ impl Consumer {
 impl Drop for Consumer {
     fn drop(&mut self) {
         let event = Box::new(Event::ConsumerLeft { consumer: self.id });
-        self.handle.tell(Input::Happened { id: self.session, event, facts: Box::default(), reply: None });
+        let facts = Box::new(Facts { by: self.handle.words(), ..Facts::default() });
+        self.handle.tell(Input::Happened { id: self.session, event, facts, reply: None });
     }
 }

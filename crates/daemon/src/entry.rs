@@ -12,6 +12,7 @@ use pinfold_lock::{Cancel, Resource};
 use pinfold_shim::Size;
 use pinfold_shim::log::Position;
 use pinfold_store::{RunId, SessionId};
+use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -78,6 +79,8 @@ pub(crate) struct Entry {
     /// How often it began again from what is stored, and how many batches of before that are still on their way.
     pub(crate) beginnings: u32,
     pub(crate) stale: usize,
+    /// Who asked for what is under way.
+    pub(crate) asked: Option<Box<Value>>,
     /// The run that `unlock` ends, or has ended.
     pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
@@ -174,6 +177,7 @@ impl Entry {
             reloaded: false,
             beginnings: 0,
             stale: 0,
+            asked: None,
             unlocked: None,
             logged: None,
             spoken: None,

@@ -53,7 +53,7 @@ impl Home {
     /// The file whose flock makes the daemon the only one of its home.
     #[must_use]
     pub fn daemon_lock(&self) -> PathBuf {
-        self.state.join("daemon.lock")
+        self.state.join(pinfold_shim::DAEMON_LOCK)
     }
 
     /// The daemon's own log.

@@ -1,5 +1,6 @@
 //! Everything that can reach the loop, and the handle by which it does.
 
+use crate::caller::By;
 use crate::definition::Definition;
 use crate::fleet::{Fleet, Goodbye, Overdue, Watch};
 use crate::locks::{HolderEnded, Refused, Reserved};
@@ -12,6 +13,7 @@ use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, Outcome, SessionId, Trouble};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use tokio::sync::{mpsc, oneshot};
@@ -21,7 +23,7 @@ pub(crate) enum Input {
     /// Something happened to a session.
     Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<Reply> },
     /// Somebody wants something of a session's inbox.
-    Post { id: SessionId, post: Post, reply: Reply },
+    Post { id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply },
     /// Somebody wants a new session.
     Create(Box<Create>),
     /// Somebody changed a session's definition.
@@ -67,7 +69,7 @@ pub(crate) enum Input {
     /// Something that no session decides belongs into the events; whoever waits hears when it is durable.
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
-    Down { agents: Agents, reply: Option<Goodbye> },
+    Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
 }
 
 /// What somebody wants of an inbox.
@@ -116,6 +118,7 @@ pub(crate) struct Define {
     pub(crate) definition: Definition,
     /// What becomes of the variables that it was given.
     pub(crate) given: Given,
+    pub(crate) by: Option<Arc<By>>,
 }
 
 /// Whether a change is about variables.
@@ -133,12 +136,15 @@ pub(crate) struct Create {
     pub(crate) definition: Definition,
     /// Why it cannot run, where it was forced.
     pub(crate) broken: Option<CannotStart>,
+    pub(crate) by: Option<Arc<By>>,
     pub(crate) reply: oneshot::Sender<Result<SessionId, ErrorBody>>,
 }
 
 /// How everybody reaches the loop.
 #[derive(Clone)]
 pub(crate) struct Handle {
+    /// In whose name it is used; nobody's where the daemon acts by itself.
+    by: Option<Arc<By>>,
     inputs: mpsc::UnboundedSender<Input>,
     /// What is said to those who ask for what cannot be recorded now.
     refusal: Arc<Mutex<Option<ErrorBody>>>,
@@ -147,7 +153,22 @@ pub(crate) struct Handle {
 impl Handle {
     pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<Input>) {
         let (inputs, receiver) = mpsc::unbounded_channel();
-        (Handle { inputs, refusal: Arc::default() }, receiver)
+        (Handle { by: None, inputs, refusal: Arc::default() }, receiver)
+    }
+
+    /// The same, in somebody's name.
+    pub(crate) fn of(&self, by: Option<Arc<By>>) -> Handle {
+        Handle { by, ..self.clone() }
+    }
+
+    /// In whose name it is used.
+    pub(crate) fn by(&self) -> Option<Arc<By>> {
+        self.by.clone()
+    }
+
+    /// Who asks, for the events.
+    pub(crate) fn words(&self) -> Option<Value> {
+        self.by.as_ref().map(|by| by.words.clone())
     }
 
     /// Tells the loop; when the loop has ended nobody is interested any more.
@@ -191,14 +212,15 @@ impl Handle {
     /// Tells a session something and waits for its answer, which is durable then.
     pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, ErrorBody> {
         let (reply, receiver) = Reply::new();
-        let (event, facts) = (Box::new(event), Box::new(facts));
+        let (event, facts) = (Box::new(event), Box::new(Facts { by: self.words(), ..facts }));
         self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
         self.answer(receiver).await?
     }
 
     /// Puts something into the events; the receiver hears when it is durable.
-    pub(crate) fn note(&self, event: AuditEvent) -> oneshot::Receiver<()> {
+    pub(crate) fn note(&self, mut event: AuditEvent) -> oneshot::Receiver<()> {
         let (reply, receiver) = oneshot::channel();
+        event.data.extend(self.words().map(|by| ("by".to_owned(), by)));
         self.tell(Input::Note { event: Box::new(event), reply });
         receiver
     }
@@ -206,7 +228,7 @@ impl Handle {
     /// Wants something of an inbox and waits for the answer, which is durable then.
     pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, ErrorBody> {
         let (reply, receiver) = Reply::new();
-        self.tell(Input::Post { id, post, reply });
+        self.tell(Input::Post { id, post, by: self.by(), reply });
         self.answer(receiver).await?
     }
 

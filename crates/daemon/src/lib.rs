@@ -6,6 +6,7 @@
 mod alias;
 mod alone;
 pub mod audit;
+mod caller;
 mod clock;
 pub mod config;
 mod consumer;

@@ -1,6 +1,7 @@
 //! Lists of sessions, as JSON. Each is written before the next is made: the loop waits meanwhile, and what all of
 //! them are made of at once would be a megabyte.
 
+use crate::caller::Pass;
 use crate::clock::Clock;
 use crate::definition::mode_word;
 use crate::entry::Entry;
@@ -43,29 +44,34 @@ impl Filter {
 }
 
 /// The sessions that a filter shows.
-pub(crate) fn sessions(fleet: &Fleet, filter: &Filter) -> Vec<u8> {
-    let mut text = written(fleet, filter, SESSION, if filter.brief { view::brief } else { view::session });
-    add_odd_ones(fleet, filter, &json!([]), &mut text);
+pub(crate) fn sessions(fleet: &Fleet, filter: &Filter, pass: &Pass) -> Vec<u8> {
+    let mut text =
+        written(fleet, (filter, pass), SESSION, if filter.brief { view::brief } else { view::session });
+    if !pass.is_kept() {
+        add_odd_ones(fleet, filter, &json!([]), &mut text);
+    }
     text
 }
 
 /// What `pinfold ls` shows of each.
-pub(crate) fn table(fleet: &Fleet, filter: &Filter) -> Vec<u8> {
-    let mut text = written(fleet, filter, ROW, row);
-    add_odd_ones(fleet, filter, &json!(""), &mut text);
+pub(crate) fn table(fleet: &Fleet, filter: &Filter, pass: &Pass) -> Vec<u8> {
+    let mut text = written(fleet, (filter, pass), ROW, row);
+    if !pass.is_kept() {
+        add_odd_ones(fleet, filter, &json!(""), &mut text);
+    }
     text
 }
 
 /// What a filter shows, in the order in which the sessions were made.
 fn written<'a, T: Serialize>(
     fleet: &'a Fleet,
-    filter: &Filter,
+    (filter, pass): (&Filter, &Pass),
     length: usize,
     object: impl Fn(&'a Entry, Now) -> T,
 ) -> Vec<u8> {
     let now = Clock::new().now();
     let mut text = Vec::with_capacity(length * fleet.entries.len());
-    let shown = fleet.entries.values().filter(|entry| filter.shows(entry));
+    let shown = fleet.entries.values().filter(|entry| filter.shows(entry) && pass.shows(entry.id));
     serde_json::Serializer::new(&mut text)
         .collect_seq(shown.map(|entry| object(entry, now)))
         .expect("strings and numbers can be written to memory");

@@ -269,6 +269,7 @@ fn context(fleet: &Fleet, reader: Reader, handle: &Handle) -> Context {
         values: fleet.values.clone(),
         holds: Holds::default(),
         metrics: Arc::clone(&fleet.metrics),
+        pass: crate::caller::Pass::default(),
     }
 }
 
@@ -282,7 +283,7 @@ async fn end_by_signal(handle: Handle) {
         _ = term.recv() => {}
         _ = int.recv() => {}
     }
-    handle.tell(Input::Down { agents: Agents::Stopped, reply: None });
+    handle.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
 }
 
 /// SIGHUP reads the configuration again.

@@ -105,6 +105,11 @@ impl Variables {
         Variables { harmless, ..Variables::default() }
     }
 
+    /// The same for another session, which keeps them in a file of its own.
+    pub(crate) fn for_another(&self) -> Variables {
+        Variables { file: None, ..self.clone() }
+    }
+
     /// Adds what was given; the file that there was does not have it.
     pub(crate) fn give(&mut self, more: Map) {
         if !more.is_empty() {

@@ -194,6 +194,7 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         answer_bytes: row.answer.as_ref().map(|answer| answer.len() as u64),
         id: row.id.to_string(),
         session: session.to_owned(),
+        from: row.from,
         text: row.text,
         key: row.key,
         state: row.state.word().into(),
@@ -212,6 +213,7 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
     Message {
         id: damage.id,
         session: session.to_owned(),
+        from: None,
         text: String::new(),
         key: None,
         state: "damaged".into(),
@@ -227,8 +229,9 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
 }
 
 /// One audit record.
-pub(crate) fn event(row: pinfold_store::Event) -> Event {
+pub(crate) fn event(mut row: pinfold_store::Event) -> Event {
     Event {
+        by: row.data.remove("by"),
         seq: row.seq,
         at: time(row.at),
         session: row.name,

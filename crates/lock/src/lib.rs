@@ -71,7 +71,8 @@
 //! [`Folder::locks`], [`Folder::holder_of`] and [`Folder::users_of`] take no lock: they read the records, check
 //! them against `/proc` and name whoever really has the descriptor. [`process`] has the verdict on a stored
 //! process identity: alive, dead or unknown; unknown never steals. Files are known by device and inode, never by a path
-//! that another mount namespace may show.
+//! that another mount namespace may show. [`caller`] tells who is at the other end of a socket, and what keeps that
+//! process back.
 //!
 //! # What is not promised
 //! One user, one machine, one lock folder on a local file system ([`Folder::open`] tries it out and refuses
@@ -80,6 +81,7 @@
 //! process that was given the descriptor.
 
 mod acquire;
+pub mod caller;
 mod cancel;
 mod directory;
 mod ending;

@@ -77,6 +77,41 @@ fn wiped_at_fork() -> Option<&'static AtomicU32> {
     }
 }
 
+/// `SO_PEERPIDFD` (Linux 6.5), which libc does not name; the same number on every architecture that std supports.
+const PEER_PIDFD: libc::c_int = 77;
+
+/// The pid and user of whoever connected. rustix does not know a peer without a pid.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> Result<(Option<u32>, u32), Errno> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
+    let asked = unsafe {
+        let place = (&raw mut found).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length)
+    };
+    match asked {
+        0 => Ok((u32::try_from(found.pid).ok().filter(|pid| *pid > 0), found.uid)),
+        _ => Err(last_errno()),
+    }
+}
+
+/// The process that connected, whoever has its number by now.
+pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    use std::os::fd::FromRawFd;
+    let mut found: RawFd = -1;
+    let mut length = size_of::<RawFd>() as libc::socklen_t;
+    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
+    let asked = unsafe {
+        let place = (&raw mut found).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, place, &raw mut length)
+    };
+    match asked {
+        // SAFETY: the kernel made this descriptor for us, and nobody else knows of it.
+        0 => Ok(unsafe { OwnedFd::from_raw_fd(found) }),
+        _ => Err(last_errno()),
+    }
+}
+
 /// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
 /// which is why Go's runtime interrupts its threads with it too.
 const WAKE: libc::c_int = libc::SIGURG;

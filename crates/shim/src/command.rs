@@ -177,6 +177,17 @@ pub struct Start {
     pub repeats: bool,
     /// Whether the agent says by a line when a turn is over: what it says before its first one is noticed too.
     pub says_done: bool,
+    /// Who beside people may join its terminal.
+    pub joins: Joins,
+}
+
+/// Who beside people may join a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Joins {
+    /// Those that are confined.
+    pub confined: bool,
+    /// Those of a run.
+    pub runs: bool,
 }
 
 /// Where an agent starts.
@@ -242,6 +253,7 @@ impl Default for Start {
             terminal: None,
             repeats: false,
             says_done: false,
+            joins: Joins::default(),
         }
     }
 }
@@ -418,6 +430,12 @@ impl Start {
         if self.says_done {
             fields.flag(23, true);
         }
+        if self.joins.confined {
+            fields.flag(24, true);
+        }
+        if self.joins.runs {
+            fields.flag(25, true);
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -445,6 +463,7 @@ impl Start {
             terminal: size(fields, 20, 21)?,
             repeats: fields.flag(22)?,
             says_done: fields.flag(23)?,
+            joins: Joins { confined: fields.flag(24)?, runs: fields.flag(25)? },
         })
     }
 }

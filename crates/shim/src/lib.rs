@@ -20,7 +20,9 @@ mod report;
 mod socket;
 pub mod turn;
 
-pub use command::{Command, Contain, Directory, Keep, Listens, Lock, LogLimits, Start, Stdin, Streams, Tie};
+pub use command::{
+    Command, Contain, Directory, Joins, Keep, Listens, Lock, LogLimits, Start, Stdin, Streams, Tie,
+};
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
 pub use pinfold_terminal::Size;
@@ -31,6 +33,9 @@ pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The socket beside a session's exit records: there a shim listens where it cannot where it was told to.
 pub const BESIDE_RECORDS: &str = "shim.sock";
+
+/// The file in a home whose flock makes a process its daemon.
+pub const DAEMON_LOCK: &str = "daemon.lock";
 
 /// Every process below another, with those of all threads of each.
 #[must_use]

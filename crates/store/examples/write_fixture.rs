@@ -69,7 +69,10 @@ impl Story {
             now.boot = now.boot + Duration::from_millis(10);
             let run = session.live_run();
             let decision = session.handle(&event, now);
-            let mut facts = Facts { run, output: vec!["bye".into()], ..Facts::default() };
+            // The last message is another session's.
+            let last = Event::Message(MessageEvent::Sent { message: message(3), key: None, known: None });
+            let from = (event == last).then(|| "idle".to_owned());
+            let mut facts = Facts { run, output: vec!["bye".into()], from, ..Facts::default() };
             for change in &decision.changes {
                 if let Change::Life(Life::Starting { run, .. }) = change {
                     facts.run_ids.insert(*run, RunId(Ulid::new(number, u128::from(run.0))));

@@ -53,8 +53,8 @@ impl<'a> Applier<'a> {
             Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
             Step::Define { id, definition } => self.define(*id, definition),
             Step::Remove { id } => self.remove(*id),
-            Step::Message { session, at, change, words, place } => {
-                self.message(*session, *at, change, words.as_deref())?;
+            Step::Message { session, at, change, words, from, place } => {
+                self.message(*session, *at, change, words.as_deref(), from.as_deref())?;
                 place.map_or(Ok(()), |place| self.place(message_of(change), place))
             }
             Step::Run { session, at, run } => self.run(*session, *at, run),
@@ -125,13 +125,20 @@ impl<'a> Applier<'a> {
         self.session_changed(id, self.execute(sql, params![id.to_string()])?)
     }
 
-    fn message(&self, session: SessionId, at: Wall, change: &MessageChange, words: Option<&str>) -> Applied {
+    fn message(
+        &self,
+        session: SessionId,
+        at: Wall,
+        change: &MessageChange,
+        words: Option<&str>,
+        from: Option<&str>,
+    ) -> Applied {
         let id = Ulid::from(message_of(change));
         let (message, of) = (id.to_string(), session.to_string());
         let changed = match change {
             MessageChange::Queued { key, .. } => {
                 let text = words.ok_or(CommitError::MessageWithoutText { message: id })?;
-                self.execute(&statements::QUEUE, params![message, of, key, text, at.0])
+                self.execute(&statements::QUEUE, params![message, of, key, text, at.0, from])
             }
             MessageChange::Delivering { .. } => return Ok(()),
             MessageChange::Taken { .. } => self.execute(&statements::TAKE, params![message, of]),

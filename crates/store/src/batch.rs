@@ -109,6 +109,7 @@ pub(crate) enum Step {
         at: Wall,
         change: MessageChange,
         words: Option<String>,
+        from: Option<String>,
         place: Option<TurnPlace>,
     },
     Run {

@@ -37,6 +37,10 @@ pub struct Facts {
     pub places: BTreeMap<MessageId, TurnPlace>,
     /// The last lines of the run that ended.
     pub output: Vec<String>,
+    /// Who asked for it, as the events tell; nothing for what happened by itself.
+    pub by: Option<Value>,
+    /// The session that sent the messages that it queues; nothing for a person.
+    pub from: Option<String>,
     /// The sentence for its events; without one, that of the decision.
     pub why: Option<String>,
 }
@@ -113,8 +117,10 @@ impl Rows<'_> {
             }
             MessageChange::Requeued { .. } | MessageChange::Retried { .. } => (None, None),
         };
+        let queued = matches!(change, MessageChange::Queued { .. });
+        let from = self.facts.from.clone().filter(|_| queued);
         let (change, words) = (change.clone(), words.cloned());
-        Some(Step::Message { session: self.id, at: self.at, change, words, place })
+        Some(Step::Message { session: self.id, at: self.at, change, words, from, place })
     }
 
     fn run_decided(&self, life: &Life) -> Option<Step> {
@@ -142,6 +148,9 @@ impl Rows<'_> {
         }
         if let Record::LockBusy { .. } = record {
             data["holder"] = self.holder.map_or(Value::Null, holder_json);
+        }
+        if let Some(by) = &self.facts.by {
+            data["by"] = by.clone();
         }
         EventStep {
             at: self.at,

@@ -123,6 +123,8 @@ pub struct Message {
     pub session: SessionId,
     /// Its sender's dedupe key.
     pub key: Option<String>,
+    /// The session that sent it; nothing where a person did.
+    pub from: Option<String>,
     /// Its text.
     pub text: String,
     /// Where it is on its way.

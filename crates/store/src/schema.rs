@@ -1,6 +1,6 @@
 //! The tables, and how a file of an older version becomes one of this version.
 
-use crate::sums::{Sum, TABLES};
+use crate::sums::{MESSAGES, Sum, TABLES};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 /// Marks a file as ours ("PinF"), so that nothing is ever written into somebody else's database.
@@ -11,11 +11,17 @@ pub(crate) const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The n-th entry brings a file from version n to n + 1. Entries are never changed, only added:
 /// files of every version must load for ever.
-const MIGRATIONS: &[&str] =
-    &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql"), include_str!("schema/v3.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("schema/v1.sql"),
+    include_str!("schema/v2.sql"),
+    include_str!("schema/v3.sql"),
+    include_str!("schema/v4.sql"),
+];
 
 /// The first version whose rows have checksums.
 pub(crate) const SUMMED: i64 = 3;
+/// The first version whose messages have a sender.
+const SENT_BY: i64 = 4;
 
 /// The version of a file; 0 is one without tables.
 pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
@@ -57,7 +63,8 @@ pub(crate) fn holds(conn: &Connection) -> rusqlite::Result<bool> {
 /// Rows from before there were checksums get theirs.
 fn give_sums(transaction: &Connection, from: i64) -> rusqlite::Result<()> {
     if from >= SUMMED {
-        return Ok(());
+        let with_sender = if from < SENT_BY { Some(MESSAGES.wider_sums(1)) } else { None };
+        return with_sender.map_or(Ok(()), |sql| transaction.execute(&sql, []).map(drop));
     }
     for table in TABLES {
         transaction.execute(&table.first_sums(), [])?;

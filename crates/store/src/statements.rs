@@ -34,6 +34,7 @@ pub(crate) static QUEUE: Sql = LazyLock::new(|| {
         ("state", "'queued'"),
         ("tries", "0"),
         ("enqueued_at", "?5"),
+        ("sender", "?6"),
     ])
 });
 pub(crate) static TAKE: Sql = LazyLock::new(|| {

@@ -46,6 +46,7 @@ pub(crate) const MESSAGES: Table = Table {
         "run",
         "log_from",
         "log_to",
+        "sender",
     ],
     besides: &[],
 };
@@ -121,6 +122,16 @@ impl Table {
     pub(crate) fn first_sums(&self) -> String {
         let (name, columns, tag) = (self.name, self.columns.join(", "), self.tag);
         format!("UPDATE {name} SET sum = {ROW_SUM}({tag}, {columns})")
+    }
+
+    /// Sums the rows of a file whose rows had so many columns less; damage stays damage.
+    pub(crate) fn wider_sums(&self, new: usize) -> String {
+        let (name, columns, tag) = (self.name, self.columns.join(", "), self.tag);
+        let before = self.columns[..self.columns.len() - new].join(", ");
+        format!(
+            "UPDATE {name} SET sum = CASE WHEN sum = {ROW_SUM}({tag}, {before})
+             THEN {ROW_SUM}({tag}, {columns}) ELSE ~{ROW_SUM}({tag}, {columns}) END"
+        )
     }
 
     /// Whether a row of [`select`](Table::select) is as it was written.

@@ -88,10 +88,20 @@ fn follow(client: &Client, address: &str, global: &Global) -> Result<(), Failure
     Ok(())
 }
 
+/// Who asked for it, where that was not a person.
+fn by(event: &Event) -> Option<String> {
+    let by = event.by.as_ref().filter(|by| by["kind"] == "session")?;
+    Some(match by["session"].as_str() {
+        Some(session) => format!(" (asked for by session {session})"),
+        None => " (asked for by a run of another home)".to_owned(),
+    })
+}
+
 /// One event for people: when, whose, what, why.
 fn sentence(event: &Event) -> String {
     let at = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
     let session = event.session.as_deref().unwrap_or("-");
     let why = event.why.as_deref().unwrap_or("");
-    format!("{:>6}  {at}  {session:<16}  {:<18}  {why}", event.seq, event.kind).trim_end().to_owned()
+    let by = by(event).unwrap_or_default();
+    format!("{:>6}  {at}  {session:<16}  {:<18}  {why}{by}", event.seq, event.kind).trim_end().to_owned()
 }

@@ -79,12 +79,16 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
         (None, Some(failure)) => failure.replace('_', " "),
         (None, None) => String::new(),
     };
+    let text = match &message.from {
+        Some(from) => format!("[from session {from}] {}", preview(&message.text, 40)),
+        None => preview(&message.text, 40).into_owned(),
+    };
     [
         plain(message.id.clone()),
         Cell { text: message.state.clone().into(), shade },
         plain(message.tries.to_string()),
         plain(message.enqueued_at.get(..19).unwrap_or(&message.enqueued_at).replace('T', " ")),
-        plain(preview(&message.text, 40).into_owned()),
+        plain(text),
         plain(answer),
     ]
 }

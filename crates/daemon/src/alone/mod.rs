@@ -118,7 +118,7 @@ fn run_through(
         if let Some(typing) = typing {
             tokio::spawn(typing);
         }
-        let create = Create { name, definition, broken: None, reply: oneshot::channel().0 };
+        let create = Create { name, definition, broken: None, by: None, reply: oneshot::channel().0 };
         let ((looped, _nowhere), code) =
             tokio::join!(fleet.run(between(inputs)), direct(&handle, create, &ends));
         looped?;
@@ -157,7 +157,7 @@ fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
 async fn direct(handle: &Handle, create: Create, ends: &Mutex<Ends>) -> Result<u8, RunError> {
     let signals = Signals::new().map_err(StartError::from)?;
     let outcome = supervise(handle, create, signals, ends).await;
-    handle.tell(Input::Down { agents: Agents::Stopped, reply: None });
+    handle.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
     outcome
 }
 

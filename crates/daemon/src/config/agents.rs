@@ -3,24 +3,28 @@
 use super::ConfigError;
 use super::policy::{self, Changes};
 use super::reading::{Reading, distance, nearest};
+use crate::caller::{Act, MAY};
 use crate::preset::{Input, PLACEHOLDERS, PresetChanges, Protocol, Turns};
 use std::ops::Range;
 use toml::Spanned;
 use toml::de::DeValue;
 
-pub(super) const KEYS: [&str; 7] =
-    ["command", "resume", "interactive", "protocol", "input", "turns", "policy"];
+pub(super) const KEYS: [&str; 8] =
+    ["command", "resume", "interactive", "protocol", "input", "turns", "may", "policy"];
 
 /// What the file says of one agent.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Agent {
     pub(super) preset: PresetChanges,
     pub(super) policy: Changes,
+    /// What its runs may do as a person does.
+    pub(super) may: Option<Vec<Act>>,
 }
 
 impl Agent {
     /// Takes over what an earlier layer says and this one does not.
     pub(super) fn stand_on(&mut self, below: &Agent) {
+        self.may = self.may.take().or_else(|| below.may.clone());
         self.preset = below.preset.clone().changed(&self.preset);
         for (key, value) in &below.policy {
             self.policy.entry(key).or_insert(*value);
@@ -44,6 +48,7 @@ pub(super) fn read(
             "protocol" => preset.protocol = Some(one_of(reading, "protocol", value, &Protocol::WORDS)?),
             "input" => preset.input = Some(one_of(reading, "input", value, &Input::WORDS)?),
             "turns" => preset.turns = Some(one_of(reading, "turns", value, &Turns::WORDS)?),
+            "may" => agent.may = Some(may(reading, value)?),
             "policy" => agent.policy = policy::read(reading, value.get_ref(), key.span())?,
             other => return Err(reading.unknown(other, &KEYS, key.span())),
         }
@@ -74,6 +79,19 @@ fn words(reading: &Reading<'_>, key: &str, value: &Spanned<DeValue<'_>>) -> Resu
         return Err(reading.error(value.span(), format!("`{key}` names no program")));
     }
     Ok(words)
+}
+
+/// A list of what runs may.
+fn may(reading: &Reading<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Act>, ConfigError> {
+    let known: Vec<&str> = MAY.iter().map(|(word, _)| *word).collect();
+    let expected = format!("`may` is a list of these: {}", known.join(", "));
+    let list = value.get_ref().as_array().ok_or_else(|| reading.error(value.span(), &*expected))?;
+    let act = |word: &Spanned<DeValue<'_>>| {
+        let said = word.get_ref().as_str();
+        let found = MAY.iter().find(|(word, _)| Some(*word) == said).map(|(_, act)| *act);
+        found.ok_or_else(|| reading.error(word.span(), &*expected))
+    };
+    list.iter().map(act).collect()
 }
 
 /// Braces are for programs to use (`awk '{print}'`): only what is almost one of ours is an error.

@@ -6,10 +6,11 @@ mod policy;
 pub(crate) mod reading;
 mod retention;
 
+use crate::caller::Act;
 use crate::preset::Preset;
 use agents::Agent;
 use policy::Changes;
-pub use policy::{Permissions, Settings};
+pub use policy::{Confined, Permissions, Settings};
 use reading::{Reading, broken, line_of};
 pub use retention::Retention;
 use std::collections::BTreeMap;
@@ -136,6 +137,16 @@ impl Config {
         self.agents.get(agent)?.preset.preset()
     }
 
+    /// What the runs of an agent may do as a person does.
+    pub(crate) fn may(&self, agent: &str) -> &[Act] {
+        self.agents.get(agent).and_then(|agent| agent.may.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether the runs of any agent may do something as a person does.
+    pub(crate) fn any_may(&self, act: Act) -> bool {
+        self.agents.values().any(|agent| agent.may.as_ref().is_some_and(|may| may.contains(&act)))
+    }
+
     /// The agents that have a preset, by name.
     pub fn presets(&self) -> impl Iterator<Item = (&str, Preset)> {
         self.agents.iter().filter_map(|(name, agent)| Some((name.as_str(), agent.preset.preset()?)))
@@ -152,7 +163,8 @@ fn read_agents(
     for (name, value) in reading.table(value, span)? {
         let agent = agents::read(reading, value.get_ref(), name.span())?;
         if name.get_ref().as_ref() == "command" && agent.preset != crate::preset::PresetChanges::default() {
-            let problem = "agent `command` runs what each session names; only its policy can be set here";
+            let problem =
+                "agent `command` runs what each session names; only its policy and `may` can be set here";
             return Err(reading.error(name.span(), problem));
         }
         agents.insert(name.get_ref().to_string(), agent);

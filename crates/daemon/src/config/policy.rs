@@ -24,6 +24,21 @@ pub struct Settings {
     pub inbox_limit: u64,
     /// So many sessions there may be in all, archived ones too; zero is no limit.
     pub session_limit: u32,
+    /// What becomes of callers that are confined.
+    pub confined: Confined,
+    /// How many children a session may be given by its own runs.
+    pub child_limit: u32,
+    /// How many generations runs may make below a person's session.
+    pub child_depth: u32,
+}
+
+/// What becomes of callers that are confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Confined {
+    /// They may start, change and end nothing.
+    Refuse,
+    /// They count as if they were not confined.
+    Allow,
 }
 
 /// What is said to agents that ask for permission.
@@ -46,6 +61,9 @@ impl Default for Settings {
             hold_limit: Duration::ZERO,
             inbox_limit: 64 << 20,
             session_limit: 4096,
+            confined: Confined::Refuse,
+            child_limit: 32,
+            child_depth: 4,
         }
     }
 }
@@ -61,6 +79,7 @@ pub(super) enum Value {
     Part(f64),
     Flag(bool),
     Word(Permissions),
+    Confined(Confined),
 }
 
 /// How the value of a key is written.
@@ -74,12 +93,13 @@ pub(super) enum Kind {
     Part(fn(&mut Settings) -> &mut f64),
     Flag(fn(&mut Settings) -> &mut bool),
     Word(fn(&mut Settings) -> &mut Permissions),
+    Confined(fn(&mut Settings) -> &mut Confined),
 }
 
 /// A reading costs about 10 µs: at this pace one session alone takes 0.1 ms/s.
 const SHORTEST_PACE: Duration = Duration::from_millis(100);
 
-pub(super) const KEYS: [(&str, Kind); 26] = [
+pub(super) const KEYS: [(&str, Kind); 29] = [
     ("crash_soft_limit", Kind::Count(|s| &mut s.policy.crash_soft_limit)),
     ("crash_hard_limit", Kind::Count(|s| &mut s.policy.crash_hard_limit)),
     ("stable_after", Kind::Span(|s| &mut s.policy.stable_after)),
@@ -105,6 +125,9 @@ pub(super) const KEYS: [(&str, Kind); 26] = [
     ("hold_limit", Kind::Span(|s| &mut s.hold_limit)),
     ("inbox_limit", Kind::Size(|s| &mut s.inbox_limit)),
     ("session_limit", Kind::Count(|s| &mut s.session_limit)),
+    ("confined", Kind::Confined(|s| &mut s.confined)),
+    ("child_limit", Kind::Count(|s| &mut s.child_limit)),
+    ("child_depth", Kind::Count(|s| &mut s.child_depth)),
     ("limit_resume", Kind::Flag(|s| &mut s.policy.limit_resume)),
 ];
 
@@ -127,6 +150,7 @@ fn set(settings: &mut Settings, kind: Kind, value: Value) {
         (Kind::Part(field), Value::Part(part)) => *field(settings) = part,
         (Kind::Flag(field), Value::Flag(flag)) => *field(settings) = flag,
         (Kind::Word(field), Value::Word(word)) => *field(settings) = word,
+        (Kind::Confined(field), Value::Confined(word)) => *field(settings) = word,
         // A value is made by the kind of its key, so the two always agree.
         (
             Kind::Count(_)
@@ -135,7 +159,8 @@ fn set(settings: &mut Settings, kind: Kind, value: Value) {
             | Kind::Size(_)
             | Kind::Part(_)
             | Kind::Flag(_)
-            | Kind::Word(_),
+            | Kind::Word(_)
+            | Kind::Confined(_),
             _,
         ) => {}
     }
@@ -167,6 +192,7 @@ fn read_value(kind: Kind, value: &DeValue<'_>) -> Result<Value, String> {
         Kind::Part(_) => part(value).map(Value::Part),
         Kind::Flag(_) => value.as_bool().map(Value::Flag).ok_or_else(|| "is true or false".into()),
         Kind::Word(_) => word(value).map(Value::Word),
+        Kind::Confined(_) => confined(value).map(Value::Confined),
     }
 }
 
@@ -209,5 +235,13 @@ fn word(value: &DeValue<'_>) -> Result<Permissions, String> {
         Some("allow") => Ok(Permissions::Allow),
         Some("deny") => Ok(Permissions::Deny),
         Some(_) | None => Err("is \"ask\", \"allow\" or \"deny\"".into()),
+    }
+}
+
+fn confined(value: &DeValue<'_>) -> Result<Confined, String> {
+    match value.as_str() {
+        Some("refuse") => Ok(Confined::Refuse),
+        Some("allow") => Ok(Confined::Allow),
+        Some(_) | None => Err("is \"refuse\" or \"allow\"".into()),
     }
 }

@@ -56,6 +56,7 @@ fn every_key_of_the_documentation_is_known_and_set() {
             Kind::Part(_) => ("0.42", |value| value == Value::Part(0.42)),
             Kind::Flag(_) => ("true", |value| value == Value::Flag(true)),
             Kind::Word(_) => ("\"deny\"", |value| value == Value::Word(Permissions::Deny)),
+            Kind::Confined(_) => ("\"allow\"", |value| value == Value::Confined(Confined::Allow)),
         };
         let config = Config::parse(&format!("[policy]\n{key} = {text}\n")).unwrap();
         assert!(check(config.all[key]), "{key}");
@@ -115,7 +116,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     (
         "[agents.command]\ncommand = [\"x\"]",
         1,
-        "agent `command` runs what each session names; only its policy can be set here",
+        "agent `command` runs what each session names; only its policy and `may` can be set here",
     ),
     (
         "[sessions.\"a b\".policy]",

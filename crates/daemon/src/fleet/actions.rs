@@ -13,7 +13,7 @@ use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
 use pinfold_core::rules::start::{EACCES, ENOENT};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
-use pinfold_shim::{Command, Directory, Listens, LogLimits, Start, Stdin, Tie};
+use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
@@ -234,6 +234,7 @@ impl Fleet {
             terminal: terminal.then_some(entry.terminal),
             repeats: entry.session.spec().mode == Mode::Always,
             says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
+            joins: if terminal { self.joins(&definition.agent, &entry.name) } else { Joins::default() },
         }))
     }
 

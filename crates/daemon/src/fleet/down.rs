@@ -2,6 +2,7 @@
 
 use super::unended::NO_ANSWER;
 use super::{Closing, Fleet};
+use crate::caller::By;
 use crate::crash;
 use crate::entry::Entry;
 use crate::input::{Agents, Input};
@@ -10,7 +11,8 @@ use crate::log::log;
 use pinfold_api::object::Left;
 use pinfold_core::Event;
 use pinfold_core::unended::Unended;
-use pinfold_store::{Batch, SessionId};
+use pinfold_store::{Batch, Facts, SessionId};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -33,7 +35,8 @@ pub(crate) struct Farewell {
 }
 
 impl Fleet {
-    pub(super) fn go_down(&mut self, agents: Agents, reply: Option<Goodbye>) {
+    pub(super) fn go_down(&mut self, agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye>) {
+        self.closed_by = by.or(self.closed_by.take());
         crash::point("down.before");
         let replies = match std::mem::replace(&mut self.closing, Closing::No) {
             Closing::No => Vec::new(),
@@ -60,7 +63,8 @@ impl Fleet {
 
     /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
     pub(super) fn ask_down(&mut self, id: SessionId) {
-        let (event, facts) = (Box::new(Event::DownAsked), Box::default());
+        let by = self.closed_by.as_ref().map(|by| by.words.clone());
+        let (event, facts) = (Box::new(Event::DownAsked), Box::new(Facts { by, ..Facts::default() }));
         self.take(Input::Happened { id, event, facts, reply: None });
     }
 
@@ -143,6 +147,7 @@ impl Fleet {
         self.store.give_up();
         let mut batch = Batch::new();
         let mut event = self.daemon_event("daemon_stopped", "the daemon goes down");
+        event.data.extend(self.closed_by.as_ref().map(|by| ("by".to_owned(), by.words.clone())));
         if !left.is_empty() {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
         }

@@ -1,6 +1,7 @@
 //! Messages: from the sender to the disk, from the disk to the agent, and the answer back.
 
 use super::Fleet;
+use crate::caller::By;
 use crate::definition::Turns;
 use crate::input::{Input, Post, Reply};
 use crate::log::log;
@@ -12,6 +13,7 @@ use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use std::sync::Arc;
 
 /// The number of a delivery as shims have it.
 fn number(delivery: u64) -> u32 {
@@ -20,12 +22,12 @@ fn number(delivery: u64) -> u32 {
 
 impl Fleet {
     /// What somebody wants of a session's inbox.
-    pub(super) fn post(&mut self, id: SessionId, post: Post, reply: Reply) {
+    pub(super) fn post(&mut self, id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply) {
         if let Some(early) = self.early(id) {
-            return early.push(Input::Post { id, post, reply });
+            return early.push(Input::Post { id, post, by, reply });
         }
         let event = match post {
-            Post::Send { text, key } => return self.send(id, text, key, reply),
+            Post::Send { text, key } => return self.send(id, text, key, by.as_deref(), reply),
             Post::Cancel { message } => MessageEvent::Cancelled { message },
             Post::Retry { message } => {
                 let failed = self.stored(message).ok().flatten();
@@ -36,10 +38,11 @@ impl Fleet {
                 MessageEvent::Retried { message }
             }
         };
-        self.happened(id, &Event::Message(event), &Facts::default(), Some(reply));
+        let facts = Facts { by: by.map(|by| by.words.clone()), ..Facts::default() };
+        self.happened(id, &Event::Message(event), &facts, Some(reply));
     }
 
-    fn send(&mut self, id: SessionId, text: String, key: Option<String>, reply: Reply) {
+    fn send(&mut self, id: SessionId, text: String, key: Option<String>, by: Option<&By>, reply: Reply) {
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
@@ -53,7 +56,9 @@ impl Fleet {
         if let (Some(key), None, Some(entry)) = (&key, known, self.entries.get_mut(&id)) {
             entry.keys.insert(key.clone(), message);
         }
-        let facts = Facts { texts: [(message, text)].into(), ..Facts::default() };
+        let from = by.and_then(|by| by.session.as_ref()).map(|(_, name)| name.clone());
+        let texts = [(message, text)].into();
+        let facts = Facts { texts, from, by: by.map(|by| by.words.clone()), ..Facts::default() };
         let event = Event::Message(MessageEvent::Sent { message, key, known });
         self.happened(id, &event, &facts, Some(reply));
     }
@@ -126,7 +131,7 @@ impl Fleet {
         let Some(entry) = self.entries.get(&id) else { return };
         let Some(shim) = &entry.shim else { return };
         let (input, turns) = entry.speech(run);
-        let bytes = speech::line(input, &row.id.to_string(), &row.text, attempt);
+        let bytes = speech::line(input, &row, &entry.name, attempt);
         let (attempt, says_done) = (number(delivery), turns == Turns::Done);
         shim.send(&Command::Input { run, message, attempt, bytes, says_done });
     }

@@ -9,6 +9,7 @@ mod health;
 mod measured;
 mod memory;
 mod messages;
+mod named;
 mod notes;
 mod order;
 mod reports;
@@ -20,9 +21,11 @@ mod unended;
 pub(crate) use down::{Farewell, Goodbye};
 pub(crate) use health::Health;
 pub(crate) use retire::{Candidate, Modes};
+pub(crate) use sessions::gone;
 pub(crate) use unended::{Heard, Overdue, Watch};
 
 use crate::alone::Alone;
+use crate::caller::By;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::crash;
@@ -35,6 +38,7 @@ use crate::metrics::Metrics;
 use crate::serve::StartError;
 use crate::stops::Stops;
 use crate::timer::Timer;
+use named::in_whose_name;
 use crate::values::Values;
 use order::Order;
 use pinfold_api::object::{Ping, Starting, Unknown};
@@ -103,6 +107,8 @@ pub(crate) struct Fleet {
     /// When the burst that is under way counts as over.
     calm_at: Option<tokio::time::Instant>,
     closing: Closing,
+    /// Who asked for its end.
+    closed_by: Option<Arc<By>>,
     pub(crate) metrics: Arc<Metrics>,
     /// Who came before every session was looked at.
     lookers: Vec<Looker>,
@@ -171,6 +177,7 @@ impl Fleet {
             links: 0,
             calm_at: None,
             closing: Closing::No,
+            closed_by: None,
             metrics: Arc::default(),
             lookers: Vec::new(),
         })
@@ -221,7 +228,7 @@ impl Fleet {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
                 None => self.happened(id, &event, &facts, reply),
             },
-            Input::Post { id, post, reply } => self.post(id, post, reply),
+            Input::Post { id, post, by, reply } => self.post(id, post, by, reply),
             Input::Create(create) => self.create(*create),
             Input::Define { id, define, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Define { id, define, reply }),
@@ -249,7 +256,7 @@ impl Fleet {
             Input::Trouble(trouble) => self.troubled(trouble),
             Input::Checked(findings) => self.checked(findings),
             Input::Note { event, reply } => self.note(*event, reply),
-            Input::Down { agents, reply } => self.go_down(agents, reply),
+            Input::Down { agents, by, reply } => self.go_down(agents, by, reply),
         }
     }
 
@@ -261,6 +268,7 @@ impl Fleet {
         let run = facts.run.or_else(|| run_in(event)).or_else(|| entry.session.live_run());
         let facts = Facts { run, ..facts.clone() };
         let decision = entry.session.handle(event, now);
+        let facts = in_whose_name(entry, &decision, facts);
         if let Some(alone) = &mut self.alone {
             (alone.witness)(&decision);
         }

@@ -1,6 +1,7 @@
 //! The archive: what purge takes, what comes back, and what is deleted for good.
 
 use super::Fleet;
+use crate::caller::By;
 use crate::crash;
 use crate::entry::Entry;
 use crate::input::Reply;
@@ -14,6 +15,7 @@ use pinfold_core::{Event, Mode, Refusal, State};
 use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 /// What purge makes of one session.
@@ -83,7 +85,12 @@ impl Fleet {
     }
 
     /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
-    pub(crate) fn restore(&mut self, id: SessionId, reply: Reply) -> Result<(), ErrorBody> {
+    pub(crate) fn restore(
+        &mut self,
+        id: SessionId,
+        by: Option<&By>,
+        reply: Reply,
+    ) -> Result<(), ErrorBody> {
         self.can_record()?;
         let Some(entry) = self.entries.get_mut(&id) else { return Err(super::sessions::gone()) };
         let name = entry.name.clone();
@@ -97,7 +104,8 @@ impl Fleet {
         if self.has_lost_parent(id) {
             self.forget_parent(id);
         }
-        self.happened(id, &Event::Asked(Ask::Restore), &Facts::default(), Some(reply));
+        let facts = Facts { by: by.map(|by| by.words.clone()), ..Facts::default() };
+        self.happened(id, &Event::Asked(Ask::Restore), &facts, Some(reply));
         Ok(())
     }
 
@@ -139,7 +147,12 @@ impl Fleet {
 
     /// Deletes an archived session for good, and says what that was. The record goes last: whatever is killed in
     /// between is begun again.
-    pub(crate) fn remove(&mut self, id: SessionId, done: oneshot::Sender<Result<Removed, ErrorBody>>) {
+    pub(crate) fn remove(
+        &mut self,
+        id: SessionId,
+        by: Option<Arc<By>>,
+        done: oneshot::Sender<Result<Removed, ErrorBody>>,
+    ) {
         match self.removable(id) {
             Ok(removed) => {
                 let (folder, listen) = (self.home.session(id), self.home.shim_socket(id));
@@ -153,7 +166,7 @@ impl Fleet {
                     .await;
                     let gone = gone.map_err(|error| error.to_string()).and_then(|gone| gone);
                     let end = move |fleet: &mut Fleet| match gone {
-                        Ok(bytes) => fleet.forget(id, Removed { bytes, ..removed }, done),
+                        Ok(bytes) => fleet.forget(id, Removed { bytes, ..removed }, by.as_deref(), done),
                         Err(problem) => {
                             let text = format!("its output could not be deleted: {problem}");
                             _ = done.send(Err(ErrorBody::new(ErrorKind::Failed, text)));
@@ -192,11 +205,17 @@ impl Fleet {
     }
 
     /// The sessions that belong to this one.
-    fn children(&self, id: SessionId) -> impl Iterator<Item = &Entry> {
+    pub(crate) fn children(&self, id: SessionId) -> impl Iterator<Item = &Entry> {
         self.entries.values().map(Box::as_ref).filter(move |entry| entry.definition.parent_id == Some(id))
     }
 
-    fn forget(&mut self, id: SessionId, removed: Removed, done: oneshot::Sender<Result<Removed, ErrorBody>>) {
+    fn forget(
+        &mut self,
+        id: SessionId,
+        removed: Removed,
+        by: Option<&By>,
+        done: oneshot::Sender<Result<Removed, ErrorBody>>,
+    ) {
         // Restored, or removed by somebody else, while its files were deleted.
         if let Err(error) = self.removable(id) {
             _ = done.send(Err(error));
@@ -204,7 +223,8 @@ impl Fleet {
         }
         let mut batch = Batch::new();
         let data = json!({ "messages": removed.messages, "runs": removed.runs, "bytes": removed.bytes });
-        let data = data.as_object().cloned().unwrap_or_default();
+        let mut data = data.as_object().cloned().unwrap_or_default();
+        data.extend(by.map(|by| ("by".to_owned(), by.words.clone())));
         let (kind, why) = ("removed".to_owned(), "a person removed it".to_owned());
         let at = crate::clock::wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });

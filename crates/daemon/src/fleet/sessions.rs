@@ -85,7 +85,8 @@ impl Fleet {
         if entry.session.runs().last.0 > 0 {
             entry.run = Some((entry.session.runs().last, pinfold_store::RunId(self.new_id())));
         }
-        let mut facts = Facts { run: entry.session.live_run(), ..Facts::default() };
+        let by = create.by.as_ref().map(|by| by.words.clone());
+        let mut facts = Facts { run: entry.session.live_run(), by, ..Facts::default() };
         facts.run_ids.extend(entry.run);
         batch.decided(Decided { id, session: &entry.session, decision: &decision, at: now.wall }, &facts);
         let (sender, receiver) = Reply::new();
@@ -135,7 +136,7 @@ impl Fleet {
 
     pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<()>) {
         let now = self.clock.now();
-        let Define { mut definition, given } = define;
+        let Define { mut definition, given, by } = define;
         let Some(entry) = self.entries.get_mut(&id) else { return };
         let before = entry.definition.env.file();
         if given == Given::AsBefore {
@@ -155,7 +156,7 @@ impl Fleet {
         if durable {
             batch.decided(
                 Decided { id, session: &entry.session, decision: &decision, at: now.wall },
-                &Facts::default(),
+                &Facts { by: by.map(|by| by.words.clone()), ..Facts::default() },
             );
         }
         let (sender, receiver) = Reply::new();
@@ -264,7 +265,7 @@ impl Fleet {
     }
 }
 
-pub(super) fn gone() -> ErrorBody {
+pub(crate) fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
 }
 

@@ -13,7 +13,6 @@ use crate::fleet::Fleet;
 use crate::printed::Sequences;
 use crate::view;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::response::Response;
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach;
@@ -59,7 +58,7 @@ struct Attaching {
 }
 
 pub(crate) async fn attach(
-    State(context): State<Context>,
+    context: Context,
     Named(session): Named,
     Said(request): Said<Attach>,
 ) -> Result<Response, Failure> {

@@ -6,7 +6,6 @@ use crate::input::{Agents, Input};
 use crate::memory::capabilities;
 use crate::view;
 use axum::Json;
-use axum::extract::State;
 use pinfold_api::object::{Backup, Ping, Status, WentDown};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::backup::BackupError;
@@ -19,13 +18,13 @@ use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
 
 /// A sign of life of the loop, also before every session was looked at.
-pub(crate) async fn ping(State(context): State<Context>) -> Answered<Ping> {
+pub(crate) async fn ping(context: Context) -> Answered<Ping> {
     let (reply, receiver) = oneshot::channel();
     context.handle.tell(Input::Ping { reply });
     Ok(Json(context.handle.answer(receiver).await?))
 }
 
-pub(crate) async fn status(State(context): State<Context>) -> Answered<Status> {
+pub(crate) async fn status(context: Context) -> Answered<Status> {
     let disk = context.disk.used(Instant::now()).await;
     let abilities = abilities(&context).await?;
     Ok(Json(context.handle.look(move |fleet| view::status(fleet, disk, abilities)).await?))
@@ -49,10 +48,10 @@ pub(crate) struct Down {
     keep: bool,
 }
 
-pub(crate) async fn down(State(context): State<Context>, Said(down): Said<Down>) -> Answered<WentDown> {
+pub(crate) async fn down(context: Context, Said(down): Said<Down>) -> Answered<WentDown> {
     let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
     let (sender, receiver) = oneshot::channel();
-    context.handle.tell(Input::Down { agents, reply: Some(sender) });
+    context.handle.tell(Input::Down { agents, by: context.handle.by(), reply: Some(sender) });
     let left = context.handle.answer(receiver).await?;
     Ok(Json(WentDown { left }))
 }
@@ -66,7 +65,7 @@ pub(crate) struct Copy {
 }
 
 /// Copies the database while it is in use.
-pub(crate) async fn backup(State(context): State<Context>, Said(copy): Said<Copy>) -> Answered<Backup> {
+pub(crate) async fn backup(context: Context, Said(copy): Said<Copy>) -> Answered<Backup> {
     if !copy.path.is_absolute() {
         return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
     }
@@ -106,7 +105,7 @@ fn not_copied(error: &BackupError) -> ErrorBody {
 }
 
 /// A verb wrote something down: it becomes an event before this returns.
-pub(crate) async fn audit(State(context): State<Context>) -> Answered<Value> {
+pub(crate) async fn audit(context: Context) -> Answered<Value> {
     context.handle.tell(Input::Audited);
     context.handle.look(|_| ()).await?;
     Ok(Json(json!({})))

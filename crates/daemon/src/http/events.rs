@@ -4,8 +4,8 @@ use super::Context;
 use super::answer::{Asked, Failure};
 use super::list::{self, Head, PART};
 use super::outgoing;
+use crate::caller::Pass;
 use crate::view;
-use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
@@ -37,7 +37,7 @@ pub(crate) struct Which {
 }
 
 pub(crate) async fn events(
-    State(context): State<Context>,
+    context: Context,
     headers: HeaderMap,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
@@ -61,25 +61,37 @@ pub(crate) async fn events(
 
 /// What there is, as an array.
 async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Result<Response, Failure> {
-    let asked = query.clone();
+    let (asked, kept) = (query.clone(), context.pass.is_kept());
     let begin = context.read(move |reader| {
         let from = reader.event_place(&asked)?;
         let next = match limit {
             Some(limit) => reader.event_behind_which_more_come(&asked, from, limit)?,
             None => None,
         };
-        let some = limit.is_some() || asked.take != Take::All;
+        let some = !kept && (limit.is_some() || asked.take != Take::All);
         let total = if some { Some(reader.count_events(&asked, asked.after)?) } else { None };
         Ok((from, Head { total, next: next.map(|next| next.to_string()) }))
     });
     let (from, head) = begin.await?;
-    let read = move |reader: &Reader, after, most| part(reader, &query, after, most);
+    let pass = context.pass.clone();
+    let read = move |reader: &Reader, after, most| part(reader, &query, &pass, after, most);
     list::array(context, head, (from, limit.unwrap_or(u64::MAX)), read).await
 }
 
-fn part(reader: &Reader, query: &EventQuery, after: u64, most: u64) -> Result<Part<Event, u64>, ReadError> {
+fn part(
+    reader: &Reader,
+    query: &EventQuery,
+    pass: &Pass,
+    after: u64,
+    most: u64,
+) -> Result<Part<Event, u64>, ReadError> {
     let Part { rows, next } = reader.event_part(query, after, most, PART)?;
-    Ok(Part { rows: rows.into_iter().map(view::event).collect(), next })
+    Ok(Part { rows: rows.into_iter().filter(|row| shows(pass, row)).map(view::event).collect(), next })
+}
+
+/// What belongs to no session is for people.
+fn shows(pass: &Pass, row: &pinfold_store::Event) -> bool {
+    !pass.is_kept() || row.session.is_some_and(|id| pass.shows(id))
 }
 
 /// Sends what there is, then what comes, until the client has gone.
@@ -90,10 +102,14 @@ async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
     loop {
         last_event.borrow_and_update();
         let query = query.clone();
-        let read = context.read(move |reader| part(reader, &query, after, u64::MAX));
+        let read = context.read(move |reader| reader.event_part(&query, after, u64::MAX, PART));
         let Ok(Part { rows, next }) = read.await else { return };
-        for event in rows {
-            after = event.seq;
+        for row in rows {
+            after = row.seq;
+            if !shows(&context.pass, &row) {
+                continue;
+            }
+            let event = view::event(row);
             let Ok(text) = serde_json::to_string(&event) else { return };
             let sse = Sse::default().id(event.seq.to_string()).event(&event.kind).data(text);
             if sender.send(sse).await.is_err() {

@@ -14,7 +14,7 @@ use crate::locks::{chain, lost_in};
 use crate::metrics::Metrics;
 use crate::objects;
 use axum::body::Bytes;
-use axum::extract::{FromRequestParts, State};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::Response;
 use pinfold_api::object::{HoldLine, Lock, Revoked};
@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
 
 pub(crate) async fn hold(
-    State(context): State<Context>,
+    context: Context,
     peer: Peer,
     Said(wanted): Said<Hold>,
 ) -> Result<Response, Failure> {

@@ -8,7 +8,6 @@ use crate::fleet::Fleet;
 use crate::lines::Lines;
 use crate::printed::{Printed, Sequences};
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::response::Response;
 use pinfold_api::object::{LogLine, Turn};
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -50,7 +49,7 @@ pub(crate) struct Which {
 }
 
 pub(crate) async fn logs(
-    State(context): State<Context>,
+    context: Context,
     Named(session): Named,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {

@@ -10,7 +10,7 @@ use crate::fleet::Fleet;
 use crate::input::Post;
 use crate::view;
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Request};
 use axum::response::Response;
 use pinfold_api::object::{Message, Sent, Session};
 use pinfold_api::request::NewMessage;
@@ -50,7 +50,7 @@ impl Patience {
 }
 
 pub(crate) async fn send(
-    State(context): State<Context>,
+    context: Context,
     super::answer::Named(session): super::answer::Named,
     Asked(patience): Asked<Patience>,
     request: Request,
@@ -151,7 +151,7 @@ impl Which {
 }
 
 pub(crate) async fn list(
-    State(context): State<Context>,
+    context: Context,
     super::answer::Named(session): super::answer::Named,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
@@ -174,7 +174,7 @@ pub(crate) async fn list(
 pub(crate) type Address = Path<(String, String)>;
 
 pub(crate) async fn show(
-    State(context): State<Context>,
+    context: Context,
     Path((session, message)): Address,
     Asked(patience): Asked<Patience>,
 ) -> Answered<Message> {
@@ -187,10 +187,7 @@ pub(crate) async fn show(
     }))
 }
 
-pub(crate) async fn cancel(
-    State(context): State<Context>,
-    Path((session, message)): Address,
-) -> Answered<Message> {
+pub(crate) async fn cancel(context: Context, Path((session, message)): Address) -> Answered<Message> {
     let id = find(&context, session).await?;
     let message = parse(&message)?;
     let before = row(&context, id, message).await?;
@@ -215,10 +212,7 @@ fn not_cancelled(message: &Message) -> ErrorBody {
     }
 }
 
-pub(crate) async fn retry(
-    State(context): State<Context>,
-    Path((session, message)): Address,
-) -> Answered<Sent> {
+pub(crate) async fn retry(context: Context, Path((session, message)): Address) -> Answered<Sent> {
     let id = find(&context, session).await?;
     let message = parse(&message)?;
     let before = row(&context, id, message).await?;
@@ -240,7 +234,7 @@ pub(crate) async fn retry(
 }
 
 pub(crate) async fn interrupt(
-    State(context): State<Context>,
+    context: Context,
     super::answer::Named(session): super::answer::Named,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
@@ -258,7 +252,7 @@ pub(crate) struct Permission {
 }
 
 pub(crate) async fn answer(
-    State(context): State<Context>,
+    context: Context,
     super::answer::Named(session): super::answer::Named,
     Said(permission): Said<Permission>,
 ) -> Answered<Session> {

@@ -4,16 +4,15 @@ use super::Context;
 use super::answer::{Answered, Failure};
 use crate::metrics;
 use axum::Json;
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Metric;
 
-pub(crate) async fn text(State(context): State<Context>) -> Result<Response, Failure> {
+pub(crate) async fn text(context: Context) -> Result<Response, Failure> {
     let metrics = context.handle.look(|fleet| fleet.measured()).await?;
     let kind = [("content-type", "text/plain; version=0.0.4; charset=utf-8")];
     Ok((kind, metrics::text(&metrics)).into_response())
 }
 
-pub(crate) async fn objects(State(context): State<Context>) -> Answered<Vec<Metric>> {
+pub(crate) async fn objects(context: Context) -> Answered<Vec<Metric>> {
     Ok(Json(context.handle.look(|fleet| fleet.measured()).await?))
 }

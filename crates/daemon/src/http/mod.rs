@@ -4,8 +4,10 @@ mod answer;
 mod attach;
 mod daemon;
 mod events;
+mod gate;
 mod hold_limits;
 mod holds;
+mod kin;
 mod list;
 mod locks;
 mod logs;
@@ -21,6 +23,7 @@ mod sessions;
 mod stream;
 mod wire;
 
+use crate::caller::Pass;
 use crate::disk::Disk;
 use crate::input::Handle;
 use crate::locks::Folders;
@@ -46,6 +49,8 @@ pub(crate) struct Context {
     pub(crate) values: Values,
     pub(crate) holds: Holds,
     pub(crate) metrics: Arc<Metrics>,
+    /// What the request was let through with.
+    pub(crate) pass: Pass,
 }
 
 impl Context {

@@ -8,7 +8,6 @@ use crate::entry::Snapshot;
 use crate::fleet::{Candidate, Fleet, Modes};
 use crate::input::Reply;
 use axum::Json;
-use axum::extract::State;
 use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
 use pinfold_api::request::Purge;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -18,14 +17,15 @@ use pinfold_core::{Mode, Refusal, State as CoreState};
 use pinfold_store::SessionId;
 use tokio::sync::oneshot;
 
-pub(crate) async fn archive(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn archive(context: Context, Named(session): Named) -> Answered<Session> {
     until(&context, session, Ask::Archive, "archived", |state| state == CoreState::Archived).await
 }
 
-pub(crate) async fn restore(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn restore(context: Context, Named(session): Named) -> Answered<Session> {
     let id = context.handle.look(move |fleet| fleet.find_archived(&session)).await??;
     let (reply, receiver) = Reply::new();
-    context.handle.look(move |fleet| fleet.restore(id, reply)).await??;
+    let by = context.handle.by();
+    context.handle.look(move |fleet| fleet.restore(id, by.as_deref(), reply)).await??;
     let Json(object) = match context.handle.answer(receiver).await?? {
         Answer::Refused(refused) => {
             let Json(object) = object(&context, id).await?;
@@ -38,10 +38,11 @@ pub(crate) async fn restore(State(context): State<Context>, Named(session): Name
     Ok(Json(object))
 }
 
-pub(crate) async fn remove(State(context): State<Context>, Named(session): Named) -> Answered<Removed> {
+pub(crate) async fn remove(context: Context, Named(session): Named) -> Answered<Removed> {
     let id = context.handle.look(move |fleet| fleet.find_archived(&session)).await??;
     let (done, receiver) = oneshot::channel();
-    context.handle.look(move |fleet: &mut Fleet| fleet.remove(id, done)).await?;
+    let by = context.handle.by();
+    context.handle.look(move |fleet: &mut Fleet| fleet.remove(id, by, done)).await?;
     Ok(Json(context.handle.answer(receiver).await?.map_err(Failure::conflict)?))
 }
 
@@ -56,10 +57,11 @@ fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
     }
 }
 
-pub(crate) async fn purge(State(context): State<Context>, Said(purge): Said<Purge>) -> Answered<Purged> {
+pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answered<Purged> {
     let modes = modes(purge.mode.as_deref()).map_err(Failure::bad_value)?;
     let (include_active, dry_run) = (purge.include_active, purge.dry_run);
-    let candidates = context.handle.look(move |fleet| fleet.to_purge(modes, &purge)).await?;
+    let mut candidates = context.handle.look(move |fleet| fleet.to_purge(modes, &purge)).await?;
+    candidates.retain(|candidate| context.pass.touches(candidate.id));
     let mut purged = Purged::default();
     let mut under_way = Vec::new();
     // All are asked before any is waited for: their graces run at the same time.
@@ -119,16 +121,18 @@ fn reason(why: Refusal) -> &'static str {
 }
 
 /// Brings every archived session back whose name is free.
-pub(crate) async fn restore_all(State(context): State<Context>) -> Answered<Vec<Session>> {
+pub(crate) async fn restore_all(context: Context) -> Answered<Vec<Session>> {
     let archived = context.handle.look(|fleet: &mut Fleet| {
         let archived = fleet.entries.values().filter(|entry| entry.session.state() == CoreState::Archived);
         // The latest of a name comes first: it is the one that gets it.
         archived.map(|entry| entry.id).rev().collect::<Vec<_>>()
     });
     let mut restored = Vec::new();
-    for id in archived.await? {
+    let pass = context.pass.clone();
+    for id in archived.await?.into_iter().filter(|id| pass.touches(*id)) {
         let (reply, receiver) = Reply::new();
-        if context.handle.look(move |fleet| fleet.restore(id, reply)).await?.is_ok() {
+        let by = context.handle.by();
+        if context.handle.look(move |fleet| fleet.restore(id, by.as_deref(), reply)).await?.is_ok() {
             context.handle.answer(receiver).await??;
             let Json(object) = object(&context, id).await?;
             restored.push(object);

@@ -2,6 +2,7 @@
 
 use super::answer::Failure;
 use super::wire::{self, Wire};
+use crate::caller::Caller;
 use crate::input::Handle;
 use crate::log::log;
 use axum::Router;
@@ -15,6 +16,7 @@ use pinfold_api::object::{Ping, Starting};
 use pinfold_api::{ErrorBody, ErrorKind};
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -99,12 +101,14 @@ fn most() -> usize {
 
 async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
     let peer = Peer::of(&stream);
+    let Some(caller) = caller(&stream) else { return };
     let stream = Arc::new(stream);
     let used = &place;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         used.has_asked();
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(peer);
+        request.extensions_mut().insert(Arc::clone(&caller));
         answer(request, door.clone())
     });
     let mut settings = http1::Builder::new();
@@ -129,6 +133,12 @@ async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
             }
         }
     }
+}
+
+/// Places whoever connected: a few files of /proc, read while the request is on its way.
+fn caller(stream: &UnixStream) -> Option<Arc<Caller>> {
+    let peer = pinfold_lock::caller::Peer::of(stream.as_fd()).ok()?;
+    Some(Arc::new(Caller::of(&peer)))
 }
 
 /// Answers; before everything is loaded, only that it is under way.

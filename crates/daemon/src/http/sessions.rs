@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
+use super::kin;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
@@ -11,7 +12,6 @@ use crate::list::{self, Filter};
 use crate::preset::Preset;
 use crate::view::{self, STATES};
 use axum::Json;
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Session;
@@ -28,21 +28,17 @@ use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
-pub(crate) async fn list(
-    State(context): State<Context>,
-    Asked(filter): Asked<Filter>,
-) -> Result<Response, Failure> {
+pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
     known_states(filter.state.as_deref().into_iter())?;
-    Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter)).await?))
+    let pass = context.pass;
+    Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter, &pass)).await?))
 }
 
 /// What a table shows of each.
-pub(crate) async fn table(
-    State(context): State<Context>,
-    Asked(filter): Asked<Filter>,
-) -> Result<Response, Failure> {
+pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
     known_states(filter.state.as_deref().into_iter())?;
-    Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter)).await?))
+    let pass = context.pass;
+    Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter, &pass)).await?))
 }
 
 /// Refuses a word that is no state.
@@ -59,25 +55,28 @@ fn json(text: Vec<u8>) -> Response {
     ([(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-pub(crate) async fn show(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
     let Json(mut session) = object(&context, id).await?;
     crate::contained::tell(&mut session);
     Ok(Json(session))
 }
 
-pub(crate) async fn create(
-    State(context): State<Context>,
-    Said(request): Said<NewSession>,
-) -> Answered<Session> {
+pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) -> Answered<Session> {
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
     let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
     let look = move |fleet: &mut Fleet| fleet.is_free(wanted.as_str()).map(|()| fleet.preset(&agent));
     let preset = context.handle.look(look).await??;
     let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
-    let definition = with_parent(&context, definition, None).await?;
+    let definition = match context.pass.own() {
+        Some(own) => kin::as_child(&context, own, &request, definition).await?,
+        None => with_parent(&context, definition, None).await?,
+    };
     let (definition, broken) = settle(definition, preset).await?;
+    if let Some(own) = context.pass.own() {
+        kin::is_inside(&context, own, &definition).await?;
+    }
     if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
         return Err(body.hint("`--force` creates it all the same, as failed").into());
@@ -85,7 +84,7 @@ pub(crate) async fn create(
     vendor_is_free(&context, &definition).await?;
     let definition = with_given_kept(&context, definition).await?;
     let (sender, receiver) = oneshot::channel();
-    let create = Create { name, definition, broken, reply: sender };
+    let create = Create { name, definition, broken, by: context.handle.by(), reply: sender };
     context.handle.tell(Input::Create(Box::new(create)));
     let id = context.handle.answer(receiver).await??;
     // Returns after the first attempt to start.
@@ -95,11 +94,14 @@ pub(crate) async fn create(
 }
 
 pub(crate) async fn set(
-    State(context): State<Context>,
+    context: Context,
     Named(session): Named,
     Said(request): Said<NewSession>,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
+    if let Some(own) = context.pass.own() {
+        kin::may_set(own, id, &request)?;
+    }
     let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
@@ -109,6 +111,9 @@ pub(crate) async fn set(
     let agent = definition.agent.clone();
     let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
     let (definition, broken) = settle(definition, preset).await?;
+    if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
+        kin::is_inside(&context, own, &definition).await?;
+    }
     if let Some(cause) = broken.filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
         return Err(body.hint("`--force` sets it all the same").into());
@@ -116,16 +121,17 @@ pub(crate) async fn set(
     let given = if definition.env.unkept().is_some() { Given::Changed } else { Given::AsBefore };
     let definition = with_given_kept(&context, definition).await?;
     let (reply, receiver) = oneshot::channel();
-    context.handle.tell(Input::Define { id, define: Box::new(Define { definition, given }), reply });
+    let define = Box::new(Define { definition, given, by: context.handle.by() });
+    context.handle.tell(Input::Define { id, define, reply });
     context.handle.answer(receiver).await?;
     object(&context, id).await
 }
 
-pub(crate) async fn start(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn start(context: Context, Named(session): Named) -> Answered<Session> {
     run_again(&context, session, Ask::Start).await
 }
 
-pub(crate) async fn restart(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
+pub(crate) async fn restart(context: Context, Named(session): Named) -> Answered<Session> {
     run_again(&context, session, Ask::Restart).await
 }
 
@@ -177,7 +183,7 @@ fn not_started(session: &Session) -> ErrorBody {
 }
 
 pub(crate) async fn stop(
-    State(context): State<Context>,
+    context: Context,
     Named(session): Named,
     Said(stop): Said<Stop>,
 ) -> Answered<Session> {
@@ -214,7 +220,7 @@ pub(crate) struct Wait {
 }
 
 pub(crate) async fn wait(
-    State(context): State<Context>,
+    context: Context,
     Named(session): Named,
     Asked(wait): Asked<Wait>,
 ) -> Answered<Session> {

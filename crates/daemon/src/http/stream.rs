@@ -8,7 +8,6 @@ use crate::consumer::Consumer;
 use crate::printed::Sequences;
 use crate::view;
 use axum::body::Bytes;
-use axum::extract::State;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
 use pinfold_core::MessageId;
@@ -34,7 +33,7 @@ pub(crate) struct Which {
 
 /// Server-sent events `state` (the session), `message` (a message that took a step) and `output` (a line).
 pub(crate) async fn stream(
-    State(context): State<Context>,
+    context: Context,
     Named(session): Named,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {

@@ -1,16 +1,17 @@
 //! Connections with daemons. One counts; what is sent to it never makes the shim wait.
 
-use super::raw;
 use super::wire::Wire;
 use crate::attach::{Join, Said};
-use crate::command::{Command, Keep};
+use crate::command::{Command, Joins, Keep};
 use crate::frame::{Decoder, FrameError};
 use crate::log::{Position, Stream};
 use crate::report::{Report, encode_output};
 use crate::socket::Listener;
 use pinfold_core::ids::RunNumber;
+use pinfold_lock::caller::{FileId, Peer, file_id};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Output beyond this is not sent: the daemon reads it from the log.
@@ -21,6 +22,10 @@ const REPORTS_QUEUED: usize = 1 << 20;
 const MOST_PENDING: usize = 8;
 /// How long newcomers wait when there are no descriptors for them.
 const DEAF: Duration = Duration::from_millis(100);
+/// A daemon's generation is one above the last; one that is made up to keep the others out is far above.
+const FARTHEST: u64 = 1 << 32;
+/// The records of a session are in its folder, in the folder of all sessions, in the home.
+const HOME_ABOVE: usize = 3;
 /// Without a daemon, the path by which the next one comes is looked at so often.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -31,6 +36,8 @@ pub(super) struct Link {
     follow: bool,
     behind: bool,
     origin: Origin,
+    /// Who came through the listening socket, until that is judged.
+    peer: Option<Peer>,
 }
 
 /// Where a connection came from.
@@ -44,7 +51,18 @@ pub(super) enum Origin {
 
 impl Link {
     pub(super) fn new(socket: OwnedFd, decoder: Decoder, origin: Origin) -> Self {
-        Self { wire: Wire::new(socket, decoder), follow: true, behind: false, origin }
+        Self { wire: Wire::new(socket, decoder), follow: true, behind: false, origin, peer: None }
+    }
+
+    /// Somebody who came through the listening socket.
+    fn later(socket: OwnedFd, peer: Peer) -> Self {
+        Self { peer: Some(peer), ..Self::new(socket, Decoder::default(), Origin::Later) }
+    }
+
+    /// Whether it may see the terminal and type: nothing in a sandbox, and no agent, types into another's.
+    fn may_join(&self, joins: Joins) -> bool {
+        let Some(standing) = self.peer.as_ref().map(Peer::place) else { return false };
+        (joins.confined || !standing.is_confined()) && (joins.runs || standing.shims.is_empty())
     }
 
     /// Whether it is of no more use.
@@ -161,7 +179,7 @@ enum First {
 }
 
 /// Somebody who wants to see the terminal.
-pub(super) type Newcomer = (OwnedFd, Decoder, Join);
+pub(super) type Newcomer = (OwnedFd, Decoder, Join, u32);
 
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
@@ -180,11 +198,30 @@ pub(super) struct Links {
     deaf: Option<Instant>,
     /// When to look again whether the next daemon can come.
     look: Option<Instant>,
+    /// The lock that makes a process the daemon of this home.
+    daemon_lock: Option<FileId>,
+    /// Who beside people may join the terminal.
+    pub(super) joins: Joins,
+}
+
+/// The lock of the home that a session's records are in.
+fn daemon_lock(records: &Path) -> Option<FileId> {
+    let above = records.ancestors().skip(1).take(HOME_ABOVE);
+    above.into_iter().find_map(|folder| file_id(&folder.join(crate::DAEMON_LOCK)))
 }
 
 impl Links {
     pub(super) fn new(first: Link) -> Self {
-        Self { listener: None, daemon: None, pending: vec![first], generation: None, deaf: None, look: None }
+        Self {
+            listener: None,
+            daemon: None,
+            pending: vec![first],
+            generation: None,
+            deaf: None,
+            look: None,
+            daemon_lock: None,
+            joins: Joins::default(),
+        }
     }
 
     /// Listens for newcomers, if it does not yet, or where its path was removed.
@@ -232,12 +269,12 @@ impl Links {
 
     fn take(&mut self, socket: OwnedFd) {
         let ours = rustix::process::geteuid().as_raw();
-        // Its pid says nothing: one in a pid namespace beside ours has none here.
-        if raw::peer(socket.as_fd()).is_ok_and(|peer| peer.user == ours) {
+        let Ok(peer) = Peer::of(socket.as_fd()) else { return };
+        if peer.user == ours {
             if self.pending.len() >= MOST_PENDING {
                 self.pending.remove(0);
             }
-            self.pending.push(Link::new(socket, Decoder::default(), Origin::Later));
+            self.pending.push(Link::later(socket, peer));
         }
     }
 
@@ -252,16 +289,18 @@ impl Links {
     }
 
     /// Listens to what newcomers say; whether one of them is the daemon from now on, and who wants to look.
-    pub(super) fn greet(&mut self) -> (bool, Vec<Newcomer>) {
+    pub(super) fn greet(&mut self, records: &Path) -> (bool, Vec<Newcomer>) {
         let (mut greeted, mut viewers) = (false, Vec::new());
         for mut link in std::mem::take(&mut self.pending) {
             link.read();
             match link.first() {
-                Some(First::Daemon { generation }) => greeted |= self.hello(link, generation),
-                Some(First::Viewer(join)) => {
+                Some(First::Daemon { generation }) => greeted |= self.hello(link, generation, records),
+                Some(First::Viewer(join)) if link.may_join(self.joins) => {
+                    let pid = link.peer.as_ref().and_then(|peer| peer.pid).unwrap_or(0);
                     let (socket, decoder) = link.wire.into_parts();
-                    viewers.push((socket, decoder, join));
+                    viewers.push((socket, decoder, join, pid));
                 }
+                Some(First::Viewer(_)) => super::viewer::refuse(&link),
                 Some(First::Stranger) => {}
                 None if link.is_closed() => {}
                 None => self.pending.push(link),
@@ -270,20 +309,30 @@ impl Links {
         (greeted, viewers)
     }
 
-    fn hello(&mut self, mut link: Link, generation: u64) -> bool {
-        match self.generation {
-            Some(last) if generation < last => {
-                link.report(&Report::Refused { generation: last });
-                link.wire.send();
-                false
-            }
-            Some(_) | None => {
-                // The older connection goes with everything in it that was not read.
-                self.daemon = Some(link);
-                self.generation = Some(generation);
-                true
-            }
+    fn hello(&mut self, mut link: Link, generation: u64, records: &Path) -> bool {
+        let last = self.generation.unwrap_or(0);
+        if generation < last {
+            link.report(&Report::Refused { generation: last });
+            link.wire.send();
+            return false;
         }
+        match link.peer.take() {
+            None => self.daemon_lock = daemon_lock(records),
+            Some(peer) if generation - last < FARTHEST && self.is_daemon(&peer, records) => {}
+            Some(_) => return false,
+        }
+        // The older connection goes with everything in it that was not read.
+        self.daemon = Some(link);
+        self.generation = Some(generation);
+        true
+    }
+
+    /// Whether it is the daemon of this home: it has the home's lock, nothing confines it more than us, and it is
+    /// not of a run.
+    fn is_daemon(&self, peer: &Peer, records: &Path) -> bool {
+        // The lock of our first daemon, and what is there now: the home may have been moved, or the file made anew.
+        let locks: Vec<FileId> = self.daemon_lock.into_iter().chain(daemon_lock(records)).collect();
+        peer.holds(&locks) && peer.place().is_person()
     }
 
     /// The generation that was accepted last.

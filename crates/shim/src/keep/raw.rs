@@ -12,34 +12,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// `CLONE_INTO_CGROUP`, which libc gives a type that is too small.
 const INTO_CGROUP: u64 = 1 << 33;
 
-/// Who is at the other end of a socket, as the kernel says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Peer {
-    pub(super) user: u32,
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
-    pub(super) pid: Option<u32>,
-}
-
-/// Asks the kernel for it. rustix does not know a peer without a pid.
-pub(super) fn peer(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
-    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = std::mem::size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
-    let asked = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut found).cast(),
-            &raw mut length,
-        )
-    };
-    match asked {
-        0 => Ok(Peer { user: found.uid, pid: u32::try_from(found.pid).ok().filter(|pid| *pid > 0) }),
-        _ => Err(last_errno()),
-    }
-}
-
 /// Who sent a message.
 #[derive(Debug)]
 pub(super) struct Sender {

@@ -201,7 +201,7 @@ impl Shim {
 
     /// Hears newcomers, and welcomes a daemon among them.
     fn greet(&mut self) {
-        let (daemon, viewers) = self.links.greet();
+        let (daemon, viewers) = self.links.greet(&self.keep.records);
         for newcomer in viewers {
             self.show(newcomer);
         }
@@ -217,17 +217,18 @@ impl Shim {
     }
 
     /// Takes somebody who wants to see the terminal, unless there is none or another one.
-    fn show(&mut self, (socket, decoder, join): Newcomer) {
+    fn show(&mut self, newcomer: Newcomer) {
+        let (socket, _, join, _) = &newcomer;
         let wanted = match &self.phase {
             Phase::Running(run) => run.pty.is_some() && run.number == join.run,
             Phase::Waiting | Phase::Standing { .. } => true,
             Phase::Gone => false,
         };
         if wanted && !self.viewers.is_full() {
-            self.viewers.join(socket, decoder, join, pty_of(&mut self.phase));
+            self.viewers.join(newcomer, pty_of(&mut self.phase));
             self.settle = Some(Instant::now() + SETTLE);
         } else {
-            viewer::refuse(&socket);
+            viewer::refuse(socket);
         }
     }
 

@@ -95,6 +95,7 @@ impl Shim {
             }
         };
         crash::point("start.released");
+        self.links.joins = start.joins;
         let Waiting { forked, agent, ends, group, .. } = waiting;
         Ok(Run {
             number: start.run,

@@ -1,14 +1,13 @@
 //! Whoever is attached to the terminal. None of them ever makes the agent, the shim or another one wait.
 
+use super::link::Newcomer;
 use super::pty::Pty;
-use super::raw;
 use super::wire::Wire;
 use crate::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
-use crate::frame::Decoder;
 use pinfold_terminal::Size;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::SendFlags;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// Output beyond this is not queued: the screen is painted again when there is room.
@@ -51,8 +50,7 @@ impl Viewers {
     }
 
     /// Takes somebody who has joined.
-    pub(super) fn join(&mut self, socket: OwnedFd, decoder: Decoder, join: Join, pty: Option<&mut Pty>) {
-        let pid = raw::peer(socket.as_fd()).ok().and_then(|peer| peer.pid).unwrap_or(0);
+    pub(super) fn join(&mut self, (socket, decoder, join, pid): Newcomer, pty: Option<&mut Pty>) {
         let Join { size, seat, .. } = join;
         let wire = Wire::new(socket, decoder);
         self.all.push(Viewer { wire, pid, size, seat, behind: true, painted: None });
@@ -236,7 +234,7 @@ impl Viewer {
 }
 
 /// Says that there is nothing to show.
-pub(super) fn refuse(socket: &OwnedFd) {
+pub(super) fn refuse(socket: impl AsFd) {
     let mut word = Vec::new();
     Shown::Ended.encode(&mut word);
     let _ = rustix::net::send(socket, &word, SendFlags::NOSIGNAL | SendFlags::DONTWAIT);

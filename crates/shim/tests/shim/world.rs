@@ -16,6 +16,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct World {
     temp: tempfile::TempDir,
     pub(crate) folder: Folder,
+    /// What makes this process the daemon.
+    _only: std::fs::File,
 }
 
 pub(crate) struct Daemon {
@@ -31,7 +33,9 @@ impl World {
         let temp = tempfile::tempdir().unwrap();
         let folder = Folder::open(temp.path().join("locks")).unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
-        Self { temp, folder }
+        let only = std::fs::File::create(temp.path().join(pinfold_shim::DAEMON_LOCK)).unwrap();
+        only.lock().unwrap();
+        Self { temp, folder, _only: only }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -8,6 +8,7 @@ use pinfold_store::{EventQuery, MessageState, Pace, Take};
 const V1: &[u8] = include_bytes!("../fixtures/v1.db");
 const V2: &[u8] = include_bytes!("../fixtures/v2.db");
 const V3: &[u8] = include_bytes!("../fixtures/v3.db");
+const V4: &[u8] = include_bytes!("../fixtures/v4.db");
 
 #[test]
 fn a_store_of_version_1_loads_whole_and_can_be_written() {
@@ -22,6 +23,34 @@ fn a_store_of_version_2_loads_whole_and_can_be_written() {
 #[test]
 fn a_store_of_version_3_loads_whole_and_can_be_written() {
     loads_whole_and_can_be_written(V3);
+}
+
+#[test]
+fn a_store_of_version_4_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V4);
+}
+
+#[test]
+fn who_sent_a_message_is_kept_from_version_4_on() {
+    for (file, from) in [(V3, None), (V4, Some("idle"))] {
+        let home = Home::new();
+        std::fs::write(home.path(), file).unwrap();
+        let reader = home.open().reader().unwrap();
+        let sent = reader.message(MessageId((1 << 100) + 3)).unwrap().unwrap();
+        assert_eq!((sent.from.as_deref(), sent.damage), (from, None));
+    }
+}
+
+#[test]
+fn a_message_that_was_damaged_before_version_4_is_damaged_after_it() {
+    let home = Home::new();
+    std::fs::write(home.path(), V3).unwrap();
+    let file = rusqlite::Connection::open(home.path()).unwrap();
+    file.execute("UPDATE messages SET text = 'TWO' WHERE text = 'two'", []).unwrap();
+    drop(file);
+    let reader = home.open().reader().unwrap();
+    assert!(matches!(reader.message(MessageId((1 << 100) + 1)), Err(pinfold_store::ReadError::Row { .. })));
+    assert_eq!(reader.message(MessageId(1 << 100)).unwrap().unwrap().text, "one");
 }
 
 fn loads_whole_and_can_be_written(file: &[u8]) {

@@ -1,0 +1,188 @@
+//! Judges who is at the other end of a socket, from what `/proc` tells of that process.
+//!
+//! The evidence is gathered elsewhere (`pinfold-lock` asks the kernel); here it only becomes a standing. It is judged
+//! relative to the process that asks: a daemon inside a container has people there, too. What cannot be known counts
+//! as confined: a sandbox that cannot be seen must not be left through us.
+
+use std::fmt;
+
+/// What keeps a process from what its user may do, as far as the kernel shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// `NoNewPrivs`: set by every sandbox of seccomp or Landlock that needs no privilege.
+    pub no_new_privs: bool,
+    /// How many seccomp filters there are; strict mode counts as one.
+    pub filters: u32,
+    /// Its mount, user, pid and network namespaces.
+    pub namespaces: [u64; 4],
+}
+
+/// What was seen of a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sighting {
+    /// All of it, and the process still lived afterwards: what was read was its own.
+    Whole {
+        /// What keeps it back.
+        bounds: Bounds,
+        /// The shims above it, the nearest first.
+        shims: Vec<u32>,
+    },
+    /// It has no pid here: it is in a pid namespace that cannot be seen.
+    Unseen,
+    /// It ended before or while it was looked at.
+    Ended,
+    /// Something of it could not be read.
+    Unreadable,
+}
+
+/// Who a peer is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// What confines it; nothing does where this is empty.
+    pub confined: Vec<Mark>,
+    /// The shims above it, the nearest first: it belongs to a run where there is one.
+    pub shims: Vec<u32>,
+}
+
+/// One thing by which a process is seen to be confined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// It can gain no privileges.
+    NoNewPrivs,
+    /// Its system calls are filtered.
+    Seccomp,
+    /// It has another mount namespace.
+    Mount,
+    /// It has another user namespace.
+    User,
+    /// It has another pid namespace.
+    Pid,
+    /// It has another network namespace.
+    Net,
+    /// It ended before it could be placed.
+    Ended,
+    /// It could not be looked at.
+    Unreadable,
+}
+
+/// The namespaces in the order of [`Bounds::namespaces`].
+const NAMESPACES: [Mark; 4] = [Mark::Mount, Mark::User, Mark::Pid, Mark::Net];
+
+/// Judges a peer relative to `own`, the bounds of whoever asks.
+///
+/// ```
+/// use pinfold_core::caller::{Bounds, Mark, Sighting, judge};
+/// let own = Bounds { namespaces: [1, 2, 3, 4], ..Bounds::default() };
+/// let boxed = Bounds { no_new_privs: true, namespaces: [9, 2, 3, 4], ..own };
+/// let standing = judge(&own, Sighting::Whole { bounds: boxed, shims: vec![4711] });
+/// assert_eq!(standing.confined, [Mark::NoNewPrivs, Mark::Mount]);
+/// assert!(judge(&own, Sighting::Whole { bounds: own, shims: vec![] }).is_person());
+/// ```
+#[must_use]
+pub fn judge(own: &Bounds, sighting: Sighting) -> Standing {
+    match sighting {
+        Sighting::Whole { bounds, shims } => Standing { confined: marks(own, &bounds), shims },
+        Sighting::Unseen => Standing::confined_by(Mark::Pid),
+        Sighting::Ended => Standing::confined_by(Mark::Ended),
+        Sighting::Unreadable => Standing::confined_by(Mark::Unreadable),
+    }
+}
+
+/// A peer that is freer than we are gains nothing by us; one in another namespace sees another world, not a smaller one.
+fn marks(own: &Bounds, peer: &Bounds) -> Vec<Mark> {
+    let mut marks = Vec::new();
+    if peer.no_new_privs && !own.no_new_privs {
+        marks.push(Mark::NoNewPrivs);
+    }
+    if peer.filters > own.filters {
+        marks.push(Mark::Seccomp);
+    }
+    let pairs = own.namespaces.iter().zip(&peer.namespaces).zip(NAMESPACES);
+    marks.extend(pairs.filter(|((own, peer), _)| own != peer).map(|(_, mark)| mark));
+    marks
+}
+
+impl Standing {
+    fn confined_by(mark: Mark) -> Standing {
+        Standing { confined: vec![mark], shims: Vec::new() }
+    }
+
+    /// Whether it is confined.
+    #[must_use]
+    pub fn is_confined(&self) -> bool {
+        !self.confined.is_empty()
+    }
+
+    /// Whether it is neither confined nor of a run.
+    #[must_use]
+    pub fn is_person(&self) -> bool {
+        self.confined.is_empty() && self.shims.is_empty()
+    }
+}
+
+impl fmt::Display for Mark {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mark::NoNewPrivs => "NoNewPrivs",
+            Mark::Seccomp => "Seccomp",
+            Mark::Mount => "mnt",
+            Mark::User => "user",
+            Mark::Pid => "pid",
+            Mark::Net => "net",
+            Mark::Ended => "ended before it could be placed",
+            Mark::Unreadable => "cannot be looked at",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: Bounds = Bounds { no_new_privs: false, filters: 0, namespaces: [1, 2, 3, 4] };
+
+    #[test]
+    fn what_keeps_a_peer_back_more_than_us_confines_it() {
+        let nnp = Bounds { no_new_privs: true, ..OWN };
+        let filtered = Bounds { filters: 1, ..nnp };
+        let rows: [(Bounds, Bounds, &[Mark]); 10] = [
+            (OWN, OWN, &[]),
+            (OWN, nnp, &[Mark::NoNewPrivs]),
+            (OWN, filtered, &[Mark::NoNewPrivs, Mark::Seccomp]),
+            (OWN, Bounds { filters: 1, ..OWN }, &[Mark::Seccomp]),
+            (OWN, Bounds { namespaces: [9, 2, 3, 4], ..OWN }, &[Mark::Mount]),
+            (OWN, Bounds { namespaces: [1, 9, 3, 4], ..OWN }, &[Mark::User]),
+            (OWN, Bounds { namespaces: [1, 2, 9, 9], ..OWN }, &[Mark::Pid, Mark::Net]),
+            // A daemon under NoNewPrivileges=, or in a container with a filter: those beside it are as free as it is.
+            (nnp, nnp, &[]),
+            (filtered, OWN, &[]),
+            // Another filter on top of those that both have.
+            (filtered, Bounds { filters: 2, ..nnp }, &[Mark::Seccomp]),
+        ];
+        for (own, bounds, expected) in rows {
+            let standing = judge(&own, Sighting::Whole { bounds, shims: vec![7] });
+            assert_eq!(standing.confined, expected, "{own:?} {bounds:?}");
+            assert_eq!(standing.shims, [7]);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_placed_is_confined_and_never_a_person() {
+        let rows = [
+            (Sighting::Unseen, Mark::Pid),
+            (Sighting::Ended, Mark::Ended),
+            (Sighting::Unreadable, Mark::Unreadable),
+        ];
+        for (sighting, mark) in rows {
+            let standing = judge(&OWN, sighting);
+            assert_eq!(standing.confined, [mark]);
+            assert!(!standing.is_person());
+        }
+    }
+
+    #[test]
+    fn one_below_a_shim_is_no_person() {
+        assert!(!judge(&OWN, Sighting::Whole { bounds: OWN, shims: vec![7] }).is_person());
+        assert!(judge(&OWN, Sighting::Whole { bounds: OWN, shims: vec![] }).is_person());
+    }
+}
