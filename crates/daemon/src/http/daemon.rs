@@ -9,6 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use pinfold_api::object::{Backup, Ping, Status, WentDown};
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_store::OpenError;
 use pinfold_store::backup::BackupError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -96,6 +97,9 @@ fn not_copied(error: &BackupError) -> ErrorBody {
         BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             ErrorBody::new(ErrorKind::NotPermitted, message)
         }
+        BackupError::Unusable(OpenError::Damaged { .. }) => ErrorBody::new(ErrorKind::Damaged, message).hint(
+            "no backup was made; `pinfold down`, then `pinfold restore-backup FILE`, puts an older one back",
+        ),
         BackupError::Io { .. } | BackupError::Copy { .. } | BackupError::Unusable(_) => {
             ErrorBody::new(ErrorKind::Failed, message)
         }

@@ -2,6 +2,7 @@
 
 mod backups;
 mod disk;
+mod each;
 mod end;
 mod files;
 mod flips;
