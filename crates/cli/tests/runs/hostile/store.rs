@@ -6,3 +6,4 @@ mod each;
 mod end;
 mod files;
 mod flips;
+mod homes;

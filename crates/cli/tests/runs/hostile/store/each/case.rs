@@ -74,6 +74,9 @@ impl Case<'_> {
         if is_of_store(kind) {
             world.ok(&["backup", backup.to_str().unwrap()]);
         }
+        if kind == Kind::Reserve {
+            self.home.reserved();
+        }
         match when {
             When::Running => {}
             When::Down => _ = world.ok(&["down"]),

@@ -73,6 +73,15 @@ impl Inhabited {
         }
     }
 
+    /// Waits for the room that is kept: it is made when there is time.
+    pub(super) fn reserved(&self) {
+        let until = std::time::Instant::now() + DEADLINE;
+        while self.file(Kind::Reserve).is_none() {
+            assert!(std::time::Instant::now() < until, "no room is kept");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
     /// Ends the holder of a lock, which is written down for the daemon.
     fn unlock(&self) {
         let key = format!("key:{}", self.fresh("held"));
