@@ -1,7 +1,8 @@
 //! Where a home's daemon is: a small file in the home that its daemon writes and everybody else reads.
 //!
 //! A login, cron, `su` and ssh differ in where they look for sockets; the home is the same for all of them. Who has
-//! the home is another question, and only the kernel answers it: the flock on `daemon.lock`.
+//! the home is another question, and only the kernel answers it: the flocks on the home's folder and on `daemon.lock`.
+//! A file can be removed under its daemon; the folder cannot.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -24,14 +25,17 @@ pub struct Place {
 }
 
 impl Place {
-    /// What the home says. A missing or torn file says nothing, nor does one that names a socket of another user.
+    /// What the home says. A missing or torn file says nothing, nor does one that was written for another home or
+    /// names a socket of another user.
     ///
     /// It may have outlived its daemon, so it proves nothing: it only says where to ask.
     #[must_use]
     pub fn read(home: &Path) -> Option<Place> {
-        let place = Place::from_bytes(&std::fs::read(home.join(FILE)).ok()?)?;
+        let (place, of) = Place::from_bytes(&std::fs::read(home.join(FILE)).ok()?)?;
         let (socket, home) = (std::fs::metadata(&place.socket).ok()?, std::fs::metadata(home).ok()?);
-        (socket.file_type().is_socket() && socket.uid() == home.uid()).then_some(place)
+        // A home that was copied has the note of another one's daemon.
+        let ours = of == (home.dev(), home.ino()) && socket.uid() == home.uid();
+        (ours && socket.file_type().is_socket()).then_some(place)
     }
 
     /// Says where the daemon is. Whoever reads meanwhile sees the file of before, or this one.
@@ -39,9 +43,10 @@ impl Place {
     /// # Errors
     /// What the system said.
     pub fn write(&self, home: &Path) -> io::Result<()> {
+        let of = std::fs::metadata(home)?;
         let new = home.join(format!("{FILE}.new"));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&self.to_bytes())?;
+        file.write_all(&self.to_bytes((of.dev(), of.ino())))?;
         std::fs::rename(&new, home.join(FILE))
     }
 
@@ -50,20 +55,23 @@ impl Place {
         _ = std::fs::remove_file(home.join(FILE));
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = format!("{}\n", self.pid).into_bytes();
+    /// The home is told by its device and inode.
+    fn to_bytes(&self, home: (u64, u64)) -> Vec<u8> {
+        let mut bytes = format!("{} {} {}\n", self.pid, home.0, home.1).into_bytes();
         bytes.extend_from_slice(self.socket.as_os_str().as_bytes());
         bytes.push(b'\n');
         bytes
     }
 
     /// A path may have any byte in it but 0, a newline too: the last one ends the file.
-    fn from_bytes(bytes: &[u8]) -> Option<Place> {
+    fn from_bytes(bytes: &[u8]) -> Option<(Place, (u64, u64))> {
         let bytes = bytes.strip_suffix(b"\n")?;
         let line = bytes.iter().position(|byte| *byte == b'\n')?;
-        let pid = std::str::from_utf8(&bytes[..line]).ok()?.parse().ok()?;
+        let mut words = std::str::from_utf8(&bytes[..line]).ok()?.split(' ');
+        let pid = words.next()?.parse().ok()?;
+        let home = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let socket = PathBuf::from(std::ffi::OsString::from_vec(bytes[line + 1..].to_vec()));
-        socket.is_absolute().then_some(Place { pid, socket })
+        socket.is_absolute().then_some((Place { pid, socket }, home))
     }
 }
 
@@ -71,11 +79,20 @@ impl Place {
 /// here, or is gone.
 #[must_use]
 pub fn holder(home: &Path) -> Option<u32> {
-    let lock = std::fs::metadata(home.join(LOCK)).ok()?;
-    let lock = (lock.dev(), lock.ino());
     let written = std::fs::read(home.join(FILE)).ok().and_then(|bytes| Place::from_bytes(&bytes));
-    let said = written.map(|place| place.pid).filter(|pid| holds(*pid, lock));
-    said.or_else(|| processes().find(|pid| holds(*pid, lock)))
+    let written = written.map(|(place, _)| place.pid);
+    locks(home).iter().find_map(|lock| {
+        let lock = std::fs::metadata(lock).ok()?;
+        let lock = (lock.dev(), lock.ino());
+        let said = written.filter(|pid| holds(*pid, lock));
+        said.or_else(|| processes().find(|pid| holds(*pid, lock)))
+    })
+}
+
+/// What a daemon has the exclusive flocks on. One of the version before has only that on the file.
+#[must_use]
+pub fn locks(home: &Path) -> [PathBuf; 2] {
+    [home.join(LOCK), home.to_owned()]
 }
 
 fn processes() -> impl Iterator<Item = u32> {
@@ -101,7 +118,10 @@ fn holds(pid: u32, lock: (u64, u64)) -> bool {
 #[must_use]
 pub fn is_held(home: &Path) -> bool {
     use rustix::fs::{FlockOperation, flock};
-    File::open(home.join(LOCK)).is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared).is_err())
+    let is_held = |file: File| {
+        flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
+    };
+    locks(home).iter().any(|lock| File::open(lock).is_ok_and(is_held))
 }
 
 #[cfg(test)]
@@ -113,15 +133,31 @@ mod tests {
     fn any_path_is_read_back_and_a_torn_file_says_nothing() {
         for path in [&b"/run/user/7/pinfold/pinfold.sock"[..], b"/a\nb/\xff.sock"] {
             let place = Place { pid: 4711, socket: OsStr::from_bytes(path).into() };
-            let bytes = place.to_bytes();
-            assert_eq!(Place::from_bytes(&bytes), Some(place));
+            let bytes = place.to_bytes((7, 8));
+            assert_eq!(Place::from_bytes(&bytes), Some((place, (7, 8))));
             for cut in 0..bytes.len() - 1 {
                 let torn = Place::from_bytes(&bytes[..cut]);
                 // A newline in a path may end a piece of it; that piece is no socket.
                 assert!(torn.is_none() || path.contains(&b'\n'), "{cut}");
             }
         }
-        assert_eq!(Place::from_bytes(b"4711\nrelative.sock\n"), None);
+        assert_eq!(Place::from_bytes(b"4711 7 8\nrelative.sock\n"), None);
+        assert_eq!(Place::from_bytes(b"4711\n/of/no/home.sock\n"), None);
         assert_eq!(Place::from_bytes(b"\0\0\0\0"), None);
+    }
+
+    #[test]
+    fn the_note_of_a_home_that_was_copied_is_not_believed() {
+        let temp = tempfile::tempdir().unwrap();
+        let (home, copy) = (temp.path().join("home"), temp.path().join("copy"));
+        let socket = home.join("pinfold.sock");
+        std::fs::create_dir(&home).unwrap();
+        std::fs::create_dir(&copy).unwrap();
+        let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let place = Place { pid: 4711, socket };
+        place.write(&home).unwrap();
+        std::fs::copy(home.join(FILE), copy.join(FILE)).unwrap();
+        assert_eq!(Place::read(&home), Some(place));
+        assert_eq!(Place::read(&copy), None);
     }
 }

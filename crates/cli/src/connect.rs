@@ -233,7 +233,9 @@ pub(crate) fn failure(error: &StartError) -> Failure {
         StartError::Place { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Failure::from_error(Kind::NotPermitted, error)
         }
-        StartError::Locks(_) | StartError::Config(_) => Failure::from_error(Kind::BadConfig, error),
+        StartError::Config(_) => Failure::from_error(Kind::BadConfig, error)
+            .hint("correct it, or move it aside: then everything has its usual value"),
+        StartError::Locks(_) => Failure::from_error(Kind::BadConfig, error),
         StartError::Place { .. }
         | StartError::Store(_)
         | StartError::Read(_)

@@ -12,28 +12,30 @@ pub(crate) fn hint(error: &StartError) -> String {
     if let StartError::Missing { folder, .. } = error {
         return format!("{backup}; to begin anew move {} aside", folder.display());
     }
-    let StartError::Store(OpenError::Damaged { problem, .. }) = error else {
+    let StartError::Store(OpenError::Damaged { path, problem }) = error else {
         return format!("nothing was changed; {backup}; to begin anew move the home aside");
     };
+    let anew = format!("to begin anew move `{}` aside", path.parent().unwrap_or(path).display());
+    let witness = path.with_file_name("witness");
+    let witness = witness.display();
     match problem {
         Damage::Missing(_) => format!("put it back, with its -wal file if there was one; else {backup}"),
         Damage::Behind { .. } => format!(
             "nothing was changed; its -wal file may be missing or damaged: put it back; else {backup}; to go on with \
-             what is left move `witness` in the home aside"
+             what is left move `{witness}` aside"
         ),
         Damage::Another(_) => format!(
-            "nothing was changed; put the other one back, or {backup}; to go on with this one move `witness` in the \
-             home aside"
+            "nothing was changed; put the other one back, or {backup}; to go on with this one move `{witness}` aside"
         ),
         Damage::Witness(path) => format!(
             "nothing was changed; if the database is right, move `{}` aside: `up` makes a new one",
             path.display()
         ),
-        Damage::LogOnly
-        | Damage::Truncated { .. }
+        Damage::LogOnly => format!("nothing was changed; put it back; else {backup}; {anew}"),
+        Damage::Truncated { .. }
         | Damage::NotOurs
         | Damage::Tables
         | Damage::Unreadable(_)
-        | Damage::Faults(_) => format!("nothing was changed; {backup}; to begin anew move the home aside"),
+        | Damage::Faults(_) => format!("nothing was changed; {backup}; {anew}"),
     }
 }

@@ -204,7 +204,10 @@ impl From<ClientError> for Failure {
                 Self::from_error(Kind::Unavailable, &error).hint("`pinfold up` starts the daemon")
             }
             ClientError::Mute(mute) => mute.into(),
-            ClientError::Broken(_) | ClientError::Garbled(_) => Self::from_error(Kind::Unavailable, &error),
+            ClientError::Broken(_) => Self::from_error(Kind::Unavailable, &error).hint(
+                "the agents go on, and the next verb starts a daemon; what was asked for may have been done or not",
+            ),
+            ClientError::Garbled(_) => Self::from_error(Kind::Unavailable, &error),
         }
     }
 }

@@ -75,9 +75,11 @@ pub(crate) fn read(path: &Path) -> Result<Option<Left>, Errno> {
     };
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
     let mut file = std::fs::File::from(file);
-    let mut text = String::new();
-    file.read_to_string(&mut text)
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)
         .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
+    // Whatever another program has put there: the records beside it are told, and it is too.
+    let text = String::from_utf8_lossy(&bytes);
     let events: Vec<Told> = text.lines().filter(|line| !line.is_empty()).map(event).collect();
     Ok((!events.is_empty()).then_some(Left { events, file }))
 }

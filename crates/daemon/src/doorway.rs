@@ -7,6 +7,7 @@
 use crate::home::Home;
 use crate::input::{Handle, Input};
 use crate::log::log;
+use crate::only::Only;
 use crate::serve::StartError;
 use pinfold_api::Place;
 use rustix::io::Errno;
@@ -14,6 +15,7 @@ use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
@@ -80,13 +82,19 @@ impl Doorway {
     }
 
     /// Keeps it open until the loop has ended, and takes it away then.
-    pub(crate) async fn keep(mut self, listeners: mpsc::UnboundedSender<UnixListener>, handle: Handle) {
+    pub(crate) async fn keep(
+        mut self,
+        only: Arc<Only>,
+        listeners: mpsc::UnboundedSender<UnixListener>,
+        handle: Handle,
+    ) {
         let mut missed = false;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(LOOK) => {}
                 () = handle.ended() => break,
             }
+            only.stand();
             if !self.is_there() {
                 missed = self.open_again(&listeners, &handle, missed);
             } else if !self.is_written_down() {

@@ -31,6 +31,7 @@ pub mod memory;
 mod metrics;
 pub mod objects;
 mod observe;
+mod only;
 mod outlet;
 pub mod preset;
 mod printed;

@@ -10,17 +10,15 @@ use crate::http::{Context, Holds, router};
 use crate::input::{Agents, Handle, Input};
 use crate::locks::Folders;
 use crate::log::log;
+use crate::only::Only;
 use pinfold_core::event::Machine;
 use pinfold_core::identity::BootId;
 use pinfold_lock::FolderError;
 use pinfold_store::{Batch, Meta, OpenError, Reader, Store};
-use rustix::fs::{FlockOperation, Mode, OFlags};
-use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -28,9 +26,6 @@ use tokio::sync::{mpsc, watch};
 
 /// Answers that are under way when the daemon ends get this long.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// Whoever waits for a daemon's end has its lock for a moment: it is tried so often before it counts as held.
-const GLANCES: u32 = 10;
-const GLANCE: Duration = Duration::from_millis(5);
 
 /// What a daemon is started with.
 #[derive(Debug, Clone)]
@@ -97,7 +92,7 @@ pub enum StartError {
 pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let state = options.home.state.clone();
     private_folder(&state).map_err(|source| StartError::Place { path: state, source })?;
-    let _only = become_the_only_one(&options.home.daemon_lock())?;
+    let only = Arc::new(Only::take(&options.home)?);
     crate::log::rotate(options.log.clone());
     crash::point("daemon.alone");
     let open_files = raise_open_files();
@@ -106,26 +101,12 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     let mut store = None;
-    let ended = runtime.block_on(live(options, open_files, up, &mut store));
+    let ended = runtime.block_on(live(options, Arc::clone(&only), open_files, up, &mut store));
     // Whoever still follows something reads the database: it is closed when they are gone, and then it is one file.
     runtime.shutdown_timeout(LAST_ANSWERS);
     drop(store);
+    drop(only);
     ended
-}
-
-/// The kernel's word that no other daemon has this home, for as long as this process lives.
-fn become_the_only_one(path: &Path) -> Result<OwnedFd, StartError> {
-    let place = |source: Errno| StartError::Place { path: path.to_owned(), source: source.into() };
-    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = rustix::fs::open(path, flags, Mode::from_raw_mode(0o600)).map_err(place)?;
-    for _ in 0..GLANCES {
-        match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK) => std::thread::sleep(GLANCE),
-            Err(errno) => return Err(place(errno)),
-        }
-    }
-    Err(StartError::Running)
 }
 
 /// A thousand sessions need more descriptors than a login has; agents get what the login had.
@@ -139,6 +120,7 @@ fn raise_open_files() -> Option<(u64, u64)> {
 /// Lives until the end; what is left of the store is the caller's to close, when nobody reads any more.
 async fn live(
     options: Options,
+    only: Arc<Only>,
     open_files: Option<(u64, u64)>,
     up: impl FnOnce(),
     left: &mut Option<Store>,
@@ -152,7 +134,7 @@ async fn live(
     _ = listeners.send(listener);
     let (opens, door) = watch::channel(None);
     let served = tokio::spawn(crate::http::serve(later, door, handle.clone()));
-    let kept = tokio::spawn(doorway.keep(listeners, handle.clone()));
+    let kept = tokio::spawn(doorway.keep(only, listeners, handle.clone()));
     let begun = begin(Options { home, ..options }, config, open_files, handle.clone()).await;
     let ended = match begun {
         Ok((fleet, reader)) => {

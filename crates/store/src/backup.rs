@@ -57,7 +57,8 @@ impl Reader {
     /// Writes a whole and consistent copy to a new file, readable for its owner only; returns its size.
     ///
     /// # Errors
-    /// The file is there already, or cannot be written; then none is left behind.
+    /// The file is there already, or cannot be written, or the store is damaged: what cannot be put back is not a
+    /// backup. Then none is left behind.
     pub fn backup(&self, file: &Path) -> Done<u64> {
         self.backup_with(file, || Ok(Vec::new()))
     }
@@ -72,7 +73,9 @@ impl Reader {
             return Err(BackupError::Exists { path: file.to_owned() });
         }
         let draft = draft_beside(file);
-        let copied = copy(self.conn(), &draft, beside).and_then(|()| {
+        let whole =
+            || open::check_all(&draft, &Options::default()).map_err(|error| of_source(error, self.conn()));
+        let copied = copy(self.conn(), &draft, beside).and_then(|()| Ok(whole()?)).and_then(|()| {
             // Unlike a rename, a link does not replace what another program made meanwhile.
             fs::hard_link(&draft, file).map_err(|error| {
                 let exists = error.kind() == io::ErrorKind::AlreadyExists;
@@ -84,6 +87,21 @@ impl Reader {
         open::sync_folder(file).map_err(failed)?;
         Ok(fs::metadata(file).map_err(failed)?.len())
     }
+}
+
+/// A copy is as damaged as what was copied.
+fn of_source(error: OpenError, source: &Connection) -> OpenError {
+    match error {
+        OpenError::Damaged { problem, .. } => OpenError::Damaged { path: place(source), problem },
+        OpenError::Missing { .. }
+        | OpenError::TooNew { .. }
+        | OpenError::Io { .. }
+        | OpenError::Unusable { .. } => error,
+    }
+}
+
+fn place(conn: &Connection) -> PathBuf {
+    conn.path().map(PathBuf::from).unwrap_or_default()
 }
 
 /// A name of its own for each copy under way: one daemon may be asked for several at once.
@@ -104,12 +122,23 @@ const AFTER_FILES: &str = "file;";
 /// Copies all pages as they are at one moment, and then files beside them, durably.
 fn copy(from: &Connection, draft: &Path, beside: impl FnOnce() -> io::Result<Files>) -> Done<()> {
     let failed = |source| BackupError::Io { path: draft.to_owned(), source };
-    let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
+    let refused = |source| not_copied(from, draft, source);
     drop(fs::remove_file(draft));
     File::options().write(true).create_new(true).mode(0o600).open(draft).map_err(failed)?;
     copy_pages(from, draft).map_err(refused)?;
     add_files(draft, &beside().map_err(failed)?).map_err(refused)?;
     File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
+}
+
+/// Pages that are missing, or make no sense, are the fault of what was copied; everything else that of the copy.
+fn not_copied(from: &Connection, draft: &Path, source: rusqlite::Error) -> BackupError {
+    let short = Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ);
+    let damaged = [Some(ErrorCode::DatabaseCorrupt), Some(ErrorCode::NotADatabase)]
+        .contains(&source.sqlite_error_code());
+    if damaged || source.sqlite_extended_error_code() == short {
+        return OpenError::Damaged { path: place(from), problem: Damage::Unreadable(source) }.into();
+    }
+    BackupError::Copy { path: draft.to_owned(), source }
 }
 
 fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {

@@ -44,7 +44,7 @@ pub enum CommitError {
         path: PathBuf,
     },
     /// The store's file has lost its name: what is written into it would not be found again.
-    #[error("`{path}` was removed, moved or replaced while it was in use")]
+    #[error("`{path}` was removed, moved, replaced or cut while it was in use")]
     Gone {
         /// Which file.
         path: PathBuf,

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A log that has grown larger is cut back when it is reset; below this it is reused as it is, which is faster.
-const LARGEST_LOG: i64 = 16 << 20;
+pub(crate) const LARGEST_LOG: u64 = 16 << 20;
 
 /// What a connection keeps of the file, in KiB: the kernel has the rest, and there are two connections.
 const KEPT: i64 = 512;
@@ -430,7 +430,7 @@ pub(crate) fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result
     // Only macOS knows the difference: there an fsync is not enough.
     conn.pragma_update(None, "fullfsync", true)?;
     conn.pragma_update(None, "checkpoint_fullfsync", true)?;
-    conn.pragma_update(None, "journal_size_limit", LARGEST_LOG)?;
+    conn.pragma_update(None, "journal_size_limit", LARGEST_LOG.cast_signed())?;
     conn.pragma_update(None, "foreign_keys", true)?;
     // What is deleted is overwritten; all that it costs are pages that are written anyway.
     conn.pragma_update(None, "secure_delete", true)?;

@@ -16,7 +16,7 @@ pub enum Trouble {
     Reserve,
     /// The disk is full, and so is the room that was kept: what comes waits until there is some.
     Full,
-    /// The file of this name is not there any more, or another one is in its place.
+    /// The file of this name is not there any more, another one is in its place, or it was cut.
     Gone {
         /// Which file.
         path: PathBuf,
@@ -61,7 +61,7 @@ impl fmt::Display for Trouble {
             }
             Trouble::Full => text.write_str("the disk is full: nothing can be recorded until there is room"),
             Trouble::Gone { path } => {
-                write!(text, "`{}` was removed, moved or replaced while it was in use", path.display())
+                write!(text, "`{}` was removed, moved, replaced or cut while it was in use", path.display())
             }
             Trouble::Failed { problem } => write!(text, "the database cannot be written: {problem}"),
             Trouble::Damaged { problem } => write!(text, "the database is damaged: {problem}"),

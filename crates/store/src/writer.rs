@@ -12,6 +12,7 @@ use crate::trouble::{Health, Trouble};
 use crate::ulid::SessionId;
 use crate::witness::{self, Position, Witness};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -82,6 +83,11 @@ impl Writer {
 
     /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
     fn finish(&self) {
+        if self.footing.is_cut() {
+            // What is left of a log that was cut would be written over pages that are whole.
+            drop(self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+            return;
+        }
         // A foreign reader that keeps the log in use does not keep the daemon; SQLite reads the log again next time.
         drop(self.conn.busy_timeout(LAST_TRY));
         self.make_room();
@@ -161,6 +167,7 @@ impl Writer {
     /// decided anew meanwhile, so what waits is as true as before.
     fn persist(&mut self, batches: &[&Batch]) -> Outcomes {
         let mut tidied = false;
+        self.wait_for_files()?;
         loop {
             match self.transact(batches) {
                 Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
@@ -168,6 +175,7 @@ impl Writer {
                 // With what was given back, the log fits into the file and is begun anew.
                 Err(CommitError::StorageFull { .. }) if !tidied => {
                     self.make_room();
+                    self.footing.log_is_cut();
                     tidied = true;
                 }
                 Err(error) => self.wait_or(error, batches)?,
@@ -197,11 +205,17 @@ impl Writer {
         drop(self.conn.release_memory());
     }
 
-    /// A commit into a file that has lost its name is no commit: it is acknowledged when the file is back.
-    fn on_firm_ground(&mut self) -> Result<(), CommitError> {
+    /// Waits until the files are what they were. What is added to one that was cut would hide that.
+    fn wait_for_files(&mut self) -> Result<(), CommitError> {
         while let Some(path) = self.footing.lost() {
             self.wait_or(CommitError::Gone { path }, &[])?;
         }
+        Ok(())
+    }
+
+    /// A commit into a file that has lost its name is no commit: it is acknowledged when the file is back.
+    fn on_firm_ground(&mut self) -> Result<(), CommitError> {
+        self.wait_for_files()?;
         if let Some(witness) = &mut self.around.witness {
             // It must not be told of more than is there; of less it may.
             drop(witness.note(&self.position));

@@ -83,22 +83,28 @@ fn own(file: &Path) -> Result<(), Failure> {
 }
 
 /// Holds the daemon's place, so that none starts meanwhile.
-fn claim(home: &Home) -> Result<OwnedFd, Failure> {
-    let failed = |error: &dyn std::fmt::Display| {
-        Failure::new(Kind::Failed, format!("{} cannot be used: {error}", home.state.display()))
-    };
+fn claim(home: &Home) -> Result<[OwnedFd; 2], Failure> {
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&home.state);
-    made.map_err(|error| failed(&error))?;
-    let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let lock = rustix::fs::open(home.daemon_lock(), flags, Mode::RUSR | Mode::WUSR);
-    let lock = lock.map_err(|errno| failed(&errno))?;
+    made.map_err(|error| unusable(home, &error))?;
+    let file = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok([claimed(home, &home.state, folder)?, claimed(home, &home.daemon_lock(), file)?])
+}
+
+fn claimed(home: &Home, path: &Path, flags: OFlags) -> Result<OwnedFd, Failure> {
+    let lock = rustix::fs::open(path, flags, Mode::RUSR | Mode::WUSR);
+    let lock = lock.map_err(|errno| unusable(home, &errno))?;
     match rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(lock),
         Err(rustix::io::Errno::WOULDBLOCK) => {
             Err(Failure::new(Kind::Busy, "the daemon of this home is up").hint("`pinfold down` ends it"))
         }
-        Err(errno) => Err(failed(&errno)),
+        Err(errno) => Err(unusable(home, &errno)),
     }
+}
+
+fn unusable(home: &Home, error: &dyn std::fmt::Display) -> Failure {
+    Failure::new(Kind::Failed, format!("{} cannot be used: {error}", home.state.display()))
 }
 
 /// The shims that live in this home, by their session's id, with the generation that each has seen.

@@ -6,8 +6,8 @@ use crate::args::Global;
 use crate::connect::{self, Found};
 use crate::error::{Failure, Kind};
 use crate::{inside, places};
-use pinfold_api::ClientError;
 use pinfold_api::object::{Status, WentDown};
+use pinfold_api::{ClientError, place};
 use pinfold_core::words;
 use pinfold_daemon::Home;
 use pinfold_lock::LockSeen;
@@ -93,14 +93,15 @@ fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     Ok(Gone::Now)
 }
 
-/// The daemon's lock is free when its process has ended, whatever its socket says.
+/// The daemon's locks are free when its process has ended, whatever its socket says.
 fn wait_until_gone(home: &Home) -> Result<(), Failure> {
-    let Ok(file) = std::fs::File::open(home.daemon_lock()) else { return Ok(()) };
     let (sender, receiver) = mpsc::channel();
+    let locks = place::locks(&home.state);
     std::thread::spawn(move || {
-        // Shared: several who wait do not keep a new daemon out for longer than this call.
-        _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared);
-        drop(file);
+        for file in locks.iter().filter_map(|lock| std::fs::File::open(lock).ok()) {
+            // Shared: several who wait do not keep a new daemon out for longer than this call.
+            _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared);
+        }
         _ = sender.send(());
     });
     receiver.recv_timeout(ENDS_WITHIN).map_err(|_| connect::mute(home).into())

@@ -255,7 +255,7 @@ fn refusal(trouble: &Trouble) -> Option<ErrorBody> {
         Trouble::Gone { .. } => (
             ErrorKind::Damaged,
             "put it back, or save what the daemon still has: `pinfold backup FILE`, `pinfold down`, \
-             `pinfold restore-backup FILE`",
+             `pinfold restore-backup FILE`, with an older backup where none can be made",
         ),
         Trouble::Failed { .. } => (
             ErrorKind::Failed,

@@ -8,6 +8,7 @@ use crate::view;
 use axum::Json;
 use pinfold_api::object::{Backup, Ping, Status, WentDown};
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_store::OpenError;
 use pinfold_store::backup::BackupError;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -98,6 +99,9 @@ fn not_copied(error: &BackupError) -> ErrorBody {
         BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             ErrorBody::new(ErrorKind::NotPermitted, message)
         }
+        BackupError::Unusable(OpenError::Damaged { .. }) => ErrorBody::new(ErrorKind::Damaged, message).hint(
+            "no backup was made; `pinfold down`, then `pinfold restore-backup FILE`, puts an older one back",
+        ),
         BackupError::Io { .. } | BackupError::Copy { .. } | BackupError::Unusable(_) => {
             ErrorBody::new(ErrorKind::Failed, message)
         }

@@ -74,7 +74,7 @@ fn unread(error: &pinfold_store::ReadError) -> ErrorBody {
     let message = crate::locks::chain(error);
     match error {
         ReadError::Damaged { .. } | ReadError::Row { .. } => ErrorBody::new(ErrorKind::Damaged, message)
-            .hint("what it was is in your last backup: `pinfold restore-backup FILE`"),
+            .hint("what it was is in your last backup: `pinfold down`, then `pinfold restore-backup FILE`"),
         ReadError::Failed { .. } => ErrorBody::new(ErrorKind::Failed, message),
     }
 }

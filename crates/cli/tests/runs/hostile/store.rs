@@ -3,6 +3,8 @@
 mod backups;
 mod disk;
 mod disk_failed;
+mod each;
 mod end;
 mod files;
 mod flips;
+mod homes;

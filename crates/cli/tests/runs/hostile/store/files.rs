@@ -124,7 +124,8 @@ fn a_database_that_is_moved_under_the_daemon_is_missed_until_it_is_back() {
     fs::rename(&database, &aside).unwrap();
     let sent = world.within(SOON, &["send", "kept", "into nothing"]);
     assert_eq!(sent.code, 65, "{sent:?}");
-    let said = |words: &[&str]| world.within(SOON, words).stdout.contains("was removed, moved or replaced");
+    let said =
+        |words: &[&str]| world.within(SOON, words).stdout.contains("was removed, moved, replaced or cut");
     until("status and why say it", || said(&["status"]) && said(&["why", "kept"]));
     fs::rename(&aside, &database).unwrap();
     until("it goes on", || world.run(&["send", "kept", "again"]).code == 0);

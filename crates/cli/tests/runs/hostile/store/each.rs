@@ -1,0 +1,110 @@
+//! Each file of a home and of its lock folder, one after the other: removed, moved, replaced or cut, under a daemon,
+//! after `down` and after kill -9. Nothing acknowledged is lost in silence, nothing hangs, no session has two agents,
+//! and what a hint says works as written.
+
+mod case;
+mod cure;
+mod files;
+mod harm;
+mod inhabited;
+
+use case::{Row, try_one};
+use files::{Kind, files};
+use harm::Harm;
+use inhabited::Inhabited;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What the daemon does while a file is harmed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Running,
+    Down,
+    Killed,
+}
+
+/// Tests that run beside each other share the machine: more threads than this make none of them faster.
+const THREADS: usize = 4;
+
+/// Every file that there is at such a time, each way of harming it: the rows that are wrong fail the test.
+fn each(when: When, wanted: impl Fn(Kind) -> bool) {
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| wanted(*kind)).collect();
+    let (next, rows) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS.min(kinds.len()) {
+            scope.spawn(|| {
+                while let Some(kind) = kinds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let found = each_way(*kind, when);
+                    rows.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    let rows = rows.into_inner().unwrap();
+    rows.iter().for_each(|row| println!("{row}"));
+    let wrong: Vec<String> = rows.iter().filter(|row| row.wrong.is_some()).map(Row::to_string).collect();
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+fn each_way(kind: Kind, when: When) -> Vec<Row> {
+    let mut home = Inhabited::new();
+    let mut rows = Vec::new();
+    for harm in Harm::ALL {
+        let mut way = 0;
+        loop {
+            let row = try_one(&home, kind, harm, when, way);
+            let (more, wrong) = (row.ways > way + 1, row.wrong.is_some());
+            rows.push(row);
+            // One that went wrong may have left anything behind, and one that began anew has left nothing.
+            if wrong || !home.is_whole() {
+                home = Inhabited::new();
+            }
+            if !more || wrong {
+                break;
+            }
+            way += 1;
+        }
+    }
+    rows
+}
+
+#[test]
+fn no_file_of_a_home_is_unknown_here() {
+    let home = Inhabited::new();
+    home.world.ok(&["down"]);
+    files(&home.world);
+}
+
+fn is_of_store(kind: Kind) -> bool {
+    matches!(kind, Kind::Database | Kind::Log | Kind::Index | Kind::Witness)
+}
+
+#[test]
+fn files_of_the_store_under_a_daemon() {
+    each(When::Running, is_of_store);
+}
+
+#[test]
+fn files_of_the_store_after_down() {
+    each(When::Down, is_of_store);
+}
+
+#[test]
+fn files_of_the_store_after_kill_9() {
+    each(When::Killed, is_of_store);
+}
+
+#[test]
+fn all_other_files_under_a_daemon() {
+    each(When::Running, |kind| !is_of_store(kind));
+}
+
+#[test]
+fn all_other_files_after_down() {
+    each(When::Down, |kind| !is_of_store(kind));
+}
+
+#[test]
+fn all_other_files_after_kill_9() {
+    each(When::Killed, |kind| !is_of_store(kind));
+}

@@ -1,0 +1,245 @@
+//! One file, one way of harming it, one state of the daemon: what the verbs say, and that the home works afterwards.
+
+use super::cure::{self, Cure};
+use super::files::Kind;
+use super::harm::Harm;
+use super::inhabited::{DEADLINE, Inhabited, Known, anothers, by, settled};
+use super::{When, is_of_store};
+use crate::world::Answer;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A row of the table.
+pub(super) struct Row {
+    kind: Kind,
+    harm: Harm,
+    when: When,
+    said: Vec<Said>,
+    cure: Option<Cure>,
+    pub(super) wrong: Option<String>,
+    /// How many ways out were offered.
+    pub(super) ways: usize,
+}
+
+/// What one or more verbs said.
+#[derive(Debug, PartialEq)]
+struct Said {
+    verbs: Vec<String>,
+    text: String,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(text, "{:?} {:?} {:?}:", self.kind, self.harm, self.when)?;
+        if self.said.is_empty() {
+            write!(text, " well")?;
+        }
+        for Said { verbs, text: said } in &self.said {
+            write!(text, "\n   {}: {said}", verbs.join(" "))?;
+        }
+        if let Some(cure) = &self.cure {
+            write!(text, "\n   done: {cure:?}")?;
+        }
+        self.wrong.as_ref().map_or(Ok(()), |wrong| write!(text, "\n   WRONG: {wrong}"))
+    }
+}
+
+/// A case that is tried.
+struct Case<'a> {
+    home: &'a Inhabited,
+    known: Known,
+    /// Texts that were acknowledged since.
+    sent: Vec<String>,
+    said: Vec<Said>,
+    /// What to do, as the first answer that named damage said it.
+    hint: Option<String>,
+    cure: Option<Cure>,
+}
+
+pub(super) fn try_one(home: &Inhabited, kind: Kind, harm: Harm, when: When, way: usize) -> Row {
+    let (sent, said) = (Vec::new(), Vec::new());
+    let mut case = Case { home, known: home.read(), sent, said, hint: None, cure: None };
+    let mut ways = 0;
+    let tried = case.run(kind, harm, when, way, &mut ways);
+    Row { kind, harm, when, said: case.said, cure: case.cure, wrong: tried.err(), ways }
+}
+
+type Done = Result<(), String>;
+
+impl Case<'_> {
+    fn run(&mut self, kind: Kind, harm: Harm, when: When, way: usize, ways: &mut usize) -> Done {
+        let world = &self.home.world;
+        let backup = world.path(&self.home.fresh("backup"));
+        if is_of_store(kind) {
+            world.ok(&["backup", backup.to_str().unwrap()]);
+        }
+        if kind == Kind::Reserve {
+            self.home.reserved();
+        }
+        match when {
+            When::Running => {}
+            When::Down => _ = world.ok(&["down"]),
+            When::Killed => world.kill_daemon(),
+        }
+        self.home.complete(kind);
+        let Some(file) = self.home.file(kind) else {
+            self.say("", "is not there");
+            return Ok(());
+        };
+        let aside = world.path(&self.home.fresh("aside"));
+        let harmed = harm.do_to(&file, &aside, anothers(kind).as_deref());
+        if self.rounds()? == Round::Well && harm != Harm::Moved {
+            return self.no_doubles();
+        }
+        let Some(hint) = self.hint.take() else {
+            if harm == Harm::Moved {
+                harmed.put_back();
+            }
+            return self.ends_well();
+        };
+        let all = cure::ways(&hint, harm, self.home.is_up());
+        *ways = all.len();
+        let cure = all.get(way).ok_or_else(|| format!("no way out: {hint}"))?.clone();
+        self.cure = Some(cure.clone());
+        cure.follow(self.home, &harmed, &backup)?;
+        match cure {
+            Cure::PutBack => {}
+            Cure::Commands(_) if cure.makes_a_backup() => {}
+            // It was made before anything of this.
+            Cure::Commands(_) => self.sent.clear(),
+            Cure::Aside(_) if kind == Kind::Config || kind == Kind::Witness => {}
+            Cure::Aside(_) => return self.goes_on_with_less(),
+        }
+        self.ends_well()
+    }
+
+    /// Something was given up for good, as the hint said: what is left works.
+    fn goes_on_with_less(&mut self) -> Done {
+        (self.known, self.sent) = (Known::default(), Vec::new());
+        self.home.world.ok(&["ls", "--all"]);
+        let name = self.home.fresh("anew");
+        self.home.world.ok(&["new", &name, "--mode", "on-demand", "--", "cat"]);
+        for _ in 0..2 {
+            self.home.world.ok(&["down"]);
+            self.home.world.ok(&["send", &name, "text"]);
+        }
+        self.no_doubles()
+    }
+
+    /// All verbs, and again after `down`, until damage is named.
+    fn rounds(&mut self) -> Result<Round, String> {
+        self.verbs(&["ls", "show", "inbox", "events", "send", "stop", "start"])?;
+        if self.hint.is_some() {
+            return Ok(Round::Named);
+        }
+        self.ask(&["down"])?;
+        let before = self.said.len();
+        self.verbs(&["ls", "inbox", "events", "send"])?;
+        Ok(if self.said.len() == before { Round::Well } else { Round::Named })
+    }
+
+    fn no_doubles(&self) -> Done {
+        match self.home.world.doubles() {
+            none if none.is_empty() => Ok(()),
+            doubles => Err(format!("two agents at once: {doubles}")),
+        }
+    }
+
+    fn verbs(&mut self, verbs: &[&str]) -> Done {
+        let text = self.home.fresh("text");
+        for verb in verbs {
+            let words: &[&str] = match *verb {
+                "ls" => &["ls", "--all"],
+                "events" => &["events"],
+                "send" => &["send", "chat", &text],
+                "inbox" => &["inbox", "chat"],
+                verb => &[verb, "runs"],
+            };
+            let answer = self.ask(words)?;
+            if answer.code == 0 && *verb == "send" {
+                self.sent.push(text.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, words: &[&str]) -> Result<Answer, String> {
+        let answer = self.home.world.within(DEADLINE, &[&["--json"], words].concat());
+        if answer.took.as_secs() >= 3 {
+            self.say(words[0], &format!("took {:?}", answer.took));
+        }
+        if answer.code == 0 {
+            self.compare(words[0], &answer.json())?;
+            return Ok(answer);
+        }
+        let error = answer.error();
+        let (message, hint) = (text(&error["message"]), text(&error["hint"]));
+        self.say(words[0], &format!("{} {message}; HINT {hint}", answer.code));
+        if [65, 78].contains(&answer.code) {
+            self.hint.get_or_insert(hint);
+        }
+        Ok(answer)
+    }
+
+    fn say(&mut self, verb: &str, text: &str) {
+        let text = text.replace(self.home.world.home.to_str().unwrap(), "HOME");
+        let verb = verb.to_owned();
+        match self.said.iter_mut().find(|said| said.text == text) {
+            Some(said) => said.verbs.push(verb),
+            None => self.said.push(Said { verbs: vec![verb], text }),
+        }
+    }
+
+    /// What was acknowledged is there and equal.
+    fn compare(&self, verb: &str, told: &Value) -> Done {
+        let none = Vec::new();
+        let list = told.as_array().unwrap_or(&none);
+        match verb {
+            "ls" => {
+                let settled: Vec<Value> = list.iter().map(settled).collect();
+                equal(&self.known.sessions, &by(&settled, "name"))
+            }
+            "inbox" => {
+                let gone = |text: &&String| !list.iter().any(|message| message["text"] == text.as_str());
+                let gone: Vec<&String> = self.sent.iter().filter(gone).collect();
+                if !gone.is_empty() {
+                    return Err(format!("{gone:?} were acknowledged and are gone"));
+                }
+                equal(&self.known.messages, &by(list, "id"))
+            }
+            "events" => equal(&self.known.events, &by(list, "seq")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Everything works again, and nothing of what was acknowledged is missing.
+    fn ends_well(&mut self) -> Done {
+        let before = self.said.len();
+        self.verbs(&["ls", "inbox", "events", "send", "stop", "start"])?;
+        self.ask(&["down"])?;
+        self.verbs(&["ls", "inbox", "events", "send"])?;
+        self.no_doubles()?;
+        if self.said.len() > before { Err("it does not end well".to_owned()) } else { Ok(()) }
+    }
+}
+
+/// How all verbs, before and after `down`, went.
+#[derive(Debug, PartialEq)]
+enum Round {
+    Well,
+    Named,
+}
+
+fn equal(known: &BTreeMap<String, Value>, found: &BTreeMap<String, Value>) -> Done {
+    for (key, row) in known {
+        if found.get(key) != Some(row) {
+            return Err(format!("{row} became {:?}", found.get(key)));
+        }
+    }
+    Ok(())
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,90 @@
+//! Homes that older versions left behind, with what those versions told of them: this version tells the same.
+//!
+//! Each was made by the binaries of its commit, in `/`, and put beside the JSON that they gave for `show`, `inbox` and
+//! `events`. Fields may be added since; what was there is there, and equal.
+
+use crate::world::World;
+use serde_json::Value;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// What is told of a session otherwise on purpose: of a run that ended it is said how, in words.
+const RETOLD: &str = "why";
+
+struct Home {
+    world: World,
+    told: Value,
+}
+
+impl Home {
+    fn of(commit: &str) -> Home {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/homes");
+        let world = World::new();
+        std::fs::create_dir(&world.home).unwrap();
+        std::fs::set_permissions(&world.home, PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::copy(fixtures.join(format!("{commit}.db")), world.home.join("pinfold.db")).unwrap();
+        let told = std::fs::read_to_string(fixtures.join(format!("{commit}.json"))).unwrap();
+        Home { world, told: serde_json::from_str(&told).unwrap() }
+    }
+
+    /// Everything that was told, beside what is told now.
+    fn differences(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for session in list(&self.told["sessions"]) {
+            let id = session["id"].as_str().unwrap();
+            let mut now = self.world.show(id);
+            assert!(now[RETOLD].is_string(), "{now}");
+            now[RETOLD] = session[RETOLD].clone();
+            compare(&format!("session {}", session["name"]), session, &now, &mut found);
+            let (told, now) = (&self.told["inboxes"][id], self.world.json(&["inbox", id, "-n", "all"]));
+            compare_rows("message", list(told), list(&now), &mut found);
+        }
+        let now = self.world.json(&["events"]);
+        compare_rows("event", list(&self.told["events"]), list(&now), &mut found);
+        found
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().unwrap()
+}
+
+/// Rows keep their order; new ones come after them.
+fn compare_rows(what: &str, told: &[Value], now: &[Value], found: &mut Vec<String>) {
+    for (index, row) in told.iter().enumerate() {
+        compare(&format!("{what} {index}"), row, now.get(index).unwrap_or(&Value::Null), found);
+    }
+}
+
+fn compare(what: &str, told: &Value, now: &Value, found: &mut Vec<String>) {
+    for (field, value) in told.as_object().unwrap() {
+        if now.get(field) != Some(value) {
+            found.push(format!("{what}: {field}: {value} became {:?}", now.get(field)));
+        }
+    }
+}
+
+/// The home loads, tells what it told, can be written, and tells it once more.
+fn tells_the_same(commit: &str) {
+    let home = Home::of(commit);
+    assert_eq!(home.differences(), [""; 0]);
+    home.world.ok(&["new", "new", "--mode", "on-demand", "--", "cat"]);
+    home.world.ok(&["down"]);
+    assert_eq!(home.differences(), [""; 0], "after it was written by this version");
+    assert_eq!(home.world.json(&["status"])["database"], serde_json::json!([]));
+    home.world.ok(&["down"]);
+}
+
+#[test]
+fn a_home_of_schema_2_tells_what_it_told() {
+    tells_the_same("481a7f6");
+}
+
+#[test]
+fn what_was_queued_in_an_older_home_is_delivered() {
+    let home = Home::of("481a7f6");
+    home.world.ok(&["start", "child"]);
+    let line = home.world.printed("child", "{\"id\":");
+    assert!(line.contains("queued one"), "{line}");
+    home.world.ok(&["down"]);
+}
