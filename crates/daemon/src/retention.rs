@@ -57,7 +57,7 @@ async fn sweep_locks(context: &Context) {
     match swept {
         Ok(Ok(0)) | Err(_) => {}
         Ok(Ok(count)) => {
-            log(format_args!("{count} lock files of keys were removed that nobody used for a week"))
+            log(format_args!("{count} lock files of keys were removed that nobody used for a week"));
         }
         Ok(Err(errno)) => log(format_args!("lock files that nobody uses were not removed: {errno}")),
     }
