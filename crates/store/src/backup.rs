@@ -3,6 +3,7 @@
 use crate::check::Pace;
 use crate::open::{self, Damage, OpenError, Options, log_of};
 use crate::reader::Reader;
+use crate::reserve;
 use crate::schema;
 use crate::witness::{self, Noted, Position, Witness};
 use pinfold_core::Wall;
@@ -88,11 +89,20 @@ fn draft_beside(file: &Path) -> PathBuf {
 /// Copies all pages as they are at one moment, durably.
 fn copy(from: &Connection, draft: &Path) -> Done<()> {
     let failed = |source| BackupError::Io { path: draft.to_owned(), source };
-    let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
+    let refused = |source| not_copied(draft, source);
     drop(fs::remove_file(draft));
     File::options().write(true).create_new(true).mode(0o600).open(draft).map_err(failed)?;
     copy_pages(from, draft).map_err(refused)?;
     File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
+}
+
+/// A full disk is said as one, whatever SQLite makes of it.
+fn not_copied(draft: &Path, source: rusqlite::Error) -> BackupError {
+    let path = draft.to_owned();
+    match reserve::is_full(draft) {
+        true => BackupError::Io { path, source: rustix::io::Errno::NOSPC.into() },
+        false => BackupError::Copy { path, source },
+    }
 }
 
 fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
@@ -183,7 +193,7 @@ impl Found {
 
     /// Brings a copy up to date, and its generation above all others.
     fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<Position> {
-        let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
+        let refused = |source| not_copied(draft, source);
         let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
         let generation = seen.max(self.position.generation) + LEAP;
         self.note(&conn, generation, at).map_err(refused)?;

@@ -96,6 +96,9 @@ fn not_copied(error: &BackupError) -> ErrorBody {
         BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             ErrorBody::new(ErrorKind::NotPermitted, message)
         }
+        BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorBody::new(ErrorKind::Failed, message).hint("the disk is full: name a file on another one")
+        }
         BackupError::Io { .. } | BackupError::Copy { .. } | BackupError::Unusable(_) => {
             ErrorBody::new(ErrorKind::Failed, message)
         }
