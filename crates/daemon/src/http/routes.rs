@@ -215,7 +215,11 @@ fn of_messages(api: Api) -> Api {
 }
 
 fn of_locks(api: Api) -> Api {
-    api.add(get("/v1/locks", "Every lock that is held now").answers::<Vec<Lock>>(), locks::list).add(
+    api.add(
+        get("/v1/locks", "Every lock that is held now").asks::<locks::Which>().answers::<Vec<Lock>>(),
+        locks::list,
+    )
+    .add(
         post("/v1/locks/hold", "Hold a `key:` lock for as long as the connection is open")
             .takes::<Hold>()
             .streams_lines::<HoldLine>(),

@@ -2,12 +2,13 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
+use super::list::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::fleet::Fleet;
 use crate::input::{Create, Input};
-use crate::list::{self, Filter};
+use crate::list::{self, Filter, Listed};
 use crate::preset::Preset;
 use crate::view::{self, STATES};
 use axum::Json;
@@ -31,7 +32,7 @@ pub(crate) async fn list(
     State(context): State<Context>,
     Asked(filter): Asked<Filter>,
 ) -> Result<Response, Failure> {
-    known_states(filter.state.as_deref().into_iter())?;
+    known(&filter)?;
     Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter)).await?))
 }
 
@@ -40,8 +41,15 @@ pub(crate) async fn table(
     State(context): State<Context>,
     Asked(filter): Asked<Filter>,
 ) -> Result<Response, Failure> {
-    known_states(filter.state.as_deref().into_iter())?;
+    known(&filter)?;
     Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter)).await?))
+}
+
+/// Refuses a filter that no session could ever pass.
+fn known(filter: &Filter) -> Result<(), Failure> {
+    known_states(filter.state.as_deref().into_iter())?;
+    let wrong = filter.after.as_ref().filter(|after| after.parse::<SessionId>().is_err());
+    wrong.map_or(Ok(()), |wrong| Err(bad_value(format!("`{wrong}` is not the id of a session"))))
 }
 
 /// Refuses a word that is no state.
@@ -54,8 +62,8 @@ fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Fail
     Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))))
 }
 
-fn json(text: Vec<u8>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], text).into_response()
+fn json(Listed { text, total, next }: Listed) -> Response {
+    (Head { total, next }.fields(), [(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 pub(crate) async fn show(State(context): State<Context>, Named(session): Named) -> Answered<Session> {
