@@ -140,7 +140,7 @@ enum Started {
 }
 
 fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
-    let failed = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
+    let failed = |error: &(dyn std::error::Error + 'static)| Failure::from_error(Kind::Failed, error);
     let program = std::env::current_exe().map_err(|error| failed(&error))?;
     let mut command = Command::new(&program);
     if global.home.is_some() {

@@ -31,14 +31,15 @@ impl Failure {
     }
 
     /// A failure told by an error and its causes.
-    pub(crate) fn from_error(kind: Kind, error: &dyn Error) -> Self {
+    pub(crate) fn from_error(kind: Kind, error: &(dyn Error + 'static)) -> Self {
         let mut message = error.to_string();
         let mut cause = error.source();
         while let Some(next) = cause {
             message = format!("{message}: {next}");
             cause = next.source();
         }
-        Self::new(kind, message)
+        let failure = Self::new(kind, message);
+        if crate::full::is_full(error) { failure.hint(crate::full::HINT) } else { failure }
     }
 
     /// Tells people: one line, and a hint.

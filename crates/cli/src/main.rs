@@ -10,6 +10,7 @@ mod damage;
 mod demo;
 mod edge;
 mod error;
+mod full;
 mod inside;
 mod json;
 mod paint;

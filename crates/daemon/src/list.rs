@@ -9,9 +9,11 @@ use crate::fleet::Fleet;
 use crate::view;
 use pinfold_api::object::Row;
 use pinfold_core::{Now, State};
+use pinfold_store::SessionId;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::borrow::Cow;
+use std::ops::Bound::{Excluded, Unbounded};
 
 /// Few sessions are longer.
 const SESSION: usize = 2048;
@@ -31,6 +33,19 @@ pub(crate) struct Filter {
     pub(crate) brief: bool,
     /// Only those that can be read: none that are damaged, and none that the database does not know.
     pub(crate) known: bool,
+    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
+    pub(crate) limit: Option<usize>,
+    /// Only those behind the session of this id.
+    pub(crate) after: Option<String>,
+}
+
+/// A list, or a page of it, as JSON.
+pub(crate) struct Listed {
+    pub(crate) text: Vec<u8>,
+    /// How many there would be, if not only some were asked for.
+    pub(crate) total: Option<u64>,
+    /// What `after` has to be for those that follow.
+    pub(crate) next: Option<String>,
 }
 
 impl Filter {
@@ -44,22 +59,22 @@ impl Filter {
 }
 
 /// The sessions that a filter shows.
-pub(crate) fn sessions(fleet: &Fleet, filter: &Filter, pass: &Pass) -> Vec<u8> {
-    let mut text =
+pub(crate) fn sessions(fleet: &Fleet, filter: &Filter, pass: &Pass) -> Listed {
+    let mut list =
         written(fleet, (filter, pass), SESSION, if filter.brief { view::brief } else { view::session });
     if !pass.is_kept() {
-        add_odd_ones(fleet, filter, &json!([]), &mut text);
+        add_odd_ones(fleet, filter, &json!([]), &mut list);
     }
-    text
+    list
 }
 
 /// What `pinfold ls` shows of each.
-pub(crate) fn table(fleet: &Fleet, filter: &Filter, pass: &Pass) -> Vec<u8> {
-    let mut text = written(fleet, (filter, pass), ROW, row);
+pub(crate) fn table(fleet: &Fleet, filter: &Filter, pass: &Pass) -> Listed {
+    let mut list = written(fleet, (filter, pass), ROW, row);
     if !pass.is_kept() {
-        add_odd_ones(fleet, filter, &json!(""), &mut text);
+        add_odd_ones(fleet, filter, &json!(""), &mut list);
     }
-    text
+    list
 }
 
 /// What a filter shows, in the order in which the sessions were made.
@@ -68,21 +83,33 @@ fn written<'a, T: Serialize>(
     (filter, pass): (&Filter, &Pass),
     length: usize,
     object: impl Fn(&'a Entry, Now) -> T,
-) -> Vec<u8> {
+) -> Listed {
     let now = Clock::new().now();
-    let mut text = Vec::with_capacity(length * fleet.entries.len());
-    let shown = fleet.entries.values().filter(|entry| filter.shows(entry) && pass.shows(entry.id));
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    let mut text = Vec::with_capacity(length * fleet.entries.len().min(limit));
+    // One that was removed meanwhile had its place too.
+    let after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
+    let after = after.map_or(Unbounded, Excluded);
+    let is_shown = |entry: &Entry| filter.shows(entry) && pass.shows(entry.id);
+    let mut shown = fleet.entries.range((after, Unbounded)).filter(|(_, entry)| is_shown(entry));
+    let mut last = None;
+    let page = shown.by_ref().take(limit).inspect(|(id, _)| last = Some(**id));
     serde_json::Serializer::new(&mut text)
-        .collect_seq(shown.map(|entry| object(entry, now)))
+        .collect_seq(page.map(|(_, entry)| object(entry, now)))
         .expect("strings and numbers can be written to memory");
-    text
+    let more = shown.next().is_some();
+    let all = || fleet.entries.values().filter(|entry| is_shown(entry)).count() as u64;
+    let total = filter.limit.map(|_| all());
+    Listed { text, total, next: last.filter(|_| more).map(|last| last.to_string()) }
 }
 
 /// Behind the sessions: those whose records are damaged, and with `--all` those that the store does not know.
-fn add_odd_ones(fleet: &Fleet, filter: &Filter, command: &Value, list: &mut Vec<u8>) {
-    if filter.known || filter.state.is_some() || filter.tag.is_some() {
+fn add_odd_ones(fleet: &Fleet, filter: &Filter, command: &Value, listed: &mut Listed) {
+    // They belong to the last page.
+    if filter.known || filter.state.is_some() || filter.tag.is_some() || listed.next.is_some() {
         return;
     }
+    let list = &mut listed.text;
     let damaged = fleet.damaged.values().map(|damaged| {
         let why = format!("its record is damaged: {}", damaged.problem);
         odd(&damaged.id, &damaged.name, "damaged", None, &why)

@@ -3,6 +3,7 @@
 use crate::check::Pace;
 use crate::open::{self, Damage, OpenError, Options, log_of};
 use crate::reader::Reader;
+use crate::reserve;
 use crate::schema;
 use crate::witness::{self, Noted, Position, Witness};
 use pinfold_core::Wall;
@@ -138,7 +139,16 @@ fn not_copied(from: &Connection, draft: &Path, source: rusqlite::Error) -> Backu
     if damaged || source.sqlite_extended_error_code() == short {
         return OpenError::Damaged { path: place(from), problem: Damage::Unreadable(source) }.into();
     }
-    BackupError::Copy { path: draft.to_owned(), source }
+    not_written(draft, source)
+}
+
+/// A full disk is said as one, whatever SQLite makes of it.
+fn not_written(draft: &Path, source: rusqlite::Error) -> BackupError {
+    let path = draft.to_owned();
+    match reserve::is_full(draft) {
+        true => BackupError::Io { path, source: rustix::io::Errno::NOSPC.into() },
+        false => BackupError::Copy { path, source },
+    }
 }
 
 fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
@@ -260,7 +270,7 @@ impl Found {
 
     /// Brings a copy up to date, and its generation above all others.
     fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<Position> {
-        let refused = |source| BackupError::Copy { path: draft.to_owned(), source };
+        let refused = |source| not_written(draft, source);
         let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
         let generation = seen.max(self.position.generation) + LEAP;
         self.note(&conn, generation, at).map_err(refused)?;

@@ -478,6 +478,11 @@ fn io_error(path: &Path, source: io::Error) -> OpenError {
 /// What an error of SQLite's says about opening: these codes tell of locks, rights and space, all others
 /// of the file itself.
 fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
+    let refused = [ErrorCode::DiskFull, ErrorCode::CannotOpen, ErrorCode::SystemIoFailure];
+    if source.sqlite_error_code().is_some_and(|code| refused.contains(&code)) && crate::reserve::is_full(path)
+    {
+        return io_error(path, rustix::io::Errno::NOSPC.into());
+    }
     match source.sqlite_error_code() {
         Some(
             ErrorCode::CannotOpen

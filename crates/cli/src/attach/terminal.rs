@@ -55,7 +55,7 @@ pub(super) fn show(
             .hint(format!("`pinfold logs {} -f` follows the output without one", quoted(place.name))));
     }
     let size = tty::size().unwrap_or_default();
-    let lost = |error: &dyn std::error::Error| Failure::from_error(Kind::Failed, error);
+    let lost = |error: &(dyn std::error::Error + 'static)| Failure::from_error(Kind::Failed, error);
     let (stream, decoder) = connect(place.socket).map_err(|error| lost(&error))?;
     let mut shown = Showing { stream, decoder, keyboard: Keyboard::Yours, watches: seat == Seat::Watches };
     let borrowed = Borrowed::raw(size.rows()).map_err(|errno| lost(&errno))?;

@@ -52,6 +52,27 @@ fn pages_are_the_list_in_pieces() {
 }
 
 #[test]
+fn sessions_and_locks_come_in_pages_too() {
+    let world = World::new();
+    for name in ["a", "b", "c", "d", "e"] {
+        world.ok(&["new", name, "--mode", "on-demand", "--", "cat"]);
+    }
+    let ids = |list: &[Value]| list.iter().map(|one| one["id"].clone()).collect::<Vec<_>>();
+    let all = world.json(&["ls"]);
+    let found = pages(&world, "/v1/sessions?", 2);
+    assert_eq!(found.iter().map(Vec::len).collect::<Vec<_>>(), [2, 2, 1]);
+    assert_eq!(ids(&found.concat()), ids(all.as_array().unwrap()));
+    assert_eq!(http::ask(&world, "GET", "/v1/sessions?limit=2&after=nonsense", "").0, 422);
+    for name in ["a", "b", "c"] {
+        world.ok(&["start", name]);
+    }
+    let held = world.json(&["locks"]);
+    let found = pages(&world, "/v1/locks?", 1);
+    assert_eq!(found.concat().len(), held.as_array().unwrap().len(), "{found:?}");
+    assert!(found.len() >= 3, "{found:?}");
+}
+
+#[test]
 fn a_list_has_the_beginning_of_an_answer_and_the_message_all_of_it() {
     let world = World::new();
     world.new_chat("chat", &[], PARROT);

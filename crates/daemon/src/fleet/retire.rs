@@ -85,12 +85,7 @@ impl Fleet {
     }
 
     /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
-    pub(crate) fn restore(
-        &mut self,
-        id: SessionId,
-        by: Option<&By>,
-        reply: Reply,
-    ) -> Result<(), ErrorBody> {
+    pub(crate) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) -> Result<(), ErrorBody> {
         self.can_record()?;
         let Some(entry) = self.entries.get_mut(&id) else { return Err(super::sessions::gone()) };
         let name = entry.name.clone();

@@ -24,9 +24,8 @@ impl Fleet {
         }
         let id = SessionId(self.new_id());
         if let Err(error) = make_private(&self.home.session(id)) {
-            let message = format!("the folder of the session could not be made: {error}");
             self.forget_given(&create.definition);
-            _ = create.reply.send(Err(ErrorBody::new(ErrorKind::Failed, message)));
+            _ = create.reply.send(Err(no_folder("the folder of the session could not be made", &error)));
             return;
         }
         crash::point("create.folder");
@@ -61,9 +60,8 @@ impl Fleet {
     }
 
     fn make_folder_of_next(&self) -> Result<(), ErrorBody> {
-        make_private(&self.home.state.join("sessions")).map_err(|error| {
-            ErrorBody::new(ErrorKind::Failed, format!("the home cannot be written: {error}"))
-        })
+        make_private(&self.home.state.join("sessions"))
+            .map_err(|error| no_folder("the home cannot be written", &error))
     }
 
     fn store_new(&mut self, id: SessionId, name: String, create: Create) {
@@ -267,6 +265,15 @@ impl Fleet {
 
 pub(crate) fn gone() -> ErrorBody {
     ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
+}
+
+fn no_folder(what: &str, error: &std::io::Error) -> ErrorBody {
+    let full = error.kind() == std::io::ErrorKind::StorageFull;
+    match full {
+        true => ErrorBody::new(ErrorKind::Failed, format!("the disk is full: {what}: {error}"))
+            .hint("make room (`df`), or remove files where it has no inode left (`df -i`)"),
+        false => ErrorBody::new(ErrorKind::Failed, format!("{what}: {error}")),
+    }
 }
 
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {

@@ -102,6 +102,9 @@ fn not_copied(error: &BackupError) -> ErrorBody {
         BackupError::Unusable(OpenError::Damaged { .. }) => ErrorBody::new(ErrorKind::Damaged, message).hint(
             "no backup was made; `pinfold down`, then `pinfold restore-backup FILE`, puts an older one back",
         ),
+        BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorBody::new(ErrorKind::Failed, message).hint("the disk is full: name a file on another one")
+        }
         BackupError::Io { .. } | BackupError::Copy { .. } | BackupError::Unusable(_) => {
             ErrorBody::new(ErrorKind::Failed, message)
         }

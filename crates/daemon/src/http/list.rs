@@ -28,7 +28,7 @@ pub(crate) struct Head {
 }
 
 impl Head {
-    fn fields(&self) -> HeaderMap {
+    pub(crate) fn fields(&self) -> HeaderMap {
         let total = self.total.map(HeaderValue::from);
         let next = self.next.as_deref().and_then(|next| next.parse().ok());
         let fields = [("total", total), ("next", next)];

@@ -1,16 +1,31 @@
 //! Every lock that is held now, as `pinfold locks` shows it.
 
 use super::Context;
-use super::answer::{Answered, Failure};
+use super::answer::{Asked, Failure};
+use super::list::Head;
 use crate::caller::Pass;
 use crate::fleet::Fleet;
 use crate::objects;
 use axum::Json;
+use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Lock;
 use pinfold_api::{ErrorBody, ErrorKind};
+use serde::Deserialize;
 use std::collections::BTreeSet;
 
-pub(crate) async fn list(context: Context) -> Answered<Vec<Lock>> {
+/// Which locks.
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "LocksAsked")]
+pub(crate) struct Which {
+    /// Only the first so many, in the order of their resources, and those that are of the same resource as the last one;
+    /// the field `next` of the answer's head says what `after` has to be for the next ones.
+    limit: Option<usize>,
+    /// Only those behind this resource.
+    after: Option<String>,
+}
+
+pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result<Response, Failure> {
     let failed = |message: String| Failure::from(ErrorBody::new(ErrorKind::Failed, message));
     // Looks through /proc, which takes milliseconds: the loop does not wait for it.
     let folders = context.folders.clone();
@@ -26,10 +41,63 @@ pub(crate) async fn list(context: Context) -> Answered<Vec<Lock>> {
             None => lock.kind == "key",
         });
     }
-    Ok(Json(all))
+    let (head, page) = which.page(all);
+    Ok((head.fields(), Json(page)).into_response())
 }
 
 /// The sessions whose locks are shown.
 fn names(fleet: &Fleet, pass: &Pass) -> BTreeSet<String> {
     fleet.entries.values().filter(|entry| pass.shows(entry.id)).map(|entry| entry.name.clone()).collect()
+}
+
+impl Which {
+    fn page(&self, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
+        if self.limit.is_none() && self.after.is_none() {
+            return (Head::default(), all);
+        }
+        all.sort_by(|one, other| one.resource.cmp(&other.resource));
+        let total = Some(all.len() as u64);
+        all.retain(|lock| self.after.as_ref().is_none_or(|after| lock.resource > *after));
+        let limit = self.limit.unwrap_or(all.len());
+        // A resource that several hold is not cut in two.
+        let last = limit.checked_sub(1).and_then(|last| all.get(last)).map(|lock| lock.resource.clone());
+        let rest = all.iter().position(|lock| last.as_ref().is_none_or(|last| lock.resource > *last));
+        all.truncate(rest.unwrap_or(all.len()));
+        (Head { total, next: last.filter(|_| rest.is_some()).map(|last| encoded(&last)) }, all)
+    }
+}
+
+/// A resource as it is put into an address.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lock(resource: &str) -> Lock {
+        serde_json::from_value(serde_json::json!({
+            "resource": resource, "kind": "key", "fence": 1, "since": null, "reason": null, "session": null,
+            "run": null, "others": [], "removed": false,
+            "holder": { "host": "h", "command": "c", "verdict": "alive" },
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn pages_are_in_order_and_a_resource_is_whole() {
+        let all = || ["key:c", "/a", "/a", "key:b d"].map(lock).to_vec();
+        let page = |limit, after: Option<&str>| {
+            let which = Which { limit: Some(limit), after: after.map(str::to_owned) };
+            let (head, page) = which.page(all());
+            (page.into_iter().map(|lock| lock.resource).collect::<Vec<_>>(), head.next)
+        };
+        assert_eq!(page(1, None), (vec!["/a".into(), "/a".into()], Some("/a".into())));
+        assert_eq!(page(1, Some("/a")), (vec!["key:b d".into()], Some("key:b%20d".into())));
+        assert_eq!(page(5, Some("key:b d")), (vec!["key:c".into()], None));
+    }
 }

@@ -14,11 +14,11 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::{Position, Reader, tail};
-use pinfold_store::SessionId;
+use pinfold_store::{ReadError, SessionId, Take};
 use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -113,16 +113,15 @@ impl Source {
             (fleet.home.log(id), fleet.entries.get(&id).is_some_and(|entry| entry.definition.pty))
         });
         let (log, pty) = place.await?;
-        let rows = context.read(move |reader| reader.runs(id, pinfold_store::Take::All)).await?;
-        let runs: BTreeMap<RunNumber, String> =
-            rows.into_iter().filter_map(|run| Some((run.number, run.id?.to_string()))).collect();
-        let only =
-            match wanted {
-                None => None,
-                Some(wanted) => Some(find_run(&runs, wanted).ok_or_else(|| {
-                    ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"))
-                })?),
-            };
+        let written = log.clone();
+        let mut runs = context.read(move |reader| names(reader, id, in_log(reader, id, &written)?)).await?;
+        let mut only = wanted.and_then(|wanted| find_run(&runs, wanted));
+        if let (Some(wanted), None) = (wanted, only) {
+            // One whose output is gone is a run all the same.
+            runs = context.read(move |reader| names(reader, id, Take::All)).await?;
+            let missing = || ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"));
+            only = Some(find_run(&runs, wanted).ok_or_else(missing)?);
+        }
         Ok(Source { log, printed: Printed::new(Lines::new(runs, only), sequences, pty), only })
     }
 
@@ -200,6 +199,24 @@ fn json_lines(lines: &[LogLine]) -> Bytes {
         }
     }
     Bytes::from(text)
+}
+
+/// The names of some runs.
+fn names(
+    reader: &pinfold_store::Reader,
+    id: SessionId,
+    take: Take,
+) -> Result<BTreeMap<RunNumber, String>, ReadError> {
+    let rows = reader.runs(id, take)?;
+    Ok(rows.into_iter().filter_map(|run| Some((run.number, run.id?.to_string()))).collect())
+}
+
+/// The runs that a log tells of: there may be a million before them.
+fn in_log(reader: &pinfold_store::Reader, id: SessionId, log: &Path) -> Result<Take, ReadError> {
+    let first = Reader::from(log, Position(0)).entry().ok().flatten().map(|entry| entry.run.0);
+    let latest = reader.runs(id, Take::Last(1))?.pop().map(|run| run.number.0);
+    let count = latest.zip(first).map_or(1, |(latest, first)| latest.saturating_sub(first) + 1);
+    Ok(Take::Last(u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
 /// A run by its number, its id or a prefix of it.

@@ -257,12 +257,16 @@ fn of_messages(api: Api) -> Api {
 }
 
 fn of_locks(api: Api) -> Api {
-    api.add(Act::List, get("/v1/locks", "Every lock that is held now").answers::<Vec<Lock>>(), locks::list)
-        .add(
-            Act::Hold,
-            post("/v1/locks/hold", "Hold a `key:` lock for as long as the connection is open")
-                .takes::<Hold>()
-                .streams_lines::<HoldLine>(),
-            holds::hold,
-        )
+    api.add(
+        Act::List,
+        get("/v1/locks", "Every lock that is held now").asks::<locks::Which>().answers::<Vec<Lock>>(),
+        locks::list,
+    )
+    .add(
+        Act::Hold,
+        post("/v1/locks/hold", "Hold a `key:` lock for as long as the connection is open")
+            .takes::<Hold>()
+            .streams_lines::<HoldLine>(),
+        holds::hold,
+    )
 }

@@ -3,12 +3,13 @@
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::kin;
+use super::list::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::definition::{COMMAND, Definition};
 use crate::entry::Snapshot;
 use crate::fleet::Fleet;
 use crate::input::{Create, Define, Given, Input};
-use crate::list::{self, Filter};
+use crate::list::{self, Filter, Listed};
 use crate::preset::Preset;
 use crate::view::{self, STATES};
 use axum::Json;
@@ -29,16 +30,23 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
 pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
-    known_states(filter.state.as_deref().into_iter())?;
+    known(&filter)?;
     let pass = context.pass;
     Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter, &pass)).await?))
 }
 
 /// What a table shows of each.
 pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
-    known_states(filter.state.as_deref().into_iter())?;
+    known(&filter)?;
     let pass = context.pass;
     Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter, &pass)).await?))
+}
+
+/// Refuses a filter that no session could ever pass.
+fn known(filter: &Filter) -> Result<(), Failure> {
+    known_states(filter.state.as_deref().into_iter())?;
+    let wrong = filter.after.as_ref().filter(|after| after.parse::<SessionId>().is_err());
+    wrong.map_or(Ok(()), |wrong| Err(bad_value(format!("`{wrong}` is not the id of a session"))))
 }
 
 /// Refuses a word that is no state.
@@ -51,8 +59,8 @@ fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Fail
     Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))))
 }
 
-fn json(text: Vec<u8>) -> Response {
-    ([(CONTENT_TYPE, "application/json")], text).into_response()
+fn json(Listed { text, total, next }: Listed) -> Response {
+    (Head { total, next }.fields(), [(CONTENT_TYPE, "application/json")], text).into_response()
 }
 
 pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Session> {

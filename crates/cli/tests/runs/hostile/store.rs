@@ -3,6 +3,7 @@
 mod backups;
 mod disk;
 mod disk_failed;
+mod disk_verbs;
 mod each;
 mod end;
 mod files;

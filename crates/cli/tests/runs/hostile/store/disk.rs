@@ -10,33 +10,48 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(20);
 
 /// A file system of a few megabytes, gone with the test.
-struct SmallDisk {
+pub(super) struct SmallDisk {
     folder: tempfile::TempDir,
 }
 
 impl SmallDisk {
     fn new() -> SmallDisk {
+        SmallDisk::with("size=14m")
+    }
+
+    pub(super) fn with(options: &str) -> SmallDisk {
         let folder = tempfile::tempdir().unwrap();
-        let mount = ["-t", "tmpfs", "-o", "size=14m", "tmpfs"];
+        let mount = ["-t", "tmpfs", "-o", options, "tmpfs"];
         let mounted = Command::new("mount").args(mount).arg(folder.path()).status().unwrap();
-        assert!(mounted.success(), "mounting must be possible for this test");
+        assert!(mounted.success(), "mounting must be possible for this test: it needs root");
         SmallDisk { folder }
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
-    fn fill(&self) {
+    /// To the last byte; what was given back since goes too.
+    pub(super) fn fill(&self) {
         for (number, piece) in [4096, 64].into_iter().enumerate() {
-            let mut file = std::fs::File::create(self.path(&format!("filler-{number}"))).unwrap();
+            let filler = self.path(&format!("filler-{number}"));
+            let mut file = std::fs::OpenOptions::new().append(true).create(true).open(filler).unwrap();
             while file.write(&vec![0; piece]).is_ok_and(|written| written > 0) {}
         }
     }
 
-    fn free(&self) {
-        for number in 0..2 {
-            _ = std::fs::remove_file(self.path(&format!("filler-{number}")));
+    /// To the last inode.
+    pub(super) fn use_up_inodes(&self) {
+        let last = (0..).find(|number| std::fs::File::create(self.path(&format!("inode-{number}"))).is_err());
+        assert!(last.is_some_and(|last| last > 0), "there was none");
+    }
+
+    pub(super) fn free(&self) {
+        for entry in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
+            let name = entry.file_name().into_string().unwrap();
+            if name.starts_with("filler-") || name.starts_with("inode-") {
+                std::fs::remove_file(entry.path()).unwrap();
+            }
         }
     }
 }
