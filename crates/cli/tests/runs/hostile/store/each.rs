@@ -53,8 +53,11 @@ fn each_way(kind: Kind, when: When) -> Vec<Row> {
         let mut way = 0;
         loop {
             let row = try_one(&home, kind, harm, when, way);
-            let (more, wrong) = (row.ways > way + 1, row.wrong.is_some());
+            let (more, wrong, absent) = (row.ways > way + 1, row.wrong.is_some(), row.is_absent());
             rows.push(row);
+            if absent {
+                return rows;
+            }
             // One that went wrong may have left anything behind, and one that began anew has left nothing.
             if wrong || !home.is_whole() {
                 home = Inhabited::new();
