@@ -145,19 +145,4 @@ mod tests {
         assert_eq!(Place::from_bytes(b"4711\n/of/no/home.sock\n"), None);
         assert_eq!(Place::from_bytes(b"\0\0\0\0"), None);
     }
-
-    #[test]
-    fn the_note_of_a_home_that_was_copied_is_not_believed() {
-        let temp = tempfile::tempdir().unwrap();
-        let (home, copy) = (temp.path().join("home"), temp.path().join("copy"));
-        let socket = home.join("pinfold.sock");
-        std::fs::create_dir(&home).unwrap();
-        std::fs::create_dir(&copy).unwrap();
-        let _listens = std::os::unix::net::UnixListener::bind(&socket).unwrap();
-        let place = Place { pid: 4711, socket };
-        place.write(&home).unwrap();
-        std::fs::copy(home.join(FILE), copy.join(FILE)).unwrap();
-        assert_eq!(Place::read(&home), Some(place));
-        assert_eq!(Place::read(&copy), None);
-    }
 }

@@ -120,7 +120,7 @@ mod tests {
         let path = folder.path().join("s.db");
         let log = log_of(&path);
         let cut = |path: &Path, length| {
-            fs::File::options().write(true).open(path).unwrap().set_len(length).unwrap()
+            fs::File::options().write(true).open(path).unwrap().set_len(length).unwrap();
         };
         for file in [&path, &log] {
             fs::write(file, "12345678").unwrap();

@@ -53,6 +53,26 @@ fn a_copy_replaces_nothing() {
 }
 
 #[test]
+fn a_damaged_store_is_not_copied_and_the_store_is_named() {
+    let home = Home::new();
+    let store = home.open();
+    (1..=300).for_each(|number| _ = store.commit(note(number)).wait().unwrap());
+    drop(store);
+    let mut bytes = fs::read(home.path()).unwrap();
+    let page = bytes.len() - 4096;
+    bytes[page..].fill(0x55);
+    fs::write(home.path(), bytes).unwrap();
+    let copy = home.folder().join("copy");
+    let error = home.reader().backup(&copy).unwrap_err();
+    assert!(
+        matches!(&error, BackupError::Unusable(OpenError::Damaged { path, .. }) if path.ends_with("pinfold.db")),
+        "{error:?}"
+    );
+    let left: Vec<String> = home.bytes().into_keys().filter(|name| name.starts_with("copy")).collect();
+    assert_eq!(left, [""; 0]);
+}
+
+#[test]
 fn a_damaged_copy_is_not_put_back() {
     let home = Home::new();
     let store = home.open();

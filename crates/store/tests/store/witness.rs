@@ -122,6 +122,23 @@ fn nothing_is_acknowledged_while_the_file_has_lost_its_name() {
 }
 
 #[test]
+fn nothing_is_acknowledged_while_a_file_is_cut_and_what_is_left_of_it_is_not_spread() {
+    for name in ["pinfold.db", "pinfold.db-wal"] {
+        let home = Home::new();
+        let store = open(&home).unwrap();
+        store.commit(note(1)).wait().unwrap();
+        let file = home.folder().join(name);
+        let before = fs::metadata(&file).unwrap().len();
+        fs::File::options().write(true).open(&file).unwrap().set_len(before / 2).unwrap();
+        let error = store.commit(note(2)).wait().unwrap_err();
+        assert!(matches!(&*error, CommitError::Gone { path } if path.ends_with(name)), "{error}");
+        let database = fs::read(home.path()).unwrap();
+        drop(store);
+        assert!(fs::read(home.path()).unwrap() == database, "{name}: an orderly end wrote into it");
+    }
+}
+
+#[test]
 fn a_file_that_is_moved_away_is_noticed_without_a_commit_and_waited_for() {
     let home = Home::new();
     let store = Store::open(&home.path(), &Options { when_held_up: HeldUp::Wait, ..options(&home) }).unwrap();

@@ -181,3 +181,51 @@ fn a_database_of_a_later_version_is_named_with_its_version() {
     let said = refused(&world);
     assert!(said.contains("99") && said.contains("7.8.9"), "{said}");
 }
+
+#[test]
+fn a_daemon_whose_lock_file_is_removed_has_its_home_all_the_same() {
+    let world = kept();
+    let (daemon, saved) = (world.daemon_pid(), world.path("saved"));
+    world.ok(&["backup", saved.to_str().unwrap()]);
+    for name in ["daemon.lock", "daemon.place", "pinfold.sock"] {
+        fs::remove_file(world.home.join(name)).unwrap();
+    }
+    let refused = world.within(SOON, &["restore-backup", saved.to_str().unwrap()]);
+    assert_eq!(refused.code, 75, "{refused:?}");
+    let second = world.within(SOON, &["up", "--foreground"]);
+    assert_eq!(second.code, 75, "{second:?}");
+    assert_eq!(world.daemon_pid(), daemon, "it is found, and no other was started");
+    until("the file is there again", || world.home.join("daemon.lock").exists());
+    world.ok(&["down"]);
+    assert!(!processes::lives(daemon), "`down` returns when it is gone");
+}
+
+#[test]
+fn a_copy_of_a_home_is_not_taken_for_the_home() {
+    let (world, copy) = (kept(), World::new());
+    let copied = std::process::Command::new("cp").arg("-a").args([&world.home, &copy.home]).status();
+    assert!(copied.unwrap().success());
+    let seen = copy.within(SOON, &["--json", "--no-start", "ls"]);
+    assert_eq!(seen.code, 69, "the daemon of the home that was copied is not this one's: {seen:?}");
+    copy.ok(&["send", "kept", "to the copy"]);
+    assert_ne!(copy.daemon_pid(), world.daemon_pid());
+    assert_eq!(world.json(&["inbox", "kept"]).as_array().unwrap().len(), 1);
+    [&world, &copy].into_iter().for_each(|world| _ = world.ok(&["down"]));
+}
+
+#[test]
+fn an_end_whose_record_is_lost_is_told_once_and_as_unknown() {
+    let world = kept();
+    world.ok(&["new", "ends", "--", "sleep", "100000"]);
+    let session = world.show("ends");
+    let pids = ["pid", "shim_pid"].map(|field| crate::world::number(&session[field]));
+    world.kill_daemon();
+    pids.iter().rev().for_each(|pid| processes::kill(*pid));
+    fs::remove_file(world.home.join("sessions").join(session["id"].as_str().unwrap()).join("exits")).unwrap();
+    world.ok(&["up"]);
+    world.watch().event("its end", |event| event["kind"] == "run_exited" && event["session"] == "ends");
+    let ends = world.events_of("ends", "run_exited");
+    assert_eq!(ends.len(), 1, "{ends:?}");
+    assert_eq!((&ends[0]["code"], &ends[0]["run"]), (&serde_json::Value::Null, &session["run"]), "{ends:?}");
+    world.ok(&["down"]);
+}

@@ -1,7 +1,8 @@
 //! Homes that older versions left behind, with what those versions told of them: this version tells the same.
 //!
-//! Each was made by the binaries of its commit, in `/`, and put beside the JSON that they gave for `show`, `inbox` and
-//! `events`. Fields may be added since; what was there is there, and equal.
+//! Each was made by the binaries of a commit (schema 1: bc249cc, which had no messages yet; schema 2: 481a7f6), in `/`, and
+//! put beside the JSON that they gave for `show`, `inbox` and `events`. Fields may be added since; what was there is
+//! there, and equal.
 
 use crate::world::World;
 use serde_json::Value;
@@ -17,13 +18,14 @@ struct Home {
 }
 
 impl Home {
-    fn of(commit: &str) -> Home {
+    fn of(version: &str) -> Home {
         let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/homes");
         let world = World::new();
         std::fs::create_dir(&world.home).unwrap();
         std::fs::set_permissions(&world.home, PermissionsExt::from_mode(0o700)).unwrap();
-        std::fs::copy(fixtures.join(format!("{commit}.db")), world.home.join("pinfold.db")).unwrap();
-        let told = std::fs::read_to_string(fixtures.join(format!("{commit}.json"))).unwrap();
+        std::fs::copy(fixtures.join(format!("{version}.db")), world.home.join("pinfold.db")).unwrap();
+        std::fs::set_permissions(world.home.join("pinfold.db"), PermissionsExt::from_mode(0o600)).unwrap();
+        let told = std::fs::read_to_string(fixtures.join(format!("{version}.json"))).unwrap();
         Home { world, told: serde_json::from_str(&told).unwrap() }
     }
 
@@ -65,8 +67,8 @@ fn compare(what: &str, told: &Value, now: &Value, found: &mut Vec<String>) {
 }
 
 /// The home loads, tells what it told, can be written, and tells it once more.
-fn tells_the_same(commit: &str) {
-    let home = Home::of(commit);
+fn tells_the_same(version: &str) {
+    let home = Home::of(version);
     assert_eq!(home.differences(), [""; 0]);
     home.world.ok(&["new", "new", "--mode", "on-demand", "--", "cat"]);
     home.world.ok(&["down"]);
@@ -76,13 +78,18 @@ fn tells_the_same(commit: &str) {
 }
 
 #[test]
+fn a_home_of_schema_1_tells_what_it_told() {
+    tells_the_same("schema-1");
+}
+
+#[test]
 fn a_home_of_schema_2_tells_what_it_told() {
-    tells_the_same("481a7f6");
+    tells_the_same("schema-2");
 }
 
 #[test]
 fn what_was_queued_in_an_older_home_is_delivered() {
-    let home = Home::of("481a7f6");
+    let home = Home::of("schema-2");
     home.world.ok(&["start", "child"]);
     let line = home.world.printed("child", "{\"id\":");
     assert!(line.contains("queued one"), "{line}");
