@@ -22,4 +22,5 @@ mod promises;
 mod spares;
 mod starts;
 mod stops;
+mod strangers;
 mod world;

@@ -17,7 +17,7 @@ pub(crate) struct World {
     temp: tempfile::TempDir,
     pub(crate) folder: Folder,
     /// What makes this process the daemon.
-    _only: std::fs::File,
+    only: std::sync::Mutex<std::fs::File>,
 }
 
 pub(crate) struct Daemon {
@@ -28,14 +28,30 @@ pub(crate) struct Daemon {
     pub(crate) passed: Vec<Report>,
 }
 
+fn home_lock(home: &Path) -> std::fs::File {
+    let only = std::fs::File::create(home.join(pinfold_shim::DAEMON_LOCK)).unwrap();
+    only.lock().unwrap();
+    only
+}
+
 impl World {
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let folder = Folder::open(temp.path().join("locks")).unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
-        let only = std::fs::File::create(temp.path().join(pinfold_shim::DAEMON_LOCK)).unwrap();
-        only.lock().unwrap();
-        Self { temp, folder, _only: only }
+        let only = home_lock(temp.path()).into();
+        Self { temp, folder, only }
+    }
+
+    /// This process is not the daemon any more.
+    pub(crate) fn lose_home(&self) {
+        self.only.lock().unwrap().unlock().unwrap();
+    }
+
+    /// It is again, by a file that was made anew.
+    pub(crate) fn take_home_anew(&self) {
+        std::fs::remove_file(self.path(pinfold_shim::DAEMON_LOCK)).unwrap();
+        *self.only.lock().unwrap() = home_lock(self.temp.path());
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -9,6 +9,7 @@ mod holders;
 mod homes;
 mod notify;
 mod peers;
+mod sandbox;
 mod screens;
 mod secrets;
 mod shims;
