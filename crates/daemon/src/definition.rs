@@ -11,6 +11,7 @@ use pinfold_core::{Mode, Policy, Spec};
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -165,7 +166,7 @@ impl Definition {
         if let Some(id) = &request.vendor_session {
             self.vendor_session = Some(vendor_id(id)?);
         }
-        self.env.give(request.env.clone().unwrap_or_default());
+        self.env.give(names_checked(request.env.clone().unwrap_or_default())?);
         self.dir_lock = request.dir_lock.unwrap_or(self.dir_lock);
         Ok(())
     }
@@ -297,6 +298,24 @@ fn executable(file: &Path) -> bool {
     file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
 }
 
+/// Refuses what is not a variable, and what only pinfold sets: agents and verbs inside a run believe it.
+fn names_checked(given: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ErrorBody> {
+    for (name, value) in &given {
+        if name.is_empty() || name.contains('=') || name.chars().any(char::is_control) || value.contains('\0')
+        {
+            return Err(usage(format!(
+                "`{name}` cannot be the name of a variable, or its value cannot be one"
+            )));
+        }
+        if name.starts_with("PINFOLD_") {
+            let reserved =
+                usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"));
+            return Err(reserved.hint("another name can be given"));
+        }
+    }
+    Ok(given)
+}
+
 fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
     match text {
         "on-demand" => Ok(Mode::OnDemand),
@@ -339,7 +358,6 @@ fn bad(message: impl Into<String>) -> ErrorBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn request(command: &[&str]) -> NewSession {
         NewSession {
@@ -391,6 +409,25 @@ mod tests {
         for row in rows {
             assert_eq!(Definition::new(&row, None).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_none_or_is_pinfolds_own_is_refused() {
+        for (name, value) in [
+            ("", "x"),
+            ("A=B", "x"),
+            ("A\nB", "x"),
+            ("A\u{1b}", "x"),
+            ("A", "x\0y"),
+            ("PINFOLD_HOME", "/x"),
+            ("PINFOLD_LOCK_RUNS", "1"),
+        ] {
+            let env = Some(BTreeMap::from([(name.to_owned(), value.to_owned())]));
+            let refused = Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Usage, "{name:?}");
+        }
+        let env = Some(BTreeMap::from([("MY_PINFOLD".to_owned(), "several\nlines".to_owned())]));
+        Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap();
     }
 
     #[test]
