@@ -1,6 +1,7 @@
 //! What the daemon and its clients say to each other: objects, errors and their exit codes, units, a client.
 //!
 //! The objects are those of the documentation, field by field; nothing here decides anything.
+#![forbid(unsafe_code)]
 
 pub mod client;
 pub mod error;

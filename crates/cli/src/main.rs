@@ -1,4 +1,5 @@
 //! The command `pinfold`.
+#![deny(unsafe_code)]
 // What is printed leaves through `edge`, which makes it safe to look at.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 

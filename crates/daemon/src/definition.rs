@@ -11,6 +11,7 @@ use pinfold_core::{Mode, Policy, Spec};
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -166,7 +167,7 @@ impl Definition {
         if let Some(id) = &request.vendor_session {
             self.vendor_session = Some(vendor_id(id)?);
         }
-        self.env.give(request.env.clone().unwrap_or_default());
+        self.env.give(names_checked(request.env.clone().unwrap_or_default())?);
         if request.env.is_some() || request.caller_env.is_some() {
             check_environment(&self.env)?;
         }
@@ -323,7 +324,7 @@ fn check_sizes(request: &NewSession) -> Result<(), ErrorBody> {
     }
 }
 
-fn check_environment(env: &Variables) -> Result<(), ErrorBody> {
+pub(crate) fn check_environment(env: &Variables) -> Result<(), ErrorBody> {
     let bytes: usize = env.all().iter().map(|(name, value)| name.len() + value.len() + 2).sum();
     if bytes <= LARGEST_ENVIRONMENT {
         return Ok(());
@@ -331,6 +332,24 @@ fn check_environment(env: &Variables) -> Result<(), ErrorBody> {
     let message =
         format!("the environment has {bytes} bytes, and a session has no more than {LARGEST_ENVIRONMENT}");
     Err(usage(message).hint("put large values into a file, and pass its path"))
+}
+
+/// Refuses what is not a variable, and what only pinfold sets: agents and verbs inside a run believe it.
+pub(crate) fn names_checked(given: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ErrorBody> {
+    for (name, value) in &given {
+        if name.is_empty() || name.contains('=') || name.chars().any(char::is_control) || value.contains('\0')
+        {
+            return Err(usage(format!(
+                "`{name}` cannot be the name of a variable, or its value cannot be one"
+            )));
+        }
+        if name.starts_with("PINFOLD_") {
+            let reserved =
+                usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"));
+            return Err(reserved.hint("another name can be given"));
+        }
+    }
+    Ok(given)
 }
 
 fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
@@ -375,7 +394,6 @@ fn bad(message: impl Into<String>) -> ErrorBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     fn request(command: &[&str]) -> NewSession {
         NewSession {
@@ -427,6 +445,25 @@ mod tests {
         for row in rows {
             assert_eq!(Definition::new(&row, None).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
         }
+    }
+
+    #[test]
+    fn a_name_that_is_none_or_is_pinfolds_own_is_refused() {
+        for (name, value) in [
+            ("", "x"),
+            ("A=B", "x"),
+            ("A\nB", "x"),
+            ("A\u{1b}", "x"),
+            ("A", "x\0y"),
+            ("PINFOLD_HOME", "/x"),
+            ("PINFOLD_LOCK_RUNS", "1"),
+        ] {
+            let env = Some(BTreeMap::from([(name.to_owned(), value.to_owned())]));
+            let refused = Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Usage, "{name:?}");
+        }
+        let env = Some(BTreeMap::from([("MY_PINFOLD".to_owned(), "several\nlines".to_owned())]));
+        Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! [`run`] takes the home's kernel lock, opens the store, looks at what is there, and serves the API socket
 //! until it is told to go down. Everything that it knows it would know again after kill -9.
+#![deny(unsafe_code)]
 
 mod alias;
 mod alone;

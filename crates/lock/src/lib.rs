@@ -79,6 +79,7 @@
 //! network file systems). Not covered: renames above a held directory, one that is moved below another that is then
 //! wanted, overlayfs, other mount namespaces, a lock file or folder that was moved elsewhere by hand, and `LOCK_UN` by a
 //! process that was given the descriptor.
+#![deny(unsafe_code)]
 
 mod acquire;
 pub mod caller;

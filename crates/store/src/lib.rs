@@ -29,6 +29,7 @@
 //! assert_eq!(events[0].kind, "session_created");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+#![forbid(unsafe_code)]
 
 mod apply;
 mod audit;

@@ -2,12 +2,13 @@
 //!
 //! A [`Terminal`] keeps the two screens, the cursor, the pen and the modes; what has scrolled away is the log's. Its
 //! memory is bounded by the size of the screen, whatever is printed. A [`Transcript`] gives what was shown as lines of
-//! text, [`plain`] takes the sequences out of a text.
+//! text, [`plain`] takes the sequences out of a text, a [`Filter`] lets those through that may reach a terminal.
 #![forbid(unsafe_code)]
 
 mod cell;
 mod control;
 mod cursor;
+mod filter;
 mod grid;
 mod modes;
 mod paint;
@@ -18,6 +19,7 @@ mod screen;
 mod terminal;
 mod transcript;
 
+pub use filter::{Allow, Filter};
 pub use paint::LEAVE;
 pub use plain::plain;
 pub use terminal::{Size, Terminal};

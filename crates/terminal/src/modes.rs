@@ -55,6 +55,11 @@ impl Default for Modes {
 }
 
 impl Modes {
+    /// Whether a private mode is kept.
+    pub(crate) fn knows(number: u16) -> bool {
+        PRIVATE.iter().any(|(known, _)| *known == number)
+    }
+
     /// Switches a private mode; one that is not kept is left alone.
     pub(crate) fn switch(&mut self, number: u16, on: bool) {
         let known = PRIVATE.iter().enumerate().find(|(_, (known, _))| *known == number);

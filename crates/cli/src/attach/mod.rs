@@ -12,7 +12,7 @@ mod tty;
 
 use crate::args::Global;
 use crate::error::{Failure, Kind};
-use crate::verbs::session_path;
+use crate::verbs::{session_path, talk};
 use crate::{connect, inside};
 use clap::Args;
 use counted::{Counted, News};
@@ -21,6 +21,7 @@ use pinfold_api::request::Attach as Request;
 use pinfold_core::visible::visible;
 use pinfold_daemon::Home;
 use pinfold_shim::attach::Seat;
+use pinfold_terminal::Allow;
 use std::io::{IsTerminal, Write};
 
 /// How to attach.
@@ -40,7 +41,8 @@ pub(crate) struct Attach {
 }
 
 pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
-    refuse_own(&attach.session, &connect::home(global)?)?;
+    let home = connect::home(global)?;
+    refuse_own(&attach.session, &home)?;
     let client = connect::client(global)?;
     // Before any thread is started: all of them shall leave these signals to us.
     let signals = signals::take().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
@@ -60,7 +62,8 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
             News::Line(AttachLine::Waiting { message, left_ms }) => countdown.show(&message, left_ms),
             News::Line(AttachLine::Ready { socket, run }) => {
                 countdown.clear();
-                let place = terminal::Place { name: &attach.session, socket: socket.as_ref(), run };
+                let allow = allowed(&home, global);
+                let place = terminal::Place { name: &attach.session, socket: socket.as_ref(), run, allow };
                 return terminal::show(&place, attach.seat(), &mut counted, &signals, global);
             }
             News::Line(AttachLine::Follow {}) => {
@@ -75,6 +78,19 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
             News::Line(AttachLine::Counted {} | AttachLine::Ended { .. }) | News::Output(_) => {}
             // Asked to end before anything was shown: the request goes with the connection.
             News::Signal => return Err(Failure::new(Kind::Failed, "interrupted while waiting")),
+        }
+    }
+}
+
+/// What the program may do to our terminal. A file that cannot be read allows no more than usual.
+fn allowed(home: &Home, global: &Global) -> Allow {
+    match pinfold_daemon::config::load(&home.config) {
+        Ok(config) => config.attach(),
+        Err(error) => {
+            if !global.quiet {
+                talk(&format!("note: {}", Failure::from_error(Kind::BadConfig, &error)));
+            }
+            Allow::default()
         }
     }
 }

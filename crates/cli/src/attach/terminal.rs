@@ -11,23 +11,29 @@ use pinfold_core::RunNumber;
 use pinfold_core::quoted::quoted;
 use pinfold_shim::Decoder;
 use pinfold_shim::attach::{Join, Keyboard, Said, Seat, Shown, connect};
-use rustix::event::{PollFd, PollFlags};
+use pinfold_terminal::{Allow, Filter};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What one read takes.
 const READ: usize = 64 << 10;
 /// The shim tells the end of a run first; a daemon that lives tells how it ended within this.
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
 
+/// A terminal answers within this, and then it is asked no more.
+const LATE: Duration = Duration::from_millis(50);
+
 /// Where a terminal is.
 pub(super) struct Place<'a> {
     pub(super) name: &'a str,
     pub(super) socket: &'a Path,
     pub(super) run: u64,
+    /// What its program may do to our terminal.
+    pub(super) allow: Allow,
 }
 
 /// Why it is over.
@@ -57,13 +63,22 @@ pub(super) fn show(
     let size = tty::size().unwrap_or_default();
     let lost = |error: &(dyn std::error::Error + 'static)| Failure::from_error(Kind::Failed, error);
     let (stream, decoder) = connect(place.socket).map_err(|error| lost(&error))?;
-    let mut shown = Showing { stream, decoder, keyboard: Keyboard::Yours, watches: seat == Seat::Watches };
+    let mut shown = Showing {
+        stream,
+        decoder,
+        keyboard: Keyboard::Yours,
+        watches: seat == Seat::Watches,
+        filter: Filter::new(place.allow),
+        passed: Vec::new(),
+        asked: None,
+    };
     let borrowed = Borrowed::raw(size.rows()).map_err(|errno| lost(&errno))?;
     let join = Join { run: RunNumber(place.run), size, seat };
     let over = match shown.say(&Said::Join(join)) {
         Ok(()) => shown.live(signals),
         Err(_) => Over::Lost,
     };
+    shown.drop_late_answers();
     drop(borrowed);
     tell(place.name, over, counted, global)
 }
@@ -102,6 +117,11 @@ struct Showing {
     decoder: Decoder,
     keyboard: Keyboard,
     watches: bool,
+    filter: Filter,
+    /// What has passed the filter and is to be written.
+    passed: Vec<u8>,
+    /// When our terminal was asked something last.
+    asked: Option<Instant>,
 }
 
 impl Showing {
@@ -152,7 +172,13 @@ impl Showing {
             };
             match shown {
                 Ok(Some(Shown::Output(bytes))) => {
-                    if out.write_all(&bytes).is_err() {
+                    let before = self.filter.questions();
+                    self.passed.clear();
+                    self.filter.pass(&bytes, &mut self.passed);
+                    if self.filter.questions() != before {
+                        self.asked = Some(Instant::now());
+                    }
+                    if out.write_all(&self.passed).is_err() {
                         return Some(Over::Asked);
                     }
                 }
@@ -163,6 +189,21 @@ impl Showing {
             }
         }
         if out.flush().is_ok() { None } else { Some(Over::Asked) }
+    }
+
+    /// What our terminal answers now is not for the shell that comes next.
+    fn drop_late_answers(&self) {
+        let mut answer = [0; 1024];
+        while let Some(left) = self.asked.and_then(|asked| LATE.checked_sub(asked.elapsed())) {
+            let stdin = rustix::stdio::stdin();
+            let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
+            let until = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            match rustix::event::poll(&mut fds, Some(&until)) {
+                Ok(1..) if rustix::io::read(stdin, &mut answer).is_ok_and(|count| count > 0) => {}
+                Err(Errno::INTR) => {}
+                Ok(_) | Err(_) => return,
+            }
+        }
     }
 
     fn keys(&mut self, buffer: &mut [u8]) -> Option<Over> {

@@ -3,6 +3,7 @@
 mod agents;
 mod backup;
 mod daemon;
+mod env;
 mod events;
 mod inbox;
 mod last;

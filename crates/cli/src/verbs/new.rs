@@ -12,6 +12,7 @@ use pinfold_api::units;
 use pinfold_core::words;
 use serde_json::json;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The options of `new` and `set`.
 #[derive(Debug, Clone, Args)]
@@ -54,9 +55,12 @@ pub(crate) struct Defining {
     /// A tag; may be given several times
     #[arg(long, value_name = "T")]
     tag: Vec<String>,
-    /// A variable to set, or to take from here; may be given several times
+    /// A variable to take from here, or to set (K=V can be seen in the list of processes); may be given several times
     #[arg(long, value_name = "K[=V]")]
     env: Vec<String>,
+    /// A file of variables, K=V a line, that only you can read; may be given several times
+    #[arg(long, value_name = "F")]
+    env_file: Vec<PathBuf>,
     /// Do not lock the directory
     #[arg(long)]
     no_dir_lock: bool,
@@ -127,7 +131,7 @@ pub(crate) fn set(defining: &Defining, global: &Global) -> Result<(), Failure> {
 pub(crate) fn request(defining: &Defining) -> Result<NewSession, Failure> {
     let own = defining.clone();
     Ok(NewSession {
-        env: if own.env.is_empty() { None } else { Some(variables(&own.env)?) },
+        env: super::env::given(&own.env_file, &own.env)?,
         name: own.name,
         agent: own.agent,
         vendor_session: own.vendor_session,
@@ -163,22 +167,6 @@ fn absolute(path: &str) -> Result<String, Failure> {
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// `K=V` sets a variable, `K` takes it from here.
-fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
-    words
-        .iter()
-        .map(|word| match word.split_once('=') {
-            Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-            Some(_) => Err(Failure::new(Kind::Usage, format!("`{word}` has no variable name"))),
-            None => match std::env::var(word) {
-                Ok(value) => Ok((word.clone(), value)),
-                Err(_) => Err(Failure::new(Kind::Usage, format!("the variable `{word}` is not set here"))
-                    .hint(format!("--env {word}=VALUE sets it"))),
-            },
-        })
-        .collect()
-}
-
 /// Harmless variables that a session keeps from whoever made it.
 fn harmless() -> BTreeMap<String, String> {
     std::env::vars_os()
@@ -196,13 +184,5 @@ mod tests {
         assert_eq!(too_high(800, 1000), None);
         let warning = too_high(820 << 20, 1000 << 20).unwrap();
         assert!(warning.contains("1000 MiB") && warning.contains("800 MiB"), "{warning}");
-    }
-
-    #[test]
-    fn a_variable_is_set_taken_or_an_error() {
-        let set = variables(&["A=1=2".into(), "B=".into()]).unwrap();
-        assert_eq!((set["A"].as_str(), set["B"].as_str()), ("1=2", ""));
-        assert!(variables(&["=x".into()]).is_err());
-        assert!(variables(&["SURELY_NOT_SET_ANYWHERE".into()]).is_err());
     }
 }

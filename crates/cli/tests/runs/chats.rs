@@ -129,11 +129,11 @@ fn purge_from_inside_a_session_does_not_archive_that_session() {
     let script = format!(
         "while IFS= read -r how; do case $how in \
            plain) {pinfold} purge;; \
-           bare) (setsid env -i {pinfold} --home \"$PINFOLD_HOME_OF_TEST\" purge); sleep 0.1;; \
+           bare) (setsid env -i {pinfold} --home \"$HOME_OF_TEST\" purge); sleep 0.1;; \
          esac >>\"$ROOT/said\" 2>&1; echo PINFOLD_DONE; done"
     );
-    let home = format!("PINFOLD_HOME_OF_TEST={}", world.home.display());
-    let options = ["--env", &home, "--env", &format!("PINFOLD_HOME={}", world.home.display())];
+    let home = format!("HOME_OF_TEST={}", world.home.display());
+    let options = ["--env", &home];
     world.new_chat("own", &options, &script);
     for how in ["plain", "bare"] {
         world.idle_chat("other", &[]);

@@ -499,8 +499,7 @@ fn it_starts_no_daemon_and_runs_inside_a_run() {
         "{binary} --home {} run b -- sh -c 'echo inner $PINFOLD_SESSION; exit 8'",
         world.home.display()
     );
-    let locks = format!("PINFOLD_LOCKS={}", world.path("locks").display());
-    let answer = sh(&world, &["--env", &locks], &script);
+    let answer = sh(&world, &[], &script);
     assert_eq!((answer.code, answer.stdout.as_str()), (8, "inner b\n"), "{answer:?}");
     assert_nothing_left(&world);
 }

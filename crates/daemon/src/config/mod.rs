@@ -2,6 +2,7 @@
 //! error with its line.
 
 mod agents;
+mod attach;
 mod policy;
 pub(crate) mod reading;
 mod retention;
@@ -9,6 +10,7 @@ mod retention;
 use crate::caller::Act;
 use crate::preset::Preset;
 use agents::Agent;
+use pinfold_terminal::Allow;
 use policy::Changes;
 pub use policy::{Confined, Permissions, Settings};
 use reading::{Reading, broken, line_of};
@@ -19,7 +21,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
-const TABLES: [&str; 4] = ["policy", "agents", "sessions", "retention"];
+const TABLES: [&str; 5] = ["policy", "agents", "sessions", "retention", "attach"];
 
 /// Everything that the file says.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,6 +30,7 @@ pub struct Config {
     agents: BTreeMap<String, Agent>,
     sessions: BTreeMap<String, Changes>,
     retention: Retention,
+    attach: Allow,
 }
 
 /// Why the file cannot be used.
@@ -99,6 +102,7 @@ impl Config {
                 "agents" => config.agents = read_agents(&reading, value, span)?,
                 "sessions" => config.sessions = read_sessions(&reading, value, span)?,
                 "retention" => config.retention = retention::read(&reading, value, span)?,
+                "attach" => config.attach = attach::read(&reading, value, span)?,
                 other => return Err(reading.unknown(other, &TABLES, span)),
             }
         }
@@ -129,6 +133,12 @@ impl Config {
     #[must_use]
     pub fn retention(&self) -> Retention {
         self.retention
+    }
+
+    /// What a session's program may do to the terminal of whoever attaches.
+    #[must_use]
+    pub fn attach(&self) -> Allow {
+        self.attach
     }
 
     /// What an agent's name stands for; nothing when no file says how to start it.

@@ -216,3 +216,21 @@ fn retention_has_its_own_table_and_off_is_for_ever() {
         assert!(error.line == 2 && error.problem.contains(problem), "{error:?}");
     }
 }
+
+#[test]
+fn what_a_program_may_do_to_a_terminal_is_said_in_words_that_are_known() {
+    use pinfold_terminal::Allow;
+    assert_eq!(Config::parse("").unwrap().attach(), Allow::default());
+    assert_eq!(Config::parse("[attach]\nallow = []\n").unwrap().attach(), Allow::NOTHING);
+    let clipboard = Config::parse("[attach]\nallow = [\"clipboard\"]\n").unwrap().attach();
+    assert_eq!(clipboard, Allow { clipboard: true, ..Allow::NOTHING });
+    for (text, line, said) in [
+        ("[attach]\nalow = []\n", 2, "`allow`"),
+        ("[attach]\nallow = [\n\"clipbord\"]\n", 3, "`clipboard`"),
+        ("[attach]\nallow = \"title\"\n", 2, "list of words"),
+        ("[attach]\nallow = [1]\n", 2, "list of words"),
+    ] {
+        let error = Config::parse(text).unwrap_err();
+        assert!(error.line == line && error.problem.contains(said), "{text:?}: {error}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::answer::Failure;
-use crate::definition::Definition;
+use crate::definition::{Definition, check_environment, names_checked};
 use crate::entry::Entry;
 use crate::fleet::Fleet;
 use pinfold_api::request::NewSession;
@@ -32,7 +32,8 @@ pub(super) async fn as_child(
     let (name, parent) = context.handle.look(look).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(own));
     definition.env = parent.env.for_another();
-    definition.env.give(request.env.clone().unwrap_or_default());
+    definition.env.give(names_checked(request.env.clone().unwrap_or_default())?);
+    check_environment(&definition.env)?;
     definition.umask = parent.umask;
     Ok(definition)
 }

@@ -183,3 +183,52 @@ fn values_in_a_database_of_the_version_before_are_moved_out_and_wiped() {
     assert_eq!(told(&world, 3)[2], SECRET);
     assert_eq!(outside(), NOWHERE);
 }
+
+/// A file of variables with a mode.
+fn env_file(world: &World, text: &str, mode: u32) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = world.path("variables");
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn variables_are_read_from_a_file_that_only_its_owner_can_read() {
+    let world = World::new();
+    let text = format!("# secrets\n\nTOK={SECRET}\nOTHER=from the file\nROOT={}\n", world.root.display());
+    let file = env_file(&world, &text, 0o600);
+    let options = ["new", "a", "--env-file", &file, "--env", "OTHER=given", "--"];
+    world
+        .ok(&[&options[..], &["sh", "-c", "echo \"$TOK $OTHER\" >\"$ROOT/told\"; exec sleep 1000"]].concat());
+    assert_eq!(told(&world, 1), [format!("{SECRET} given")]);
+    for mode in [0o640, 0o604, 0o620, 0o666] {
+        let file = env_file(&world, &text, mode);
+        let refused = world.run(&["new", "b", "--env-file", &file, "--", "true"]);
+        assert_eq!(refused.code, 78, "{mode:o}: {refused:?}");
+        assert!(!format!("{refused:?}").contains(SECRET), "{refused:?}");
+    }
+    let file = env_file(&world, "A=1\n=2\n", 0o600);
+    let refused = world.run(&["new", "b", "--env-file", &file, "--", "true"]);
+    assert!(refused.code == 78 && refused.stderr.contains("line 2"), "{refused:?}");
+    assert_eq!(world.run(&["new", "b", "--env-file", "/no/such/file", "--", "true"]).code, 78);
+}
+
+#[test]
+fn names_of_pinfolds_own_and_names_that_are_none_cannot_be_given() {
+    let world = World::new();
+    for word in [
+        "PINFOLD_HOME=/x",
+        "PINFOLD_LOCKS=/x",
+        "PINFOLD_LOCK_RUNS=1",
+        "PINFOLD_ANYTHING=",
+        "A\nB=1",
+        "A\u{1b}[31m=1",
+    ] {
+        for verb in ["new", "run"] {
+            let refused = world.run(&[verb, "a", "--env", word, "--", "true"]);
+            assert_eq!(refused.code, 2, "{verb} {word:?}: {refused:?}");
+            assert!(!refused.stderr.contains('\u{1b}'), "{refused:?}");
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! Lets through what a program may do to a terminal that is somebody else's, and drops the rest.
+//!
+//! A joined terminal gets a program's own sequences. What paints, moves, switches modes that are known (`modes.rs`) and
+//! asks harmless questions passes; what would write a clipboard, read a title back, start a download or change the
+//! terminal for good does not. Only what is listed in `filter/` passes, so what nobody has thought of does not.
+//!
+//! Text is passed as it comes. Only a sequence that has no end yet is held back, so a stream may be cut anywhere.
+
+mod control;
+mod words;
+
+use crate::modes::Modes;
+use crate::paint::LEAVE;
+
+/// What a program may do beyond its own screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a word of its own in a configuration")]
+pub struct Allow {
+    /// Name the window.
+    pub title: bool,
+    /// Make text a link, to http, https and mailto.
+    pub links: bool,
+    /// Ask which colours the terminal has.
+    pub color_queries: bool,
+    /// Change the colours of the terminal.
+    pub colors: bool,
+    /// Write the clipboard; it is never read.
+    pub clipboard: bool,
+    /// Show notifications and progress outside of the screen.
+    pub notifications: bool,
+    /// Tell the terminal a working directory.
+    pub directory: bool,
+}
+
+impl Allow {
+    /// The words for each of them.
+    pub const WORDS: [&str; 7] =
+        ["title", "links", "color-queries", "colors", "clipboard", "notifications", "directory"];
+
+    /// Nothing beyond the screen.
+    pub const NOTHING: Allow = Allow {
+        title: false,
+        links: false,
+        color_queries: false,
+        colors: false,
+        clipboard: false,
+        notifications: false,
+        directory: false,
+    };
+
+    /// Allows what a word stands for; whether it stands for anything.
+    pub fn allow(&mut self, word: &str) -> bool {
+        let field = match word {
+            "title" => &mut self.title,
+            "links" => &mut self.links,
+            "color-queries" => &mut self.color_queries,
+            "colors" => &mut self.colors,
+            "clipboard" => &mut self.clipboard,
+            "notifications" => &mut self.notifications,
+            "directory" => &mut self.directory,
+            _ => return false,
+        };
+        *field = true;
+        true
+    }
+}
+
+impl Default for Allow {
+    /// What full-screen programs use every day and cannot do harm with.
+    fn default() -> Self {
+        Allow { title: true, links: true, color_queries: true, ..Allow::NOTHING }
+    }
+}
+
+const BELL: u8 = 0x07;
+/// Asks the terminal for a text that its owner has set.
+const ENQUIRY: u8 = 0x05;
+const CANCEL: u8 = 0x18;
+const SUBSTITUTE: u8 = 0x1a;
+const ESCAPE: u8 = 0x1b;
+const DELETE: u8 = 0x7f;
+
+/// A longer sequence of `ESC [` is not one that any program means.
+const LONGEST_CONTROL: usize = 512;
+/// A longer one of `ESC ]` is dropped; texts for a clipboard may be long.
+const LONGEST_WORDS: usize = 1 << 20;
+
+/// Where in a stream it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Text,
+    /// Behind `ESC`, and perhaps intermediate characters.
+    Escape,
+    /// Behind `ESC [`.
+    Control,
+    /// The same, too long.
+    Endless,
+    /// Behind `ESC ]`.
+    Words,
+    /// Behind `ESC P`, `ESC X`, `ESC ^` or `ESC _`.
+    Dropped,
+    /// Behind an `ESC` that may be the end of words.
+    WordsEscape,
+    /// The same for what is dropped.
+    DroppedEscape,
+}
+
+/// A filter for one stream.
+#[derive(Debug)]
+pub struct Filter {
+    allow: Allow,
+    state: State,
+    /// What is held back of a sequence.
+    held: Vec<u8>,
+    /// The first byte of a character that is cut in two, where the next one decides.
+    lead: bool,
+    /// So many bytes of a character are to come.
+    rest: u8,
+    questions: u64,
+}
+
+impl Filter {
+    /// One that has seen nothing yet.
+    #[must_use]
+    pub fn new(allow: Allow) -> Filter {
+        Filter { allow, state: State::Text, held: Vec::new(), lead: false, rest: 0, questions: 0 }
+    }
+
+    /// How many questions were passed that a terminal answers as if it were typed.
+    #[must_use]
+    pub fn questions(&self) -> u64 {
+        self.questions
+    }
+
+    /// Appends what may pass of the next piece.
+    pub fn pass(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        let mut left = bytes;
+        while let Some((first, behind)) = left.split_first() {
+            if self.state == State::Text && self.rest == 0 && !self.lead {
+                let plain = left.iter().position(|byte| is_special(*byte)).unwrap_or(left.len());
+                out.extend_from_slice(&left[..plain]);
+                left = &left[plain..];
+                if plain > 0 {
+                    continue;
+                }
+            }
+            self.take(*first, out);
+            left = behind;
+        }
+    }
+
+    fn take(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match self.state {
+            State::Text => self.text(byte, out),
+            State::Escape => self.escape(byte, out),
+            State::Control | State::Endless => self.control(byte, out),
+            State::Words => self.words(byte, out),
+            State::Dropped => self.dropped(byte),
+            State::WordsEscape | State::DroppedEscape => self.perhaps_over(byte, out),
+        }
+    }
+
+    fn begin(&mut self, state: State) {
+        self.state = state;
+        self.held.clear();
+    }
+
+    /// Text: characters pass whole, except for controls that are written as characters (U+0080 to U+009F), which some
+    /// terminals obey. A byte that is not part of any character passes unless an 8-bit terminal would obey it.
+    fn text(&mut self, byte: u8, out: &mut Vec<u8>) {
+        let is_rest = (0x80..0xc0).contains(&byte);
+        if std::mem::take(&mut self.lead) {
+            match byte {
+                0x80..0xa0 => return,
+                _ => out.push(0xc2),
+            }
+            if is_rest {
+                return out.push(byte);
+            }
+        }
+        if self.rest > 0 && is_rest {
+            self.rest -= 1;
+            return out.push(byte);
+        }
+        self.rest = 0;
+        match byte {
+            ESCAPE => self.begin(State::Escape),
+            ENQUIRY | CANCEL | SUBSTITUTE | 0x80..0xa0 => {}
+            0xc2 => self.lead = true,
+            _ => {
+                self.rest = match byte {
+                    0xc3..0xe0 => 1,
+                    0xe0..0xf0 => 2,
+                    0xf0..0xf5 => 3,
+                    _ => 0,
+                };
+                out.push(byte);
+            }
+        }
+    }
+
+    fn escape(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            ESCAPE => self.begin(State::Escape),
+            CANCEL | SUBSTITUTE => self.begin(State::Text),
+            b'[' if self.held.is_empty() => self.begin(State::Control),
+            b']' if self.held.is_empty() => self.begin(State::Words),
+            b'P' | b'X' | b'^' | b'_' if self.held.is_empty() => self.begin(State::Dropped),
+            // More than two of them belong to nothing that passes.
+            0x20..0x30 if self.held.len() < 3 => self.held.push(byte),
+            0x20..0x30 => {}
+            0x30..DELETE => {
+                self.single(byte, out);
+                self.begin(State::Text);
+            }
+            _ => self.inside(byte, out),
+        }
+    }
+
+    /// A single character in the middle of a sequence is obeyed at once, and the sequence goes on.
+    fn inside(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            ENQUIRY | DELETE => {}
+            0..0x20 => out.push(byte),
+            // No sequence has such bytes: it is over, and this is text.
+            _ => {
+                self.begin(State::Text);
+                self.text(byte, out);
+            }
+        }
+    }
+
+    /// `ESC` and a character, perhaps with one in between.
+    fn single(&self, last: u8, out: &mut Vec<u8>) {
+        match (self.held.as_slice(), last) {
+            ([], b'7' | b'8' | b'D' | b'E' | b'M' | b'=' | b'>') => out.extend_from_slice(&[ESCAPE, last]),
+            ([set @ (b'(' | b')' | b'*' | b'+')], b'0' | b'1' | b'2' | b'A' | b'B') => {
+                out.extend_from_slice(&[ESCAPE, *set, last]);
+            }
+            // A whole reset would take the scrollback and what the terminal's owner has set with it.
+            ([], b'c') => {
+                out.extend_from_slice(LEAVE);
+                out.extend_from_slice(b"\x1b[2J\x1b[H");
+            }
+            _ => {}
+        }
+    }
+
+    fn control(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            ESCAPE => self.begin(State::Escape),
+            CANCEL | SUBSTITUTE => self.begin(State::Text),
+            0x40..DELETE => {
+                if self.state == State::Control {
+                    self.questions +=
+                        u64::from(control::pass(&self.held, byte, out) == control::Is::Question);
+                }
+                self.begin(State::Text);
+            }
+            0x20..0x40 if self.held.len() < LONGEST_CONTROL => self.held.push(byte),
+            0x20..0x40 => self.begin(State::Endless),
+            _ => self.inside(byte, out),
+        }
+    }
+
+    fn words(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match byte {
+            ESCAPE => self.state = State::WordsEscape,
+            CANCEL | SUBSTITUTE => self.begin(State::Text),
+            BELL => self.said(&[BELL], out),
+            _ if self.held.len() < LONGEST_WORDS => self.held.push(byte),
+            _ => self.begin(State::Dropped),
+        }
+    }
+
+    fn said(&mut self, end: &[u8], out: &mut Vec<u8>) {
+        self.questions += u64::from(words::pass(&self.held, end, self.allow, out) == control::Is::Question);
+        self.begin(State::Text);
+        // A long text is not kept room for.
+        self.held.shrink_to(LONGEST_CONTROL);
+    }
+
+    fn dropped(&mut self, byte: u8) {
+        match byte {
+            ESCAPE => self.state = State::DroppedEscape,
+            CANCEL | SUBSTITUTE => self.begin(State::Text),
+            _ => {}
+        }
+    }
+
+    /// `ESC \` is the end; any other sequence is one, and what came before it is not.
+    fn perhaps_over(&mut self, byte: u8, out: &mut Vec<u8>) {
+        match (self.state, byte) {
+            (State::WordsEscape, b'\\') => self.said(b"\x1b\\", out),
+            (_, b'\\') => self.begin(State::Text),
+            (_, _) => {
+                self.begin(State::Escape);
+                self.escape(byte, out);
+            }
+        }
+    }
+}
+
+/// Whether a byte of text must be looked at by itself.
+fn is_special(byte: u8) -> bool {
+    byte >= 0x80 || matches!(byte, ESCAPE | ENQUIRY | CANCEL | SUBSTITUTE)
+}
+
+/// Whether a program may switch this private mode: those that a terminal is given back without.
+fn is_known_mode(number: u16) -> bool {
+    Modes::knows(number) || matches!(number, 6 | 47 | 1047..=1049 | 2026)
+}
