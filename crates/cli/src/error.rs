@@ -109,8 +109,11 @@ impl From<NotAResource> for Failure {
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
         let (kind, hint) = match &error {
-            FolderError::NotOurs { .. } | FolderError::NotPermitted { .. } => {
+            FolderError::NotOurs { .. } | FolderError::NotPermitted { .. } | FolderError::Replaceable(_) => {
                 (Kind::NotPermitted, "PINFOLD_LOCKS names another lock folder")
+            }
+            FolderError::Foreign { .. } => {
+                (Kind::BadConfig, "nothing was changed; PINFOLD_LOCKS names a new or an empty folder")
             }
             FolderError::NoExclusion { .. } => (
                 Kind::BadConfig,

@@ -101,6 +101,8 @@ mod lookup;
 mod lost;
 mod mine;
 mod page;
+pub mod peer;
+pub mod private;
 pub mod process;
 mod raw;
 mod record;

@@ -77,6 +77,35 @@ fn wiped_at_fork() -> Option<&'static AtomicU32> {
     }
 }
 
+/// The pid and user of whoever connected. rustix does not know a peer without a pid.
+pub(crate) fn peer(socket: BorrowedFd<'_>) -> Result<(Option<u32>, u32), Errno> {
+    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
+    let asked = unsafe {
+        let place = (&raw mut found).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length)
+    };
+    match asked {
+        0 => Ok((u32::try_from(found.pid).ok().filter(|pid| *pid > 0), found.uid)),
+        _ => Err(last_errno()),
+    }
+}
+
+/// Whether the kernel started this program with more rights than its caller has.
+pub(crate) fn is_secure_execution() -> bool {
+    // SAFETY: reads a value that the kernel gave at exec.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Closes every descriptor from `first` on that came through exec.
+pub(crate) fn close_from(first: u32) {
+    // SAFETY: the caller has opened nothing yet: these came through exec and have no owner here.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
+    }
+}
+
 /// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
 /// which is why Go's runtime interrupts its threads with it too.
 const WAKE: libc::c_int = libc::SIGURG;
