@@ -200,6 +200,8 @@ impl From<ClientError> for Failure {
                 Self::from_error(Kind::Unavailable, &error).hint("`pinfold up` starts the daemon")
             }
             ClientError::Mute(mute) => mute.into(),
+            ClientError::Stranger { .. } => Self::from_error(Kind::NotPermitted, &error)
+                .hint("nothing was said to it; --home DIR or PINFOLD_HOME names a home that is yours alone"),
             ClientError::Broken(_) | ClientError::Garbled(_) => Self::from_error(Kind::Unavailable, &error),
         }
     }

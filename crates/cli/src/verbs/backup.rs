@@ -14,7 +14,7 @@ use pinfold_store::{Damage, OpenError};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::json;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -73,8 +73,6 @@ fn claim(home: &Home) -> Result<OwnedFd, Failure> {
     let failed = |error: &dyn std::fmt::Display| {
         Failure::new(Kind::Failed, format!("{} cannot be used: {error}", home.state.display()))
     };
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&home.state);
-    made.map_err(|error| failed(&error))?;
     let flags = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let lock = rustix::fs::open(home.daemon_lock(), flags, Mode::RUSR | Mode::WUSR);
     let lock = lock.map_err(|errno| failed(&errno))?;

@@ -24,7 +24,7 @@ pub(crate) use crate::edge::{output, print, say, talk};
 pub(crate) use daemon::Up;
 pub(crate) use events::Events;
 pub(crate) use inbox::{Inbox, Permission};
-pub(crate) use new::Defining;
+pub(crate) use new::{Defining, is_harmless};
 pub(crate) use retire::{Purge, Restore};
 pub(crate) use send::{Send, merged};
 pub(crate) use sessions::{Listing, path as session_path};

@@ -200,12 +200,15 @@ fn variables(words: &[String]) -> Result<BTreeMap<String, String>, Failure> {
         .collect()
 }
 
+/// Whether a variable says nothing that only some should know.
+pub(crate) fn is_harmless(key: &str) -> bool {
+    HARMLESS.contains(&key) || HARMLESS_BEGINNINGS.iter().any(|begin| key.starts_with(begin))
+}
+
 fn harmless() -> BTreeMap<String, String> {
-    let kept =
-        |key: &str| HARMLESS.contains(&key) || HARMLESS_BEGINNINGS.iter().any(|begin| key.starts_with(begin));
     std::env::vars_os()
         .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(key, _)| kept(key))
+        .filter(|(key, _)| is_harmless(key))
         .collect()
 }
 

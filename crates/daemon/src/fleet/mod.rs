@@ -29,7 +29,7 @@ use crate::home::Home;
 use crate::input::{Handle, Input, Looker};
 use crate::locks::Folders;
 use crate::metrics::Metrics;
-use crate::serve::StartError;
+use crate::serve::{Limits, StartError};
 use crate::timer::Timer;
 use order::Order;
 use pinfold_api::object::{Ping, Starting, Unknown};
@@ -80,7 +80,7 @@ pub(crate) struct Fleet {
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     /// Where shims come from, unless there is only one.
     nursery: Option<Arc<Nursery>>,
-    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,
     config: Config,
     /// Why the file was not taken over when it was read last.
@@ -117,7 +117,7 @@ pub(crate) struct Parts {
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
-    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,
     pub(crate) last_event: u64,
     pub(crate) handle: Handle,
@@ -133,7 +133,7 @@ impl Fleet {
             nursery: parts.alone.is_none().then(nursery),
             socket: match parts.alone {
                 Some(_) => parts.home.socket(),
-                None => crate::alias::make(&parts.home.socket()),
+                None => crate::alias::make(&parts.home.socket(), &parts.home.state).path,
             },
             home: parts.home,
             entries: BTreeMap::new(),
@@ -149,7 +149,7 @@ impl Fleet {
             reader: parts.reader,
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
-            open_files: parts.open_files,
+            limits: parts.limits,
             umask: parts.umask,
             config: parts.config,
             config_refused: None,

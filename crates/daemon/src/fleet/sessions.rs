@@ -246,6 +246,6 @@ pub(super) fn gone() -> ErrorBody {
 }
 
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    use pinfold_lock::private::{self, Wider};
+    Ok(private::make_private(folder, Wider::Tighten)?)
 }
