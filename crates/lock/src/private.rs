@@ -109,41 +109,64 @@ impl From<NotPrivate> for std::io::Error {
 /// Somebody else decides where the way leads.
 pub fn way(path: &Path) -> Result<PathBuf, NotPrivate> {
     let whole = std::path::absolute(path).map_err(|_| NotPrivate::system(path, Errno::INVAL))?;
-    let mut ahead: VecDeque<OsString> = parts(&whole);
-    let mut at = PathBuf::from("/");
-    let mut links = 0;
-    while let Some(part) = ahead.pop_front() {
+    let mut walk = Walk { wanted: path, at: PathBuf::from("/"), ahead: parts(&whole), links: 0 };
+    let mut above = look(&walk.at)?;
+    while let Some(part) = walk.ahead.pop_front() {
         if part == ".." {
-            at.pop();
+            walk.at.pop();
+            above = look(&walk.at)?;
             continue;
         }
-        check_above(&at, path)?;
-        let next = at.join(&part);
-        let facts = match sys::stat_at(CWD, &next, AtFlags::SYMLINK_NOFOLLOW) {
+        check_above(&above, &walk.at, path)?;
+        let next = walk.at.join(&part);
+        let facts = match look(&next) {
             Ok(facts) => facts,
-            Err(Errno::NOENT) => return Ok(ahead.iter().fold(next, |way, part| way.join(part))),
-            Err(errno) => return Err(NotPrivate::system(&next, errno)),
+            Err(error) if error.errno() == Errno::NOENT => {
+                return Ok(walk.ahead.iter().fold(next, |way, part| way.join(part)));
+            }
+            Err(error) => return Err(error),
         };
-        if FileType::from_raw_mode(facts.st_mode) != FileType::Symlink {
-            at = next;
-            continue;
-        }
-        links += 1;
-        if links > MOST_LINKS {
-            return Err(NotPrivate::system(path, Errno::LOOP));
-        }
-        if !is_trusted(facts.st_uid) {
-            return Err(NotPrivate::Above { path: path.to_owned(), above: next, owner: facts.st_uid });
-        }
-        let target = sys::read_link(&next).map_err(|errno| NotPrivate::system(&next, errno))?;
-        if target.is_absolute() {
-            at = PathBuf::from("/");
-        }
-        for part in parts(&target).into_iter().rev() {
-            ahead.push_front(part);
+        if FileType::from_raw_mode(facts.st_mode) == FileType::Symlink {
+            walk.follow(&next, &facts)?;
+            above = look(&walk.at)?;
+        } else {
+            (walk.at, above) = (next, facts);
         }
     }
-    Ok(at)
+    Ok(walk.at)
+}
+
+/// How far a walk has come.
+struct Walk<'a> {
+    wanted: &'a Path,
+    at: PathBuf,
+    ahead: VecDeque<OsString>,
+    links: usize,
+}
+
+impl Walk<'_> {
+    fn follow(&mut self, link: &Path, facts: &Stat) -> Result<(), NotPrivate> {
+        self.links += 1;
+        if self.links > MOST_LINKS {
+            return Err(NotPrivate::system(self.wanted, Errno::LOOP));
+        }
+        if !is_trusted(facts.st_uid) {
+            let (path, above) = (self.wanted.to_owned(), link.to_owned());
+            return Err(NotPrivate::Above { path, above, owner: facts.st_uid });
+        }
+        let target = sys::read_link(link).map_err(|errno| NotPrivate::system(link, errno))?;
+        if target.is_absolute() {
+            self.at = PathBuf::from("/");
+        }
+        for part in parts(&target).into_iter().rev() {
+            self.ahead.push_front(part);
+        }
+        Ok(())
+    }
+}
+
+fn look(path: &Path) -> Result<Stat, NotPrivate> {
+    sys::stat_at(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(|errno| NotPrivate::system(path, errno))
 }
 
 fn parts(path: &Path) -> VecDeque<OsString> {
@@ -156,16 +179,14 @@ fn parts(path: &Path) -> VecDeque<OsString> {
 }
 
 /// A folder on the way to another.
-fn check_above(above: &Path, wanted: &Path) -> Result<(), NotPrivate> {
-    let facts = sys::stat_at(CWD, above, AtFlags::SYMLINK_NOFOLLOW)
-        .map_err(|errno| NotPrivate::system(above, errno))?;
+fn check_above(facts: &Stat, above: &Path, wanted: &Path) -> Result<(), NotPrivate> {
     let (path, above) = (|| wanted.to_owned(), || above.to_owned());
     if !is_trusted(facts.st_uid) {
         return Err(NotPrivate::Above { path: path(), above: above(), owner: facts.st_uid });
     }
     let bits = facts.st_mode & 0o7777;
-    let by_group = bits & 0o020 != 0 && !is_own_group(facts.st_gid);
-    if bits & STICKY == 0 && (bits & 0o002 != 0 || by_group) {
+    let by_group = || bits & 0o020 != 0 && !is_own_group(facts.st_gid);
+    if bits & STICKY == 0 && (bits & 0o002 != 0 || by_group()) {
         return Err(NotPrivate::Writable { path: path(), above: above(), bits });
     }
     Ok(())
@@ -268,8 +289,11 @@ pub(crate) fn make(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Judges a folder that was opened.
-pub(crate) fn check(dir: impl AsFd, facts: &Stat, path: &Path, wider: Wider) -> Result<u32, NotPrivate> {
+/// Judges a folder that was opened, and tells the bits that were found.
+///
+/// # Errors
+/// It is not ours alone.
+pub fn check(dir: impl AsFd, facts: &Stat, path: &Path, wider: Wider) -> Result<u32, NotPrivate> {
     let caller = rustix::process::geteuid().as_raw();
     if facts.st_uid != caller {
         return Err(NotPrivate::NotOurs { path: path.to_owned(), owner: facts.st_uid, caller });

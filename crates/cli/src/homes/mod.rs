@@ -69,7 +69,7 @@ pub(crate) fn settle(
         Verdict::Strange(what) => return Err(strange(path, what)),
         Verdict::Foreign(name) => return Err(foreign(path, &name)),
     }
-    let (_, bits) = private::open(&real, Wider::Tighten).map_err(unusable)?;
+    let bits = private::check(&dir, &facts, path, Wider::Tighten).map_err(unusable)?;
     Ok(Some(Settled { tightened: (bits & 0o077 != 0).then_some(bits) }))
 }
 
