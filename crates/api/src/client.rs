@@ -7,6 +7,7 @@ use crate::http::{self, BodyReader};
 use crate::object::Ping;
 use crate::place::{self, Place};
 use crate::watched::{ANSWERS_WITHIN, Mute, Watched, timed_out};
+use pinfold_lock::peer::Other;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use serde::Serialize;
@@ -42,6 +43,14 @@ pub enum ClientError {
     /// It lives and does not answer.
     #[error(transparent)]
     Mute(Mute),
+    /// A process of another user listens; nothing was said to it.
+    #[error("somebody else answers at {}: user {user}", socket.display())]
+    Stranger {
+        /// Where.
+        socket: PathBuf,
+        /// Whose process it is.
+        user: u32,
+    },
     /// The daemon refused.
     #[error("{}", .0.message)]
     Refused(Box<ErrorBody>),
@@ -183,6 +192,7 @@ impl Client {
         match written.as_deref().map(connect) {
             Some(Ok(stream)) => return Ok(stream),
             Some(Err(error)) if timed_out(&error) => return Err(ClientError::Mute(self.mute())),
+            Some(Err(error)) if stranger(&error).is_some() => return Err(error.into()),
             Some(Err(_)) | None => {}
         }
         let elsewhere = |home: &&PathBuf| self.socket.parent() != Some(home.as_path());
@@ -191,6 +201,7 @@ impl Client {
         connected.map_err(|source| match timed_out(&source) {
             // Whoever listens and takes no connection for so long has a full queue of them.
             true => ClientError::Mute(self.mute()),
+            false if stranger(&source).is_some() => source.into(),
             false => ClientError::Down { socket: self.socket.clone(), source },
         })
     }
@@ -198,11 +209,36 @@ impl Client {
 
 impl From<io::Error> for ClientError {
     fn from(error: io::Error) -> ClientError {
+        if let Some(Stranger { socket, user }) = stranger(&error) {
+            return ClientError::Stranger { socket: socket.clone(), user: *user };
+        }
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Mute>()) {
             Some(mute) => ClientError::Mute(mute.clone()),
             None => ClientError::Broken(error),
         }
     }
+}
+
+/// A process of another user listens where a daemon should.
+#[derive(Debug, thiserror::Error)]
+#[error("user {user} answers at {}", socket.display())]
+struct Stranger {
+    socket: PathBuf,
+    user: u32,
+}
+
+fn stranger(error: &io::Error) -> Option<&Stranger> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// Whoever makes a folder first can listen in it. What a request has in it is told to our own daemon only.
+fn only_ours(stream: UnixStream, socket: &Path) -> io::Result<UnixStream> {
+    let other = Other::of(&stream)?;
+    if other.is_own() {
+        return Ok(stream);
+    }
+    let stranger = Stranger { socket: socket.to_owned(), user: other.user };
+    Err(io::Error::new(io::ErrorKind::PermissionDenied, stranger))
 }
 
 /// The answer's body, or what was refused.
@@ -231,7 +267,7 @@ fn refusal(status: u16, text: &str) -> ErrorBody {
 fn connect(socket: &Path) -> io::Result<UnixStream> {
     const LONGEST: usize = 100;
     if socket.as_os_str().len() <= LONGEST {
-        return connect_to(&SocketAddrUnix::new(socket)?);
+        return connect_to(&SocketAddrUnix::new(socket)?).and_then(|stream| only_ours(stream, socket));
     }
     let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -239,6 +275,7 @@ fn connect(socket: &Path) -> io::Result<UnixStream> {
     let folder = std::fs::File::open(folder)?;
     let short = format!("/proc/self/fd/{}", folder.as_raw_fd());
     connect_to(&SocketAddrUnix::new(Path::new(&short).join(name))?)
+        .and_then(|stream| only_ours(stream, socket))
 }
 
 /// Connects, within the time that a daemon has to answer.

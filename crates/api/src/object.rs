@@ -317,6 +317,9 @@ pub struct Status {
     /// Why `config.toml` was not taken over when it was read last; the one before is in force.
     #[serde(default)]
     pub config_refused: Option<String>,
+    /// Why the socket is not where it would usually be: another user has that place.
+    #[serde(default)]
+    pub socket_refused: Option<String>,
 }
 
 /// A sign of life.

@@ -4,8 +4,13 @@
 //! the home is another question, and only the kernel answers it: the flocks on the home's folder and on `daemon.lock`.
 //! A file can be removed under its daemon; the folder cannot.
 
-use std::fs::{File, OpenOptions};
+use pinfold_core::identity::Identity;
+use pinfold_lock::process;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
+use std::os::fd::AsFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -14,6 +19,8 @@ use std::path::{Path, PathBuf};
 const FILE: &str = "daemon.place";
 /// The file in a home whose flock makes its daemon the only one.
 const LOCK: &str = "daemon.lock";
+/// What every daemon is called, also one that did not sign the lock.
+const PROGRAM: &str = "pinfold";
 
 /// Where a daemon is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,15 +109,59 @@ fn processes() -> impl Iterator<Item = u32> {
 
 /// Whether a process has the exclusive flock on a file. Whoever waits for it has the file open too.
 fn holds(pid: u32, lock: (u64, u64)) -> bool {
+    has_lock(pid, lock, "WRITE")
+}
+
+fn has_lock(pid: u32, lock: (u64, u64), kind: &str) -> bool {
     let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
     open.flatten().any(|entry| {
         let same = std::fs::metadata(entry.path()).is_ok_and(|file| (file.dev(), file.ino()) == lock);
         same && {
             let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(entry.file_name());
             let info = std::fs::read_to_string(info).unwrap_or_default();
-            info.lines().any(|line| line.contains("FLOCK") && line.contains("WRITE"))
+            info.lines().any(|line| line.contains("FLOCK") && line.contains(kind))
         }
     })
+}
+
+/// Writes into the lock who has it: the daemon that just took it.
+///
+/// # Errors
+/// What the system said.
+pub fn sign(lock: impl AsFd) -> io::Result<()> {
+    let own = process::own().map_err(io::Error::other)?;
+    let text = serde_json::to_vec(&own).map_err(io::Error::other)?;
+    rustix::fs::ftruncate(&lock, 0)?;
+    rustix::io::pwrite(&lock, &text, 0)?;
+    Ok(())
+}
+
+/// A process that has a home's lock and is not a daemon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Squatter {
+    /// Its pid.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
+/// Who keeps every daemon out of a home, although it is none: it has the lock, did not sign it, and is not called
+/// after `pinfold`. Looks at every process: for when nothing answers.
+#[must_use]
+pub fn squatter(home: &Path) -> Option<Squatter> {
+    let signed = std::fs::read(home.join(LOCK)).ok();
+    let signed: Option<Identity> = signed.and_then(|text| serde_json::from_slice(&text).ok());
+    let daemon = |pid: u32| {
+        let own = signed.is_some_and(|signed| process::identify(pid).is_ok_and(|found| found == signed));
+        own || std::fs::read_to_string(format!("/proc/{pid}/comm"))
+            .is_ok_and(|name| name.starts_with(PROGRAM))
+    };
+    let pid = locks(home).iter().find_map(|lock| {
+        let lock = std::fs::symlink_metadata(lock).ok()?;
+        let lock = (lock.dev(), lock.ino());
+        processes().filter(|pid| has_lock(*pid, lock, "FLOCK")).find(|pid| !daemon(*pid))
+    })?;
+    Some(Squatter { pid, command: process::command(pid) })
 }
 
 /// Whether a daemon has the home. It is looked at for a moment, with a shared lock: a daemon that starts just then
@@ -118,10 +169,12 @@ fn holds(pid: u32, lock: (u64, u64)) -> bool {
 #[must_use]
 pub fn is_held(home: &Path) -> bool {
     use rustix::fs::{FlockOperation, flock};
-    let is_held = |file: File| {
-        flock(&file, FlockOperation::NonBlockingLockShared) == Err(rustix::io::Errno::WOULDBLOCK)
-    };
-    locks(home).iter().any(|lock| File::open(lock).is_ok_and(is_held))
+    // Whatever a directory has under this name, opening it neither waits nor follows.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    locks(home).iter().any(|lock| {
+        rustix::fs::open(lock, flags, Mode::empty())
+            .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK))
+    })
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ impl Watched {
             Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => self.nobody = 0,
             Err(ClientError::Mute(mute)) => return Err(io::Error::other(mute)),
             // It goes, or listens elsewhere in a moment. While this connection is open there is somebody.
-            Err(ClientError::Down { .. } | ClientError::Broken(_)) => {
+            Err(ClientError::Down { .. } | ClientError::Broken(_) | ClientError::Stranger { .. }) => {
                 self.nobody += 1;
                 if self.nobody >= NOBODY {
                     return Err(io::Error::other(self.client.mute()));

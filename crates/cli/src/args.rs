@@ -34,6 +34,9 @@ pub(crate) struct Global {
     /// Never start the daemon
     #[arg(long, global = true)]
     pub(crate) no_start: bool,
+    /// Use a home that was not made here, from now on: it says which programs are run
+    #[arg(long, global = true)]
+    pub(crate) trust: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -4,9 +4,12 @@ use crate::args::Global;
 use crate::error::{Failure, Kind};
 use crate::{inside, places};
 use pinfold_api::error::ErrorEnvelope;
+use pinfold_api::place::Squatter;
 use pinfold_api::{Client, ClientError, ErrorBody, Mute, place};
+use pinfold_daemon::config::LoadError;
 use pinfold_daemon::{Home, Options, StartError};
-use std::ffi::OsString;
+use pinfold_lock::LOCK_RUNS_VARIABLE;
+use std::ffi::{OsStr, OsString};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,17 +21,22 @@ use std::time::{Duration, Instant};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Daemons that come and go before they answer are tried again for so long.
 const GIVE_UP: Duration = Duration::from_secs(20);
+/// Whoever has the lock and does not answer within this is looked at.
+const LOOKED_AT_AFTER: Duration = Duration::from_millis(300);
 /// A daemon that is starting is asked again after this.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Where everything of a home lives.
 pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
+    let state = places::home(global)?;
+    let (runtime, refused) = places::runtime(global)?;
     Ok(Home {
-        state: places::home(global)?,
-        runtime: places::runtime(global)?,
+        state,
+        runtime,
         user_locks: places::user_locks()?,
         config: places::config(global)?,
         variables: places::variables(global)?,
+        refused,
     })
 }
 
@@ -73,21 +81,37 @@ pub(crate) enum Found {
 /// Looks for the daemon of a home. Its lock says whether there is one, whatever its socket says; one that is there
 /// and does not answer is a failure.
 pub(crate) fn find(home: &Home) -> Result<Found, Failure> {
-    let until = Instant::now() + ANSWERS_WITHIN;
+    let begun = Instant::now();
+    let until = begun + ANSWERS_WITHIN;
     let client = at(home);
+    let mut looked = false;
     loop {
         match client.ping() {
             Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => return Ok(Found::Up(client)),
             Err(ClientError::Mute(mute)) => return Err(mute.into()),
+            Err(error @ ClientError::Stranger { .. }) => return Err(error.into()),
             Err(ClientError::Down { .. } | ClientError::Broken(_)) => {}
         }
         // It starts, or its socket was removed and it makes another.
         match place::is_held(&home.state) {
             false => return Ok(Found::Down),
+            true if !looked && begun.elapsed() >= LOOKED_AT_AFTER => {
+                looked = true;
+                refuse_squatter(home)?;
+            }
             true if Instant::now() >= until => return Err(mute(home).into()),
             true => std::thread::sleep(ASK_AGAIN),
         }
     }
+}
+
+/// A lock that is held proves that somebody has it, not that it is a daemon.
+fn refuse_squatter(home: &Home) -> Result<(), Failure> {
+    let Some(Squatter { pid, command }) = place::squatter(&home.state) else { return Ok(()) };
+    let lock = home.daemon_lock();
+    let message = format!("pid {pid} (`{command}`) has {} and is not a daemon", lock.display());
+    Err(Failure::new(Kind::Unavailable, message)
+        .hint(format!("no daemon can start meanwhile; `kill {pid}` ends it, if it is yours to end")))
 }
 
 /// What is said of a daemon that has the home and does not answer.
@@ -129,6 +153,7 @@ fn start(home: &Home, global: &Global) -> Result<Client, Failure> {
         if let Found::Up(client) = find(home)? {
             return Ok(client);
         }
+        refuse_squatter(home)?;
     }
     Err(down(home))
 }
@@ -146,14 +171,12 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     if global.home.is_some() {
         command.arg("--home").arg(&home.state);
     }
-    // It runs in another directory: what is relative is the caller's.
-    command.envs(places::named()?);
     // What keeps it from starting comes back as an object: its log may be what cannot be written.
     command.args(["--json", "up", "--foreground", "--detached"]).current_dir("/");
-    // Whoever starts it may itself be part of a run; the daemon is not.
-    for variable in ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_FENCE", "PINFOLD_SOCKET", "NOTIFY_SOCKET"] {
-        command.env_remove(variable);
-    }
+    // What it has in its environment, every agent can read, for as long as it lives.
+    command.env_clear().envs(std::env::vars_os().filter(|(name, _)| is_the_daemons(name)));
+    // It runs in another directory: what is relative is the caller's.
+    command.envs(places::named()?);
     let log = open_log(home).map_or_else(|_| Stdio::null(), Stdio::from);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
     let mut child = command.spawn().map_err(|error| failed(&error))?;
@@ -171,6 +194,16 @@ fn start_one(home: &Home, global: &Global) -> Result<Started, Failure> {
     Err(did_not_start(home, &said, status))
 }
 
+/// The variables that a daemon keeps from whoever started it: what says where things are, and our own. Not those of a
+/// run: whoever starts it may be part of one, the daemon is not.
+fn is_the_daemons(name: &OsStr) -> bool {
+    const OF_A_RUN: [&str; 5] =
+        ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_FENCE", "PINFOLD_SOCKET", LOCK_RUNS_VARIABLE];
+    let Some(name) = name.to_str() else { return false };
+    let ours = name.starts_with("PINFOLD_") && !OF_A_RUN.contains(&name);
+    ours || name.starts_with("XDG_") || name == "RUST_BACKTRACE" || pinfold_daemon::is_harmless(name)
+}
+
 fn did_not_start(home: &Home, said: &str, status: ExitStatus) -> Failure {
     match serde_json::from_str::<ErrorEnvelope>(said) {
         Ok(ErrorEnvelope { error }) => {
@@ -183,11 +216,14 @@ fn did_not_start(home: &Home, said: &str, status: ExitStatus) -> Failure {
 }
 
 fn open_log(home: &Home) -> std::io::Result<std::fs::File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(home.daemon_log())
+    let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(no_link).open(home.daemon_log())
 }
 
 /// Runs the daemon in this process.
 pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure> {
+    // Files and locks of whoever started it would stay open for as long as it lives.
+    pinfold_lock::process::close_inherited();
     let home = home(global)?;
     refuse_inside(&home)?;
     if detached {
@@ -233,6 +269,8 @@ pub(crate) fn failure(error: &StartError) -> Failure {
         StartError::Place { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
             Failure::from_error(Kind::NotPermitted, error)
         }
+        StartError::Config(LoadError::NotOurs { .. }) => Failure::from_error(Kind::BadConfig, error)
+            .hint("it says which programs run as you: look into it, make it yours, and `chmod go-w` it"),
         StartError::Config(_) => Failure::from_error(Kind::BadConfig, error)
             .hint("correct it, or move it aside: then everything has its usual value"),
         StartError::Locks(_) => Failure::from_error(Kind::BadConfig, error),

@@ -111,8 +111,11 @@ impl From<NotAResource> for Failure {
 impl From<FolderError> for Failure {
     fn from(error: FolderError) -> Self {
         let (kind, hint) = match &error {
-            FolderError::NotOurs { .. } | FolderError::NotPermitted { .. } => {
+            FolderError::NotOurs { .. } | FolderError::NotPermitted { .. } | FolderError::Replaceable(_) => {
                 (Kind::NotPermitted, "PINFOLD_LOCKS names another lock folder")
+            }
+            FolderError::Foreign { .. } => {
+                (Kind::BadConfig, "nothing was changed; PINFOLD_LOCKS names a new or an empty folder")
             }
             FolderError::NoExclusion { .. } => (
                 Kind::BadConfig,
@@ -205,6 +208,8 @@ impl From<ClientError> for Failure {
                 Self::from_error(Kind::Unavailable, &error).hint("`pinfold up` starts the daemon")
             }
             ClientError::Mute(mute) => mute.into(),
+            ClientError::Stranger { .. } => Self::from_error(Kind::NotPermitted, &error)
+                .hint("nothing was said to it; --home DIR or PINFOLD_HOME names a home that is yours alone"),
             ClientError::Broken(_) => Self::from_error(Kind::Unavailable, &error).hint(
                 "the agents go on, and the next verb starts a daemon; what was asked for may have been done or not",
             ),

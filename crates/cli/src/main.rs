@@ -12,6 +12,7 @@ mod demo;
 mod edge;
 mod error;
 mod full;
+mod homes;
 mod inside;
 mod json;
 mod paint;
@@ -19,6 +20,7 @@ mod places;
 mod under;
 mod verbs;
 
+use error::{Failure, Kind};
 use std::process::ExitCode;
 
 /// The word that makes this program a shim, where the small one is not beside it.
@@ -27,6 +29,12 @@ const SHIM: &str = "__shim";
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == SHIM) {
         return pinfold_shim::keep::main();
+    }
+    if pinfold_lock::process::has_borrowed_rights() {
+        let failure =
+            Failure::new(Kind::NotPermitted, "pinfold runs commands, so it is never set-uid or set-gid")
+                .hint("install it without these bits and without capabilities; sudo runs it as root");
+        return error::report(&failure, &args::Global::default());
     }
     match args::parse().and_then(|args| verbs::run(&args).map_err(|failure| (failure, args.global))) {
         Ok(code) => code,

@@ -3,11 +3,15 @@
 use crate::args::Global;
 use crate::edge::talk;
 use crate::error::{Failure, Kind};
+use crate::homes::{self, Candidate, Missing};
+use pinfold_lock::private::{self, NotPrivate, Wider};
 use pinfold_lock::{Folder, Modes, Resource};
 use std::env;
 use std::ffi::OsString;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+/// The folder, in the user's usual home, that lists the homes that were made here.
+pub(crate) const LIST: &str = "homes";
 
 /// The folder that has the lock of a resource: a session's is in its home, all others are the user's.
 pub(crate) fn folder_for(resource: &Resource, global: &Global) -> Result<Folder, Failure> {
@@ -24,7 +28,8 @@ pub(crate) fn user_folder(global: &Global) -> Result<Folder, Failure> {
 
 /// Every lock folder that exists and concerns this home and user.
 pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> {
-    let mut paths = vec![user_locks()?, home_path(global)?.join("locks")];
+    let home = existing_home(global)?.map(|home| home.join("locks"));
+    let mut paths: Vec<PathBuf> = [user_locks()?].into_iter().chain(home).collect();
     paths.retain(|path| path.exists());
     let mut seen: Vec<PathBuf> = Vec::new();
     let mut folders = Vec::new();
@@ -40,7 +45,8 @@ pub(crate) fn existing_folders(global: &Global) -> Result<Vec<Folder>, Failure> 
 
 /// The folder of a home's session locks, if there is one.
 pub(crate) fn session_locks(global: &Global) -> Result<Option<Folder>, Failure> {
-    let path = home_path(global)?.join("locks");
+    let Some(home) = existing_home(global)? else { return Ok(None) };
+    let path = home.join("locks");
     path.exists().then(|| open(&path, global)).transpose()
 }
 
@@ -92,36 +98,57 @@ fn password_home(user: u32) -> Option<PathBuf> {
 /// The home, made when it is missing and tightened when it is open to others.
 pub(crate) fn home(global: &Global) -> Result<PathBuf, Failure> {
     let path = home_path(global)?;
-    let failed = |error: std::io::Error| {
-        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-        let closed = [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind());
-        let kind = if closed { Kind::NotPermitted } else { Kind::Failed };
-        Failure::new(kind, format!("{} cannot be used as home: {error}", path.display()))
-            .hint("--home DIR or PINFOLD_HOME names another one")
-    };
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(failed)?;
-    let facts = std::fs::metadata(&path).map_err(failed)?;
-    if facts.uid() != rustix::process::geteuid().as_raw() {
-        let message = format!("{} belongs to user {}", path.display(), facts.uid());
-        return Err(
-            Failure::new(Kind::NotPermitted, message).hint("--home DIR or PINFOLD_HOME names another one")
-        );
-    }
-    let bits = facts.mode() & 0o7777;
-    if bits & 0o077 != 0 {
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).map_err(failed)?;
-        say_tightened(&path, bits, global);
-    }
+    settle(&path, Missing::Make, global)?;
     Ok(path)
 }
 
-/// Where sockets live: below a home that was named, else in the runtime folder of the login.
-pub(crate) fn runtime(global: &Global) -> Result<PathBuf, Failure> {
-    let home = home_path(global)?;
-    match variable("XDG_RUNTIME_DIR").filter(|path| path.is_absolute() && path.is_dir()) {
-        Some(path) if is_usual(&home) => Ok(path.join("pinfold")),
-        Some(_) | None => Ok(home),
+/// The home, if there is one.
+fn existing_home(global: &Global) -> Result<Option<PathBuf>, Failure> {
+    let path = home_path(global)?;
+    Ok(settle(&path, Missing::Leave, global)?.then_some(path))
+}
+
+/// Whether there is a home, which may be used.
+fn settle(path: &Path, missing: Missing, global: &Global) -> Result<bool, Failure> {
+    let usual = usual_home();
+    let candidate = Candidate {
+        path,
+        usual: usual.as_deref() == Some(path),
+        list: usual.as_ref().map(|usual| usual.join(LIST)),
+    };
+    let Some(settled) = homes::settle(&candidate, missing, global)? else { return Ok(false) };
+    if let Some(from) = settled.tightened {
+        say_tightened(path, from, global);
     }
+    Ok(true)
+}
+
+/// Where sockets live: below a home that was named, else in the runtime folder of the login. Where that is not this
+/// user's alone, in the home too; and why.
+pub(crate) fn runtime(global: &Global) -> Result<(PathBuf, Option<String>), Failure> {
+    let home = home_path(global)?;
+    let login = variable("XDG_RUNTIME_DIR").filter(|path| path.is_absolute() && path.is_dir());
+    let Some(login) = login.filter(|_| is_usual(&home)) else { return Ok((home, None)) };
+    Ok(match own_runtime(&login) {
+        Ok(folder) => (folder, None),
+        Err(error) => (home, Some(error.to_string())),
+    })
+}
+
+/// A folder of ours in the runtime folder of a login, if that is ours: `sudo -E` and `su` bring along another user's.
+fn own_runtime(login: &Path) -> Result<PathBuf, NotPrivate> {
+    let folder = login.join("pinfold");
+    let caller = rustix::process::geteuid().as_raw();
+    let real = private::way(login)?;
+    let owner = rustix::fs::lstat(&real).map_or(caller, |facts| facts.st_uid);
+    if owner != caller {
+        return Err(NotPrivate::NotOurs { path: login.to_owned(), owner, caller });
+    }
+    private::way(&folder)?;
+    if std::fs::symlink_metadata(&folder).is_ok() {
+        private::make_private(&folder, Wider::Refuse)?;
+    }
+    Ok(folder)
 }
 
 /// The configuration: in a home that was named, else in the user's folder for such files.

@@ -12,12 +12,16 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Nothing that a link leads to is written to.
+const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
+
 /// Appends one record, durably: before what it tells of is done.
 ///
 /// # Errors
 /// The file cannot be written.
 pub fn append(path: &Path, record: &Value) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    let mut file =
+        OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(NO_LINK).open(path)?;
     // The daemon takes the file in under the same lock, so nothing is written behind its back.
     rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
     file.write_all(format!("{record}\n").as_bytes())?;

@@ -4,16 +4,19 @@
 //! it looks every second whether its path still leads to it. Where the folder is gone for good, or belongs to a daemon
 //! of another home, the socket is in the home.
 
+use crate::alias::Short;
 use crate::home::Home;
 use crate::input::{Handle, Input};
 use crate::log::log;
 use crate::only::Only;
 use crate::serve::StartError;
 use pinfold_api::Place;
+use pinfold_lock::peer::Other;
+use pinfold_lock::private::{self, NotPrivate, Wider};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +42,9 @@ impl Doorway {
         let in_home = Home { runtime: home.state.clone(), ..home.clone() };
         match Doorway::bind(home) {
             Err(error) if home.runtime != home.state => {
-                log(format_args!("the home is used for sockets: {}", crate::locks::chain(&error)));
-                Doorway::bind(&in_home)
+                let why = crate::locks::chain(&error);
+                log(format_args!("the home is used for sockets: {why}"));
+                Doorway::bind(&Home { refused: Some(why), ..in_home })
             }
             bound => bound,
         }
@@ -50,15 +54,16 @@ impl Doorway {
         let socket = home.socket();
         let place = |path: &Path, source| StartError::Place { path: path.to_owned(), source };
         for folder in home.folders() {
-            private_folder(&folder).map_err(|source| place(&folder, source))?;
+            make_private(&folder, home).map_err(|error| place(&folder, error.into()))?;
         }
         if home.runtime != home.state && is_anothers(&socket) {
             return Err(place(&socket, io::ErrorKind::AddrInUse.into()));
         }
         let listener = listen(&socket).map_err(|source| place(&socket, source))?;
         let file = file_at(&socket).map_err(|source| place(&socket, source))?;
-        let alias = crate::alias::make(&socket);
-        let doorway = Doorway { home: home.clone(), file, alias };
+        let Short { path: alias, refused } = crate::alias::make(&socket, &home.state);
+        let home = Home { refused: refused.or_else(|| home.refused.clone()), ..home.clone() };
+        let doorway = Doorway { home, file, alias };
         doorway.write_down();
         Ok((doorway, listener))
     }
@@ -142,12 +147,17 @@ impl Doorway {
     }
 }
 
-fn file_at(path: &Path) -> io::Result<(u64, u64)> {
-    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+/// The home is known to be one, and may be a link of its user's own; whatever is elsewhere may be somebody's own.
+fn make_private(folder: &Path, home: &Home) -> Result<(), NotPrivate> {
+    if folder == home.state {
+        return private::make_private(&private::way(folder)?, Wider::Tighten);
+    }
+    let wider = if folder.starts_with(&home.state) { Wider::Tighten } else { Wider::Refuse };
+    private::make_private(folder, wider)
 }
 
-pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+fn file_at(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
 }
 
 /// Whether a daemon of another home listens there: two homes may have one runtime folder. One that is dead may have
@@ -157,16 +167,17 @@ fn is_anothers(path: &Path) -> bool {
     let connected = || {
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
         rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
-        rustix::net::sockopt::socket_peercred(&socket)
+        Other::of(&socket)
     };
     match connected() {
-        Ok(peer) => peer.pid != rustix::process::getpid() && lives(peer.pid.as_raw_nonzero().get()),
+        // One that cannot be seen from here may well live.
+        Ok(other) => other.pid.is_none_or(|pid| pid != std::process::id() && lives(pid)),
         // Somebody listens and takes nobody.
         Err(errno) => errno == Errno::AGAIN,
     }
 }
 
-fn lives(pid: i32) -> bool {
+fn lives(pid: u32) -> bool {
     Path::new("/proc").join(pid.to_string()).exists()
 }
 

@@ -17,6 +17,8 @@ pub struct Home {
     pub config: PathBuf,
     /// What every agent is told of where things live, as `NAME=value`.
     pub variables: Vec<OsString>,
+    /// Why sockets are not where they would usually be.
+    pub refused: Option<String>,
 }
 
 impl Home {

@@ -29,7 +29,7 @@ impl Only {
         let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let _folder = locked(&home.state, folder)?;
         let path = home.daemon_lock();
-        let file = Mutex::new(locked(&path, file_flags())?);
+        let file = Mutex::new(signed(&path)?);
         Ok(Only { path, file, _folder })
     }
 
@@ -39,7 +39,7 @@ impl Only {
         if is_at(&file, &self.path) {
             return;
         }
-        match locked(&self.path, file_flags()) {
+        match signed(&self.path) {
             Ok(again) => {
                 log(format_args!("{} was removed or replaced; it is there again", self.path.display()));
                 *file = again;
@@ -51,6 +51,13 @@ impl Only {
 
 fn file_flags() -> OFlags {
     OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW
+}
+
+fn signed(path: &Path) -> Result<OwnedFd, StartError> {
+    let file = locked(path, file_flags())?;
+    // Unsigned, it is as good a lock; who has it is harder to tell.
+    _ = pinfold_api::place::sign(&file);
+    Ok(file)
 }
 
 fn is_at(file: &OwnedFd, path: &Path) -> bool {

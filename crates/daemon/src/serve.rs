@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::crash;
 use crate::disk::Disk;
-use crate::doorway::{Doorway, private_folder};
+use crate::doorway::Doorway;
 use crate::fleet::{Fleet, Parts};
 use crate::home::Home;
 use crate::http::{Context, Holds, router};
@@ -14,6 +14,7 @@ use crate::only::Only;
 use pinfold_core::event::Machine;
 use pinfold_core::identity::BootId;
 use pinfold_lock::FolderError;
+use pinfold_lock::private::{self, Wider};
 use pinfold_store::{Batch, Meta, OpenError, Reader, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
@@ -38,6 +39,13 @@ pub struct Options {
     pub umask: Option<u32>,
     /// The file that standard error is, so that it can be rotated.
     pub log: Option<PathBuf>,
+}
+
+/// The limits that were changed here, soft and hard, as agents get them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) core: Option<(u64, u64)>,
 }
 
 /// Why a daemon did not start, or ended.
@@ -91,17 +99,20 @@ pub enum StartError {
 /// Another daemon has the home, or something that it needs cannot be used.
 pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     let state = options.home.state.clone();
-    private_folder(&state).map_err(|source| StartError::Place { path: state, source })?;
+    // It may be a link of its user's own.
+    private::way(&state)
+        .and_then(|real| private::make_private(&real, Wider::Tighten))
+        .map_err(|error| StartError::Place { path: state, source: error.into() })?;
     let only = Arc::new(Only::take(&options.home)?);
     crate::log::rotate(options.log.clone());
     crash::point("daemon.alone");
-    let open_files = raise_open_files();
+    let limits = Limits { open_files: raise_open_files(), core: leave_no_core() };
     pinfold_shim::memory::keep_little();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
     let mut store = None;
-    let ended = runtime.block_on(live(options, Arc::clone(&only), open_files, up, &mut store));
+    let ended = runtime.block_on(live(options, Arc::clone(&only), limits, up, &mut store));
     // Whoever still follows something reads the database: it is closed when they are gone, and then it is one file.
     runtime.shutdown_timeout(LAST_ANSWERS);
     drop(store);
@@ -117,11 +128,19 @@ fn raise_open_files() -> Option<(u64, u64)> {
     before.current.zip(before.maximum)
 }
 
+/// The memory of a daemon and of its shims has messages and values of `--env`: none of it is written to a file when one
+/// of them crashes. Agents get what the login had.
+pub(crate) fn leave_no_core() -> Option<(u64, u64)> {
+    let before = getrlimit(Resource::Core);
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: before.maximum }).ok()?;
+    Some((before.current.unwrap_or(u64::MAX), before.maximum.unwrap_or(u64::MAX)))
+}
+
 /// Lives until the end; what is left of the store is the caller's to close, when nobody reads any more.
 async fn live(
     options: Options,
     only: Arc<Only>,
-    open_files: Option<(u64, u64)>,
+    limits: Limits,
     up: impl FnOnce(),
     left: &mut Option<Store>,
 ) -> Result<(), StartError> {
@@ -135,7 +154,7 @@ async fn live(
     let (opens, door) = watch::channel(None);
     let served = tokio::spawn(crate::http::serve(later, door, handle.clone()));
     let kept = tokio::spawn(doorway.keep(only, listeners, handle.clone()));
-    let begun = begin(Options { home, ..options }, config, open_files, handle.clone()).await;
+    let begun = begin(Options { home, ..options }, config, limits, handle.clone()).await;
     let ended = match begun {
         Ok((fleet, reader)) => {
             let context = context(&fleet, reader, &handle);
@@ -168,7 +187,7 @@ async fn live(
 async fn begin(
     options: Options,
     config: Config,
-    open_files: Option<(u64, u64)>,
+    limits: Limits,
     handle: Handle,
 ) -> Result<(Fleet, Reader), StartError> {
     let home = options.home;
@@ -192,7 +211,7 @@ async fn begin(
         alone: None,
         generation,
         shim_program: options.shim,
-        open_files,
+        limits,
         umask: options.umask,
         last_event: reader.max_seq()?,
         handle: handle.clone(),

@@ -8,6 +8,7 @@ use crate::log::log;
 use crate::outlet::Outlet;
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
+use pinfold_lock::private::{self, Wider};
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
 use pinfold_shim::nursery::Nursery;
@@ -17,7 +18,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::sync::Arc;
@@ -276,7 +276,7 @@ fn make_places(opening: &Opening) {
     for file in [&opening.records, &opening.listen] {
         if let Some(folder) = file.parent() {
             // What is wrong shows when they are used, and is told then.
-            _ = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            _ = private::make_private(folder, Wider::Tighten);
         }
     }
 }

@@ -172,6 +172,7 @@ pub(crate) fn status(fleet: &Fleet, disk_bytes: u64, capabilities: BTreeMap<Stri
         database: fleet.health.words(),
         unknown: fleet.unknown.clone(),
         config_refused: fleet.config_refused.clone(),
+        socket_refused: fleet.home.refused.clone(),
     }
 }
 

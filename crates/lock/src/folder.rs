@@ -2,6 +2,7 @@
 
 use crate::file_name::FileName;
 use crate::ledger::{self, Ledger};
+use crate::private::{self, NotPrivate, Wider};
 use crate::process;
 use crate::resource::FileId;
 use crate::scan;
@@ -58,6 +59,15 @@ pub enum FolderError {
         /// Who asked.
         caller: u32,
     },
+    /// Another user could put another one in its place.
+    #[error(transparent)]
+    Replaceable(NotPrivate),
+    /// There are files in it, and none of them is a lock.
+    #[error("{} is not a lock folder: there are other files in it", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+    },
     /// It may not be made, opened or written.
     #[error("{} may not be used", path.display())]
     NotPermitted {
@@ -101,17 +111,30 @@ impl FolderError {
             source => Self::Failed { path, source },
         }
     }
+
+    fn not_private(path: &Path, error: NotPrivate) -> Self {
+        let path = path.to_owned();
+        match error {
+            NotPrivate::NotOurs { owner, caller, .. } => Self::NotOurs { path, owner, caller },
+            NotPrivate::NotADirectory { .. } => Self::NotADirectory { path },
+            NotPrivate::System { source, .. } => Self::new(&path, source),
+            NotPrivate::Open { .. } => Self::Foreign { path },
+            NotPrivate::Above { .. } | NotPrivate::Writable { .. } => Self::Replaceable(error),
+        }
+    }
 }
 
 impl Folder {
     /// Opens a folder, makes it when it is missing, and tries it out once in a boot.
     ///
-    /// Modes wider than 0700 are tightened ([`Folder::modes`] says so); a folder of another user is refused.
+    /// Modes wider than 0700 are tightened ([`Folder::modes`] says so). A folder of another user is refused, and so
+    /// are one that another user could replace, and one that has other files in it and no lock.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FolderError> {
         let path = path.as_ref();
         let failed = |errno| FolderError::new(path, errno);
-        let dir = match open_dir(path) {
-            Err(Errno::NOENT) => make(path).and_then(|()| open_dir(path)),
+        let real = private::way(path).map_err(|error| FolderError::not_private(path, error))?;
+        let dir = match private::open_dir(&real) {
+            Err(Errno::NOENT) => private::make(&real).and_then(|()| private::open_dir(&real)),
             other => other,
         }
         .map_err(failed)?;
@@ -137,6 +160,13 @@ impl Folder {
         }));
         folder.try_out()?;
         Ok(folder)
+    }
+
+    /// Whether the folder at a path was used since this machine started, so by somebody here. Nothing is made.
+    #[must_use]
+    pub fn was_used_in_this_boot(path: impl AsRef<Path>) -> bool {
+        let then = Ledger::boot_of(path.as_ref());
+        then.is_some_and(|then| process::vantage().is_ok_and(|now| now.boot == then))
     }
 
     fn try_out(&self) -> Result<(), FolderError> {
@@ -257,36 +287,31 @@ impl Folder {
     }
 }
 
-fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
-    sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY)
-}
-
-fn make(path: &Path) -> Result<(), Errno> {
-    match sys::make_dir(path) {
-        Ok(()) | Err(Errno::EXIST) => Ok(()),
-        Err(Errno::NOENT) => {
-            let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).ok_or(Errno::NOENT)?;
-            make(parent)?;
-            match sys::make_dir(path) {
-                Ok(()) | Err(Errno::EXIST) => Ok(()),
-                Err(errno) => Err(errno),
-            }
-        }
-        Err(errno) => Err(errno),
-    }
-}
-
 fn own(dir: &OwnedFd, stat: &Stat, path: &Path) -> Result<Modes, FolderError> {
-    let caller = rustix::process::geteuid().as_raw();
-    if stat.st_uid != caller {
-        return Err(FolderError::NotOurs { path: path.to_owned(), owner: stat.st_uid, caller });
+    let known = is_ours(dir).map_err(|errno| FolderError::new(path, errno))?;
+    let wider = if known { Wider::Tighten } else { Wider::Refuse };
+    let bits =
+        private::check(dir, stat, path, wider).map_err(|error| FolderError::not_private(path, error))?;
+    if !known {
+        return Err(FolderError::Foreign { path: path.to_owned() });
     }
-    let bits = stat.st_mode & 0o7777;
-    if bits & 0o077 == 0 {
-        return Ok(Modes::Private);
+    Ok(if bits & 0o077 == 0 { Modes::Private } else { Modes::Tightened { from: bits } })
+}
+
+/// Whether it is a lock folder, or can become one: it is empty.
+fn is_ours(dir: &OwnedFd) -> Result<bool, Errno> {
+    if Ledger::is_in(dir.as_fd()) {
+        return Ok(true);
     }
-    sys::change_mode(dir, Mode::RWXU).map_err(|errno| FolderError::new(path, errno))?;
-    Ok(Modes::Tightened { from: bits })
+    let through = format!("/proc/self/fd/{}", rustix::fd::AsRawFd::as_raw_fd(dir));
+    let names = match sys::list(Path::new(&through)) {
+        // It is another user's, and that is said.
+        Err(Errno::ACCESS | Errno::PERM) => return Ok(true),
+        names => names?,
+    };
+    let is_lock =
+        |name: &std::ffi::OsString| name.to_str().is_some_and(|name| FileName::read(name).is_some());
+    Ok(names.is_empty() || names.iter().any(is_lock))
 }
 
 #[cfg(test)]
@@ -316,6 +341,19 @@ mod tests {
         assert_eq!(Folder::open(&path).unwrap().modes(), Modes::Tightened { from: 0o755 });
         assert_eq!(mode(&path), 0o700);
         assert_eq!(Folder::open(&path).unwrap().modes(), Modes::Private);
+    }
+
+    #[test]
+    fn a_folder_with_other_files_in_it_is_left_alone() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("notes");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::write(path.join("x"), "").unwrap();
+        for bits in [0o755, 0o700] {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(bits)).unwrap();
+            assert_eq!(Folder::open(&path).unwrap_err(), FolderError::Foreign { path: path.clone() });
+            assert_eq!((mode(&path), std::fs::read_dir(&path).unwrap().count()), (bits, 1));
+        }
     }
 
     #[test]

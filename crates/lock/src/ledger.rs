@@ -54,6 +54,18 @@ pub(crate) enum Made {
 }
 
 impl Ledger {
+    /// Whether a folder has one.
+    pub(crate) fn is_in(dir: BorrowedFd<'_>) -> bool {
+        sys::stat_at(dir, Path::new(NAME), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The boot in which a folder was tried out last. Nothing is made.
+    pub(crate) fn boot_of(folder: &Path) -> Option<BootId> {
+        let file =
+            sys::open(&folder.join(NAME), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK).ok()?;
+        Ledger(file).state().ok()?.stamp.map(|stamp| stamp.boot)
+    }
+
     pub(crate) fn open(dir: BorrowedFd<'_>) -> Result<Self, Errno> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
         sys::open_at(dir, Path::new(NAME), flags, Mode::RUSR | Mode::WUSR).map(Self)

@@ -107,6 +107,8 @@ mod members;
 mod mine;
 mod ours;
 mod page;
+pub mod peer;
+pub mod private;
 pub mod process;
 mod raw;
 mod record;

@@ -96,6 +96,22 @@ pub fn vantage() -> Result<Vantage, Errno> {
     Ok(Vantage { boot, pid_namespace: pid_namespace()? })
 }
 
+/// Whether this program has rights that its caller has not: it is set-uid or set-gid, or has capabilities of its file.
+/// Whoever calls it would get them for any command.
+#[must_use]
+pub fn has_borrowed_rights() -> bool {
+    use rustix::process::{getegid, geteuid, getgid, getuid};
+    getuid() != geteuid() || getgid() != getegid() || crate::raw::is_secure_execution()
+}
+
+/// Closes the descriptors that the caller left open: 3 and above, but for those that systemd hands to a service. Call
+/// it before anything is opened.
+pub fn close_inherited() {
+    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
+    let handed = number("LISTEN_FDS").filter(|_| number("LISTEN_PID") == Some(std::process::id()));
+    crate::raw::close_from(handed.unwrap_or(0).saturating_add(3));
+}
+
 /// The pid namespace of this process. A process never leaves its own; a forked child may be in another.
 fn pid_namespace() -> Result<u64, Errno> {
     static OWN: Mutex<Option<(u32, u64)>> = Mutex::new(None);

@@ -112,6 +112,20 @@ pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     }
 }
 
+/// Whether the kernel started this program with more rights than its caller has.
+pub(crate) fn is_secure_execution() -> bool {
+    // SAFETY: reads a value that the kernel gave at exec.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Closes every descriptor from `first` on that came through exec.
+pub(crate) fn close_from(first: u32) {
+    // SAFETY: the caller has opened nothing yet: these came through exec and have no owner here.
+    unsafe {
+        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
+    }
+}
+
 /// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
 /// which is why Go's runtime interrupts its threads with it too.
 const WAKE: libc::c_int = libc::SIGURG;

@@ -170,7 +170,7 @@ impl Seat {
 /// Connects with the shim that listens at `path`, to say [`Said::Join`] and read frames with a [`Decoder`].
 ///
 /// # Errors
-/// When no shim listens there.
+/// When no shim listens there, or somebody else does: that is [`io::ErrorKind::PermissionDenied`].
 pub fn connect(path: &Path) -> io::Result<(UnixStream, Decoder)> {
     Ok((UnixStream::from(socket::connect(path)?), Decoder::default()))
 }

@@ -167,6 +167,8 @@ pub struct Start {
     pub give_locks: bool,
     /// Soft and hard limit of open files; `None` leaves what the shim has.
     pub open_files: Option<(u64, u64)>,
+    /// Soft and hard limit of a core file; `None` leaves what the shim has.
+    pub core: Option<(u64, u64)>,
     /// Its umask; `None` leaves what the shim was started with.
     pub umask: Option<u32>,
     /// The grace when the shim itself has to stop it (SIGTERM to the shim).
@@ -248,6 +250,7 @@ impl Default for Start {
             contain: Contain::Group,
             give_locks: false,
             open_files: None,
+            core: None,
             umask: None,
             grace: Duration::from_secs(10),
             terminal: None,
@@ -436,12 +439,16 @@ impl Start {
         if self.joins.runs {
             fields.flag(25, true);
         }
+        if let Some((soft, hard)) = self.core {
+            fields.number(30, soft).number(31, hard);
+        }
     }
 
     fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
         let plain = Self::default();
         let texts = |tag| fields.all(tag).map(|b| OsStr::from_bytes(b).to_owned()).collect();
         let limits = (fields.optional_number(12)?, fields.optional_number(13)?);
+        let core = (fields.optional_number(30)?, fields.optional_number(31)?);
         let umask = fields.optional_number(14)?;
         Ok(Self {
             run: RunNumber(fields.number(1)?),
@@ -458,6 +465,7 @@ impl Start {
             contain: fields.optional_number(10)?.map_or(plain.contain, Contain::from_code),
             give_locks: fields.flag(11)?,
             open_files: limits.0.zip(limits.1),
+            core: core.0.zip(core.1),
             umask: umask.map(|umask| umask as u32 & 0o777),
             grace: fields.optional_number(15)?.map_or(plain.grace, Duration::from_millis),
             terminal: size(fields, 20, 21)?,

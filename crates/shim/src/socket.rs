@@ -1,5 +1,7 @@
 //! Sockets at paths of any length, and descriptors sent along with bytes.
 
+use pinfold_lock::peer::Other;
+use pinfold_lock::private::{self, Wider};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::net::{
@@ -62,6 +64,13 @@ impl Listener {
         let mut problem = Errno::INVAL;
         for path in paths {
             make_folders(path);
+            // Whoever may write to the folder can put another socket there.
+            if let Err(error) =
+                path.parent().map_or(Ok(()), |folder| private::make_private(folder, Wider::Tighten))
+            {
+                problem = error.errno();
+                continue;
+            }
             match listen(path).and_then(|socket| Ok((socket, file_at(path)?))) {
                 Ok((socket, file)) => return Ok(Self { socket, path: (*path).to_owned(), file }),
                 Err(errno) => problem = errno,
@@ -101,7 +110,7 @@ fn make_folders(socket: &Path) {
     }
 }
 
-/// Connects to a path.
+/// Connects to a path where a process of this user listens; at any other one it is `EPERM`, and nothing was said.
 pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     let (address, _folder) = address(path)?;
     let socket =
@@ -109,9 +118,10 @@ pub(crate) fn connect(path: &Path) -> Result<OwnedFd, Errno> {
     loop {
         match rustix::net::connect(&socket, &address) {
             Err(Errno::INTR) => {}
-            other => return other.map(|()| socket),
+            other => break other?,
         }
     }
+    if Other::of(&socket)?.is_own() { Ok(socket) } else { Err(Errno::PERM) }
 }
 
 /// Sends bytes with descriptors; says how many bytes went.

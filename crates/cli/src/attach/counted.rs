@@ -160,6 +160,7 @@ impl Teller {
                     ClientError::Down { .. }
                     | ClientError::Broken(_)
                     | ClientError::Mute(_)
+                    | ClientError::Stranger { .. }
                     | ClientError::Garbled(_),
                 ) => {}
             }

@@ -62,7 +62,13 @@ pub(super) fn show(
     }
     let size = tty::size().unwrap_or_default();
     let lost = |error: &(dyn std::error::Error + 'static)| Failure::from_error(Kind::Failed, error);
-    let (stream, decoder) = connect(place.socket).map_err(|error| lost(&error))?;
+    let (stream, decoder) = connect(place.socket).map_err(|error| {
+        if error.kind() != std::io::ErrorKind::PermissionDenied {
+            return lost(&error);
+        }
+        let message = format!("somebody else answers at {}", place.socket.display());
+        Failure::new(Kind::NotPermitted, message).hint("nothing was said to it")
+    })?;
     let mut shown = Showing {
         stream,
         decoder,

@@ -166,6 +166,8 @@ impl Stage {
             }
         }
         command.env("PINFOLD_HOME", self.root.join("home")).env("PINFOLD_LOCKS", self.root.join("locks"));
+        // A home that is thrown away is not one to remember.
+        command.env("XDG_STATE_HOME", self.root.join("state"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
     }
 

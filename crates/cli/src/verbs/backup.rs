@@ -14,7 +14,7 @@ use pinfold_store::{Damage, OpenError};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use serde_json::json;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -84,8 +84,6 @@ fn own(file: &Path) -> Result<(), Failure> {
 
 /// Holds the daemon's place, so that none starts meanwhile.
 fn claim(home: &Home) -> Result<[OwnedFd; 2], Failure> {
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&home.state);
-    made.map_err(|error| unusable(home, &error))?;
     let file = OFlags::CREATE | OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     Ok([claimed(home, &home.state, folder)?, claimed(home, &home.daemon_lock(), file)?])

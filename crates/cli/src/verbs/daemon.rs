@@ -150,6 +150,9 @@ pub(crate) fn status(global: &Global) -> Result<(), Failure> {
     say(&format!("pid       {}", status.pid));
     say(&format!("home      {} ({} on disk)", status.home, words::size(status.disk_bytes)));
     say(&format!("socket    {}", status.socket));
+    if let Some(problem) = &status.socket_refused {
+        say(&format!("          not where it usually is: {problem}"));
+    }
     let counts: Vec<String> =
         status.sessions.iter().map(|(state, count)| format!("{count} {state}")).collect();
     say(&format!("sessions  {}", if counts.is_empty() { "none".to_owned() } else { counts.join(", ") }));

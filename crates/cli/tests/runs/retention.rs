@@ -22,6 +22,9 @@ fn world_with(count: u32, days: u64, bytes: usize) -> World {
         batch.event(AuditEvent { at, session: None, run: None, kind, why, data });
     }
     store.commit(batch).wait().unwrap();
+    drop(store);
+    // No daemon ever had this home, so it is asked about.
+    assert_eq!(world.run(&["--trust", "--no-start", "ls"]).code, 69);
     world
 }
 

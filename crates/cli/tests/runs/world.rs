@@ -75,6 +75,8 @@ impl World {
             }
         }
         command.env("PINFOLD_HOME", &self.home).env("PINFOLD_LOCKS", self.path("locks"));
+        // Where the homes that were made are remembered.
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.env("ROOT", &self.root).current_dir(&self.root);
         command
     }

@@ -55,6 +55,8 @@ impl Home {
             }
         }
         command.env("PINFOLD_HOME", self.path("home")).env("PINFOLD_LOCKS", self.path("locks"));
+        // Where the homes that were made are remembered.
+        command.env("XDG_STATE_HOME", self.path("state"));
         command.env("PINFOLD", env!("CARGO_BIN_EXE_pinfold")).current_dir(&self.root);
     }
 

@@ -14,7 +14,7 @@ use crate::fleet::{Fleet, Parts};
 use crate::home::Home;
 use crate::input::{Agents, Create, Handle, Input};
 use crate::locks::Folders;
-use crate::serve::StartError;
+use crate::serve::{Limits, StartError};
 use outcome::Ends;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
@@ -85,6 +85,7 @@ fn run_through(
     between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
 ) -> Result<u8, RunError> {
     let (name, definition) = define(&options.request)?;
+    let limits = Limits { open_files: None, core: crate::serve::leave_no_core() };
     let config = crate::config::load(&options.home.config).map_err(StartError::from)?;
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
     folders.audit_to(&options.home.audit(), || {});
@@ -108,7 +109,7 @@ fn run_through(
             folders,
             generation: 1,
             shim_program: options.shim,
-            open_files: None,
+            limits,
             umask: None,
             last_event: 0,
             handle: handle.clone(),
@@ -268,8 +269,9 @@ mod tests {
             config: temp.path().join("home/config.toml"),
             user_locks: temp.path().join("locks"),
             variables: Vec::new(),
+            refused: None,
         };
-        std::fs::create_dir_all(&home.state).unwrap();
+        pinfold_lock::private::make_private(&home.state, pinfold_lock::private::Wider::Refuse).unwrap();
         let folder = Folder::open(home.session_locks()).unwrap();
         let resource = Resource::Session(SessionName::new("a").unwrap());
         let guard = folder.try_acquire(&resource, &Request::default()).unwrap();

@@ -1,11 +1,11 @@
 //! A folder for what a shim has to write: it goes with the run, or with the next one where all were killed.
 
 use crate::home::Home;
+use pinfold_lock::private::{self, Wider};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// Everything below this name is ours. It is not a name that other programs use: a home may be any folder.
@@ -27,7 +27,7 @@ impl Scratch {
     /// Makes one below the folder for sockets, and removes those whose owners were killed.
     pub(super) fn make(runtime: &Path) -> io::Result<Scratch> {
         let place = runtime.join(FOLDER);
-        let all = own_folder(&place)?;
+        let all = own_folder(runtime)?;
         sweep(all.as_fd(), &place);
         let mut number = crate::clock::boot().0;
         loop {
@@ -53,7 +53,7 @@ impl Scratch {
     pub(super) fn home(&self, home: &Home) -> io::Result<Home> {
         let home = Home { state: self.path.clone(), runtime: self.path.clone(), ..home.clone() };
         for folder in home.folders() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            private::make_private(&folder, Wider::Refuse)?;
         }
         Ok(home)
     }
@@ -68,21 +68,9 @@ impl Drop for Scratch {
 }
 
 /// Opens the folder of all of them, made where it is missing: a real directory of this user, closed to others.
-fn own_folder(path: &Path) -> io::Result<OwnedFd> {
-    if let Some(parent) = path.parent() {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
-    }
-    match rustix::fs::mkdir(path, Mode::RWXU) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(errno) => return Err(errno.into()),
-    }
-    let folder = open_folder(rustix::fs::CWD, path)?;
-    let facts = rustix::fs::fstat(&folder)?;
-    let private = facts.st_uid == rustix::process::geteuid().as_raw() && facts.st_mode & 0o077 == 0;
-    private.then_some(folder).ok_or_else(|| {
-        let text = format!("{} is open to other users, or belongs to one", path.display());
-        io::Error::new(io::ErrorKind::PermissionDenied, text)
-    })
+fn own_folder(runtime: &Path) -> io::Result<OwnedFd> {
+    let path = private::way(runtime)?.join(FOLDER);
+    Ok(private::open(&path, Wider::Refuse).map(|(folder, _)| folder)?)
 }
 
 fn open_folder(at: BorrowedFd<'_>, path: impl rustix::path::Arg) -> Result<OwnedFd, Errno> {

@@ -16,8 +16,10 @@ pub use policy::{Confined, Permissions, Settings};
 use reading::{Reading, broken, line_of};
 pub use retention::Retention;
 use std::collections::BTreeMap;
-use std::io;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
@@ -55,6 +57,16 @@ pub enum LoadError {
         #[source]
         source: io::Error,
     },
+    /// It names programs that run as this user, and another one can write it.
+    #[error("{} can be written by another user (it belongs to user {owner}, mode {bits:04o})", path.display())]
+    NotOurs {
+        /// Which.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Its permission bits.
+        bits: u32,
+    },
     /// Something in it is wrong.
     #[error("{}", path.display())]
     Wrong {
@@ -72,11 +84,28 @@ pub enum LoadError {
 /// The file cannot be read, or something in it is wrong.
 pub fn load(path: &Path) -> Result<Config, LoadError> {
     let wrong = |source| LoadError::Wrong { path: path.to_owned(), source };
-    match std::fs::read(path) {
-        Ok(bytes) => decoded(&bytes).and_then(Config::parse).map_err(wrong),
+    match read(path) {
+        Ok((facts, _)) if !is_ours(&facts) => {
+            let (path, bits) = (path.to_owned(), facts.mode() & 0o7777);
+            Err(LoadError::NotOurs { path, owner: facts.uid(), bits })
+        }
+        Ok((_, bytes)) => decoded(&bytes).and_then(Config::parse).map_err(wrong),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
         Err(source) => Err(LoadError::Unreadable { path: path.to_owned(), source }),
     }
+}
+
+fn read(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok((file.metadata()?, bytes))
+}
+
+/// Whether nobody but this user, or root, can have written it.
+fn is_ours(facts: &Metadata) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    (facts.uid() == own || facts.uid() == 0) && facts.mode() & 0o022 == 0
 }
 
 fn decoded(bytes: &[u8]) -> Result<&str, ConfigError> {

@@ -35,7 +35,7 @@ use crate::input::{Handle, Input, Looker, Reply};
 use crate::locks::Folders;
 use crate::log::log;
 use crate::metrics::Metrics;
-use crate::serve::StartError;
+use crate::serve::{Limits, StartError};
 use crate::stops::Stops;
 use crate::timer::Timer;
 use crate::values::Values;
@@ -90,7 +90,7 @@ pub(crate) struct Fleet {
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     /// Where shims come from, unless there is only one.
     nursery: Option<Arc<Nursery>>,
-    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,
     config: Config,
     /// Why the file was not taken over when it was read last.
@@ -130,7 +130,7 @@ pub(crate) struct Parts {
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
-    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,
     pub(crate) last_event: u64,
     pub(crate) handle: Handle,
@@ -146,7 +146,7 @@ impl Fleet {
             nursery: parts.alone.is_none().then(nursery),
             socket: match parts.alone {
                 Some(_) => parts.home.socket(),
-                None => crate::alias::make(&parts.home.socket()),
+                None => crate::alias::make(&parts.home.socket(), &parts.home.state).path,
             },
             values: parts.home.values(),
             home: parts.home,
@@ -164,7 +164,7 @@ impl Fleet {
             reader: parts.reader,
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
-            open_files: parts.open_files,
+            limits: parts.limits,
             umask: parts.umask,
             config: parts.config,
             config_refused: None,

@@ -277,6 +277,6 @@ fn no_folder(what: &str, error: &std::io::Error) -> ErrorBody {
 }
 
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+    use pinfold_lock::private::{self, Wider};
+    Ok(private::make_private(folder, Wider::Tighten)?)
 }

@@ -77,8 +77,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> {
 /// The process that listens at a shim's socket.
 fn listener(socket: &Path) -> Option<u32> {
     let (stream, ..) = pinfold_shim::client::Link::connect(socket).ok()?.into_parts();
-    let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
-    u32::try_from(peer.pid.as_raw_nonzero().get()).ok()
+    pinfold_lock::peer::Other::of(&stream).ok()?.pid
 }
 
 fn end(socket: &Path, generation: u64, id: &str, handle: &Handle) {

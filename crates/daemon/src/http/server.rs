@@ -14,6 +14,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use pinfold_api::object::{Ping, Starting};
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_lock::peer::Other;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::fd::AsFd;
@@ -69,6 +70,8 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
             () = handle.ended() => break,
         };
         match accepted {
+            // The folder's modes keep other users out; where they do not, this does.
+            Ok((stream, _)) if !Other::of(&stream).is_ok_and(Other::may_ask) => {}
             Ok((stream, _)) => {
                 let Some(place) = connections.enter() else {
                     wire::turn_away(&stream);

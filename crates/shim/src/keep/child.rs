@@ -135,6 +135,12 @@ impl Child<'_> {
             let limit = Rlimit { current: Some(soft), maximum: Some(hard) };
             rustix::process::setrlimit(Resource::Nofile, limit)?;
         }
+        if let Some((soft, hard)) = start.core {
+            // The largest number is the kernel's word for none.
+            let limited = |bytes: u64| (bytes != u64::MAX).then_some(bytes);
+            let limit = Rlimit { current: limited(soft), maximum: limited(hard) };
+            rustix::process::setrlimit(Resource::Core, limit)?;
+        }
         Ok(())
     }
 

@@ -36,6 +36,11 @@ use std::process::ExitCode;
 /// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`]. Or that of a nursery.
 #[must_use]
 pub fn main() -> ExitCode {
+    // It does what whoever starts it says.
+    if pinfold_lock::process::has_borrowed_rights() {
+        eprintln!("error: pinfold-shim runs commands, so it is never set-uid or set-gid");
+        return ExitCode::FAILURE;
+    }
     // Behind it comes the room for names. A session may be called so.
     if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::nursery::WORD) {
         return nursery::serve(title::Title::from_word_on(crate::nursery::WORD));

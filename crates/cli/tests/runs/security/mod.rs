@@ -13,3 +13,24 @@ mod sandbox;
 mod screens;
 mod secrets;
 mod shims;
+mod snapshot;
+mod starter;
+mod zoo;
+
+use rustix::process::{Gid, Uid};
+
+/// A user without an entry anywhere.
+const OTHER: u32 = 54_321;
+
+/// Does something as another user: in a thread, since who a thread is can be changed for it alone.
+fn as_another<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
+    assert!(rustix::process::geteuid().is_root(), "a second user needs root: run the tests as root");
+    let life = move || {
+        let (user, group) = (Uid::from_raw(OTHER), Gid::from_raw(OTHER));
+        rustix::thread::set_thread_groups(&[group]).unwrap();
+        rustix::thread::set_thread_res_gid(group, group, group).unwrap();
+        rustix::thread::set_thread_res_uid(user, user, user).unwrap();
+        what()
+    };
+    std::thread::spawn(life).join().unwrap()
+}
