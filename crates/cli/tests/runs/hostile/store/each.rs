@@ -54,12 +54,13 @@ fn each_way(kind: Kind, when: When) -> Vec<Row> {
         loop {
             let row = try_one(&home, kind, harm, when, way);
             let (more, wrong, absent) = (row.ways > way + 1, row.wrong.is_some(), row.is_absent());
+            let cured = row.ways > 0;
             rows.push(row);
             if absent {
                 return rows;
             }
             // One that went wrong may have left anything behind, and one that began anew has left nothing.
-            if wrong || !home.is_whole() {
+            if wrong || (cured && !home.is_whole()) {
                 home = Inhabited::new();
             }
             if !more || wrong {

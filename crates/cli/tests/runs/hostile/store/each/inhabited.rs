@@ -58,10 +58,11 @@ impl Inhabited {
     /// Puts a file back that the last case has cost, or keeps a copy of it. SQLite's are its own.
     pub(super) fn complete(&self, kind: Kind) {
         let mut spare = self.spare.lock().unwrap();
-        match kind {
-            kind if is_of_store(kind) => return,
-            Kind::Audit => return self.unlock(),
-            _ => {}
+        if is_of_store(kind) {
+            return;
+        }
+        if kind == Kind::Audit {
+            return self.unlock();
         }
         match self.file(kind) {
             Some(file) => {
@@ -92,12 +93,13 @@ impl Inhabited {
 
     /// The file of a kind that is harmed: of sessions, the one that has most to lose.
     pub(super) fn file(&self, kind: Kind) -> Option<PathBuf> {
-        let session = match kind {
-            Kind::Output | Kind::Exits => "runs",
-            Kind::ShimSocket => "screen",
-            _ => "",
+        let id = if [Kind::Output, Kind::Exits].contains(&kind) {
+            self.id("runs")
+        } else if kind == Kind::ShimSocket {
+            self.id("screen")
+        } else {
+            String::new()
         };
-        let id = if session.is_empty() { String::new() } else { self.id(session) };
         let mut found = files(&self.world).into_iter().filter(|(found, _)| *found == kind);
         found.find(|(_, path)| path.to_str().unwrap().contains(&id)).map(|(_, path)| path)
     }
