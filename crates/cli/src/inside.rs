@@ -10,7 +10,12 @@ const SHIM: &str = "pinfold-shim";
 
 /// Whether anything says that this process is part of a run, of whatever home.
 pub(crate) fn is_inside() -> bool {
-    says_so() || is_in_group() || above().into_iter().any(is_shim)
+    says_so() || is_in_group() || is_below_shim()
+}
+
+/// Whether the kernel says that this process is part of a run, of whatever home.
+pub(crate) fn is_below_shim() -> bool {
+    above().into_iter().any(is_shim)
 }
 
 /// Whether this process is part of a run of this home.

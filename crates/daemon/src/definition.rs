@@ -218,7 +218,7 @@ impl Definition {
 
     /// Makes the directory real: symbolic links and `..` are gone, or it is missing.
     pub(crate) fn settle(&mut self, preset: Option<&Preset>) -> Result<(), CannotStart> {
-        self.dir = real_directory(&self.dir)?;
+        self.dir = real_directory(&self.dir).inspect_err(|_| self.dir = real_so_far(&self.dir))?;
         if let Some(preset) = preset {
             // It was filled before: only the directory's name has changed.
             _ = self.fill(preset);
@@ -256,6 +256,15 @@ impl Definition {
 
 /// As much as the kernel reads of it.
 const LONGEST_FIRST_LINE: u64 = 256;
+
+/// A directory that is not there yet, without the symbolic links that are.
+fn real_so_far(dir: &Path) -> PathBuf {
+    let there = dir.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match there.map(|(above, real)| (dir.strip_prefix(above), real)) {
+        Some((Ok(rest), real)) => real.join(rest),
+        Some((Err(_), _)) | None => dir.to_owned(),
+    }
+}
 
 /// The directory without symbolic links and `..`, if a run may start there.
 fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {

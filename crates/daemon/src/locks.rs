@@ -11,6 +11,7 @@ use pinfold_lock::{
     AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
     Resource, Run, SessionName, Survivors,
 };
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
@@ -178,6 +179,10 @@ impl Folders {
                 Err(error) => return Err(refused(resource, error)),
             }
         }
+        // Looked at under its lock.
+        if let Some(directory) = wanted.directory.as_ref().filter(|directory| has_link(directory)) {
+            return Err(Refused::Hopeless(another(directory)));
+        }
         Ok(guards)
     }
 
@@ -251,6 +256,20 @@ impl Folders {
         })?;
         Ok(cancel)
     }
+}
+
+/// Whether a path that was settled once leads through a symbolic link by now.
+fn has_link(path: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    opened.err() == Some(Errno::LOOP)
+}
+
+/// The directory of a session is not the one that it was given.
+pub(crate) fn another(directory: &Path) -> CannotStart {
+    let shown = directory.display();
+    let text = format!("the directory is another one: a symbolic link in `{shown}` leads elsewhere");
+    CannotStart::Refused(StartRefused { errno: Some(Errno::LOOP.raw_os_error()), text })
 }
 
 fn refused(resource: Resource, error: AcquireError) -> Refused {

@@ -7,7 +7,7 @@
 use crate::process::{parse_parent, parse_start_ticks};
 use crate::{process, raw, sys};
 use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -42,33 +42,44 @@ impl Peer {
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
         let (pid, user) = raw::peer(socket)?;
         // Before Linux 6.5 the number has to do, from now on: who had it when it connected is not known.
-        let pidfd = match raw::peer_pidfd(socket) {
-            Err(Errno::NOPROTOOPT) => pid.and_then(|pid| sys::pidfd(pid).ok()),
-            other => other.ok(),
+        let pidfd = match (raw::peer_pidfd(socket), pid) {
+            (Err(Errno::NOPROTOOPT), Some(pid)) => sys::pidfd(pid),
+            (other, _) => other,
         };
-        Ok(Peer { user, pid, pidfd })
-    }
-
-    /// Places it relative to this process.
-    #[must_use]
-    pub fn place(&self) -> Standing {
-        static OWN: OnceLock<Option<Bounds>> = OnceLock::new();
-        let own = OWN.get_or_init(|| Proc::open(std::process::id()).and_then(|own| own.bounds()).ok());
-        match own {
-            Some(own) => judge(own, self.sight()),
-            None => judge(&Bounds::default(), Sighting::Unreadable),
+        match pidfd {
+            Err(errno) if is_shortage(errno) => Err(errno),
+            pidfd => Ok(Peer { user, pid, pidfd: pidfd.ok() }),
         }
     }
 
-    fn sight(&self) -> Sighting {
-        let Some(pid) = self.pid else { return Sighting::Unseen };
-        let Some(pidfd) = &self.pidfd else { return Sighting::Ended };
-        let seen = Proc::open(pid).and_then(|peer| Ok((peer.bounds()?, shims_above(peer)?)));
+    /// Places it relative to this process.
+    ///
+    /// # Errors
+    /// When there is no descriptor or memory left to look with: that says nothing about the peer.
+    pub fn place(&self) -> Result<Standing, Errno> {
+        static OWN: OnceLock<Bounds> = OnceLock::new();
+        let own = match OWN.get() {
+            Some(own) => own,
+            None => match Proc(std::process::id()).bounds() {
+                Ok(own) => OWN.get_or_init(|| own),
+                Err(errno) if is_shortage(errno) => return Err(errno),
+                Err(_) => return Ok(judge(&Bounds::default(), Sighting::Unreadable)),
+            },
+        };
+        Ok(judge(own, self.sight()?))
+    }
+
+    fn sight(&self) -> Result<Sighting, Errno> {
+        let Some(pid) = self.pid else { return Ok(Sighting::Unseen) };
+        let Some(pidfd) = &self.pidfd else { return Ok(Sighting::Ended) };
+        let peer = Proc(pid);
+        let seen = peer.bounds().and_then(|bounds| Ok((bounds, shims_above(peer)?)));
         // Asked last: one that has not ended now had not ended when /proc was read.
         match (process::has_ended(pidfd), seen) {
-            (Ok(false), Ok((bounds, shims))) => Sighting::Whole { bounds, shims },
-            (Ok(true), _) => Sighting::Ended,
-            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Sighting::Unreadable,
+            (_, Err(errno)) | (Err(errno), _) if is_shortage(errno) => Err(errno),
+            (Ok(false), Ok((bounds, shims))) => Ok(Sighting::Whole { bounds, shims }),
+            (Ok(true), _) => Ok(Sighting::Ended),
+            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(Sighting::Unreadable),
         }
     }
 
@@ -82,10 +93,14 @@ impl Peer {
     #[must_use]
     pub fn holds(&self, files: &[FileId]) -> bool {
         let (Some(pid), Some(pidfd)) = (self.pid, &self.pidfd) else { return false };
-        let holds = Proc::open(pid)
-            .is_ok_and(|peer| (0..LOOKED_AT).any(|number| peer.holds(files, number).unwrap_or(false)));
+        let holds = (0..LOOKED_AT).any(|number| Proc(pid).holds(files, number).unwrap_or(false));
         holds && process::has_ended(pidfd) == Ok(false)
     }
+}
+
+/// Whether the kernel had nothing left to answer with.
+fn is_shortage(errno: Errno) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
 }
 
 /// A file as the kernel knows it: device and inode.
@@ -97,18 +112,14 @@ pub fn file_id(path: &Path) -> Option<FileId> {
     rustix::fs::stat(path).ok().map(|found| (found.st_dev, found.st_ino))
 }
 
-/// The folder of one process; when its process has ended, nothing in it can be read, whoever has the number then.
-struct Proc(OwnedFd);
+/// What `/proc` has of the process that has a number now. It takes one descriptor at a time: there may be no more.
+#[derive(Clone, Copy)]
+struct Proc(u32);
 
 impl Proc {
-    fn open(pid: u32) -> Result<Proc, Errno> {
-        let path = process::proc_path(pid, "");
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::open(path, flags, Mode::empty()).map(Proc)
-    }
-
     fn read<'a>(&self, name: &str, bytes: &'a mut [u8]) -> Result<&'a [u8], Errno> {
-        let file = rustix::fs::openat(&self.0, name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let path = process::proc_path(self.0, name);
+        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let length = rustix::io::read(&file, &mut *bytes)?;
         Ok(&bytes[..length])
     }
@@ -118,7 +129,7 @@ impl Proc {
         let (no_new_privs, filters) = held_back(self.read("status", &mut bytes)?).ok_or(Errno::IO)?;
         let mut namespaces = [0; 4];
         for (namespace, name) in namespaces.iter_mut().zip(NAMESPACES) {
-            *namespace = rustix::fs::statat(&self.0, name, AtFlags::empty())?.st_ino;
+            *namespace = rustix::fs::stat(process::proc_path(self.0, name))?.st_ino;
         }
         Ok(Bounds { no_new_privs, filters, namespaces })
     }
@@ -129,7 +140,7 @@ impl Proc {
     }
 
     fn holds(&self, files: &[FileId], number: u32) -> Result<bool, Errno> {
-        let found = rustix::fs::statat(&self.0, format!("fd/{number}"), AtFlags::empty())?;
+        let found = rustix::fs::stat(process::proc_path(self.0, &format!("fd/{number}")))?;
         let mut bytes = [0; 1024];
         Ok(files.contains(&(found.st_dev, found.st_ino))
             && has_flock(self.read(&format!("fdinfo/{number}"), &mut bytes)?))
@@ -181,27 +192,27 @@ impl Stat {
 /// has a line that does not lead to it.
 fn shims_above(peer: Proc) -> Result<Vec<u32>, Errno> {
     let mut shims = Vec::new();
-    let (mut child, mut seen) = (peer.stat()?, peer);
+    let (mut below, mut child) = (peer, peer.stat()?);
     for _ in 0..LONGEST_LINE {
-        let Some((parent, folder, stat)) = above(&seen, child)? else { return Ok(shims) };
+        let Some((parent, stat)) = above(below, child)? else { return Ok(shims) };
         if stat.shim {
-            shims.push(parent);
+            shims.push(parent.0);
         }
-        (child, seen) = (stat, folder);
+        (below, child) = (parent, stat);
     }
     Err(Errno::LOOP)
 }
 
 /// The process above one; nothing at the end of the line.
-fn above(below: &Proc, mut child: Stat) -> Result<Option<(u32, Proc, Stat)>, Errno> {
+fn above(below: Proc, mut child: Stat) -> Result<Option<(Proc, Stat)>, Errno> {
     for _ in 0..TRIES {
         if child.parent <= 1 {
             return Ok(None);
         }
-        let found = Proc::open(child.parent).and_then(|folder| folder.stat().map(|stat| (folder, stat)));
-        match found {
+        let parent = Proc(child.parent);
+        match parent.stat() {
             // A parent is never younger than its child: one that is has the number of one that ended.
-            Ok((folder, stat)) if stat.start <= child.start => return Ok(Some((child.parent, folder, stat))),
+            Ok(stat) if stat.start <= child.start => return Ok(Some((parent, stat))),
             Ok(_) => {}
             // Ended, or hidden, as /proc may hide other users' processes. No shim of this user is hidden.
             Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => {
@@ -229,7 +240,7 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(ours.as_fd()).unwrap();
         assert_eq!(peer.pid, Some(std::process::id()));
-        assert_eq!(peer.place().confined, [], "nobody is more confined than it is itself");
+        assert_eq!(peer.place().unwrap().confined, [], "nobody is more confined than it is itself");
     }
 
     #[test]
@@ -239,9 +250,9 @@ mod tests {
         let pidfd = sys::pidfd(pid).unwrap();
         let peer = Peer { user: 0, pid: Some(pid), pidfd: Some(pidfd) };
         child.wait().unwrap();
-        assert_eq!(peer.sight(), Sighting::Ended);
+        assert_eq!(peer.sight(), Ok(Sighting::Ended));
         let unseen = Peer { user: 0, pid: None, pidfd: None };
-        assert_eq!(unseen.sight(), Sighting::Unseen);
+        assert_eq!(unseen.sight(), Ok(Sighting::Unseen));
     }
 
     #[test]
@@ -251,7 +262,7 @@ mod tests {
         let pidfd = sys::pidfd(gone.id()).unwrap();
         gone.wait().unwrap();
         let peer = Peer { user: 0, pid: Some(std::process::id()), pidfd: Some(pidfd) };
-        assert_eq!(peer.sight(), Sighting::Ended);
+        assert_eq!(peer.sight(), Ok(Sighting::Ended));
     }
 
     #[test]
@@ -312,8 +323,8 @@ mod tests {
         shell.stdout.take().unwrap().read_to_string(&mut told).unwrap();
         let pid = told.trim().parse().unwrap();
         shell.wait().unwrap();
-        let own = shims_above(Proc::open(std::process::id()).unwrap()).unwrap();
-        assert_eq!(shims_above(Proc::open(pid).unwrap()).unwrap(), own);
+        let own = shims_above(Proc(std::process::id())).unwrap();
+        assert_eq!(shims_above(Proc(pid)).unwrap(), own);
         drop(input);
     }
 }

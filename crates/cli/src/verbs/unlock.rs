@@ -4,6 +4,7 @@ use crate::args::Global;
 use crate::audit;
 use crate::connect;
 use crate::error::{Failure, Kind};
+use crate::inside;
 use crate::json;
 use crate::places;
 use pinfold_core::quoted::quoted;
@@ -25,6 +26,7 @@ pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), F
             quoted(&resource.to_string())
         )));
     }
+    refuse_inside()?;
     let folder = places::folder_for(&resource, global)?;
     let Some((holders, record, written)) = look(&folder, &resource, global)? else {
         let nothing = json!({ "resource": resource.to_string(), "ended": [], "now": null });
@@ -40,6 +42,15 @@ pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), F
         super::talk(&format!("note: {failure}; what was ended is not in the events"));
     }
     told
+}
+
+/// An agent that may end any holder could end any other agent.
+fn refuse_inside() -> Result<(), Failure> {
+    if !inside::is_below_shim() {
+        return Ok(());
+    }
+    let message = "you are part of a run: `unlock` is not allowed (a run acts on itself and its children)";
+    Err(Failure::new(Kind::NotPermitted, message).hint("a person may, outside of any run"))
 }
 
 /// Who holds it, with the record of what is about to be done, which is on disk: the daemon that sees the end of a

@@ -135,13 +135,16 @@ fn purge_from_inside_a_session_does_not_archive_that_session() {
     let home = format!("HOME_OF_TEST={}", world.home.display());
     let options = ["--env", &home];
     world.new_chat("own", &options, &script);
+    // A run acts on its own children; what is not one of them is not its to archive.
+    world.idle_chat("stranger", &[]);
     for how in ["plain", "bare"] {
-        world.idle_chat("other", &[]);
+        world.idle_chat("other", &["--parent", "own"]);
         world.ok(&["send", "own", how, "--wait", "60s"]);
         let said = world.journal("said").join("\n");
         assert!(said.contains("own is left alone"), "{how}: {said}");
         assert_eq!(world.show("other")["state"], "archived", "{how}: {said}");
         assert_eq!(world.show("own")["state"], "running", "{how}: {said}");
+        assert_eq!(world.show("stranger")["state"], "idle", "{how}: {said}");
     }
     // From outside, a variable is enough; an idle one has nothing else that would spare it.
     world.idle_chat("named", &[]);

@@ -10,10 +10,12 @@ use std::time::Duration;
 pub const ENOENT: i32 = 2;
 /// Not permitted by the file's mode.
 pub const EACCES: i32 = 13;
+/// A symbolic link where there must be none.
+pub const ELOOP: i32 = 40;
 
 /// What no waiting mends, by Linux' numbers: EPERM ENOENT E2BIG ENOEXEC EACCES ENOTDIR EISDIR EINVAL ENAMETOOLONG
 /// ELOOP ELIBBAD. All else may get better, most of all a shortage: EAGAIN ENOMEM ENFILE EMFILE ENOSPC.
-const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, 8, EACCES, 20, 21, 22, 36, 40, 80];
+const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, 8, EACCES, 20, 21, 22, 36, ELOOP, 80];
 
 /// What a refused start means for the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,9 @@ pub(crate) use rule::{Act, MAY};
 use pinfold_core::caller::Standing;
 use pinfold_lock::caller::Peer;
 use pinfold_store::SessionId;
+use rustix::io::Errno;
 use serde_json::{Value, json};
+use std::os::fd::BorrowedFd;
 
 /// The process that made a connection.
 #[derive(Debug)]
@@ -22,10 +24,12 @@ pub(crate) struct Caller {
 }
 
 impl Caller {
-    /// Looks at a peer, once for a connection.
-    pub(crate) fn of(peer: &Peer) -> Caller {
+    /// Looks at a peer, once for a connection; an error says nothing about it.
+    pub(crate) fn of(socket: BorrowedFd<'_>) -> Result<Caller, Errno> {
+        let peer = Peer::of(socket)?;
+        let standing = peer.place()?;
         let program = peer.program().map(|path| path.display().to_string());
-        Caller { pid: peer.pid, user: peer.user, program, standing: peer.place() }
+        Ok(Caller { pid: peer.pid, user: peer.user, program, standing })
     }
 
     /// What the events say of it; `session` is the one whose run it belongs to.

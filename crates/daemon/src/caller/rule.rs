@@ -23,7 +23,7 @@ pub(crate) enum Act {
     /// Another definition of a session.
     Set,
     /// A session's start, end, turn, archive and messages.
-    Act,
+    Steer,
     /// A session's way back from the archive.
     Restore,
     /// The archive for all that nobody uses, or back from it.
@@ -49,7 +49,7 @@ pub(crate) const MAY: [(&str, Act); 15] = [
     ("send", Act::Send),
     ("new", Act::New),
     ("set", Act::Set),
-    ("act", Act::Act),
+    ("act", Act::Steer),
     ("restore", Act::Restore),
     ("purge", Act::Purge),
     ("attach", Act::Attach),
@@ -95,7 +95,7 @@ pub(super) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
     match (act, kind) {
         (Act::Ping, Kind::Run | Kind::Confined) | (Act::Status | Act::Hold, Kind::Run) => true,
         (Act::Read | Act::Send, Kind::Run) => family,
-        (Act::Act | Act::Restore | Act::Set, Kind::Run) => matches!(relation, Itself | Child),
+        (Act::Steer | Act::Restore | Act::Set, Kind::Run) => matches!(relation, Itself | Child),
         (Act::List | Act::New | Act::Purge, Kind::Run) | (Act::List | Act::Read, Kind::Confined) => {
             relation == Itself
         }
@@ -107,7 +107,7 @@ pub(super) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
             | Act::Hold
             | Act::New
             | Act::Set
-            | Act::Act
+            | Act::Steer
             | Act::Restore
             | Act::Purge
             | Act::Attach
@@ -136,7 +136,7 @@ mod tests {
         (Act::Hold, "++++", "----"),
         (Act::New, "+---", "----"),
         (Act::Set, "+-+-", "----"),
-        (Act::Act, "+-+-", "----"),
+        (Act::Steer, "+-+-", "----"),
         (Act::Restore, "+-+-", "----"),
         (Act::Purge, "+---", "----"),
         (Act::Attach, "----", "----"),

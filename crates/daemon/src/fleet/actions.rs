@@ -10,7 +10,7 @@ use crate::locks::{Refused, Reserved, Wanted};
 use crate::log::log;
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
-use pinfold_core::rules::start::{EACCES, ENOENT};
+use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, Tie};
@@ -295,6 +295,7 @@ impl Fleet {
             Said::NotExecutable { .. } => CannotStart::NotExecutable { program },
             Said::DirectoryMissing => CannotStart::DirectoryMissing { directory },
             Said::DirectoryClosed { errno: EACCES } => CannotStart::DirectoryClosed { directory },
+            Said::DirectoryClosed { errno: ELOOP } => crate::locks::another(&entry.definition.dir),
             Said::DirectoryClosed { errno } => {
                 return refused(Some(errno), format!("directory `{directory}`: {}", said(errno)));
             }

@@ -63,7 +63,7 @@ fn post(path: &'static str, summary: &'static str) -> Operation {
 
 pub(crate) fn router(context: Context) -> Router {
     let api = Api { context: context.clone(), router: Router::new(), operations: Vec::new() };
-    let api = of_locks(of_archive(of_messages(of_sessions(of_lists(of_daemon(api))))));
+    let api = of_locks(of_archive(of_messages(of_output(of_sessions(of_lists(of_daemon(api)))))));
     let described = get("/v1/openapi.json", "This description of the API").answers::<Value>();
     let mut operations = api.operations;
     operations.push(described);
@@ -150,15 +150,19 @@ fn of_sessions(api: Api) -> Api {
         act("/v1/sessions/{session}/set", "Change a session, from its next run on").takes::<NewSession>(),
         sessions::set,
     )
-    .add(Act::Act, act("/v1/sessions/{session}/start", "Start it; returns when it runs"), sessions::start)
+    .add(Act::Steer, act("/v1/sessions/{session}/start", "Start it; returns when it runs"), sessions::start)
     .add(
-        Act::Act,
+        Act::Steer,
         act("/v1/sessions/{session}/stop", "Stop it; returns when nothing of it lives").takes::<Stop>(),
         sessions::stop,
     )
-    .add(Act::Act, act("/v1/sessions/{session}/restart", "End its run and start another"), sessions::restart)
     .add(
-        Act::Act,
+        Act::Steer,
+        act("/v1/sessions/{session}/restart", "End its run and start another"),
+        sessions::restart,
+    )
+    .add(
+        Act::Steer,
         act("/v1/sessions/{session}/archive", "Stop it and put it away, with its history"),
         retire::archive,
     )
@@ -174,7 +178,11 @@ fn of_sessions(api: Api) -> Api {
             .answers::<Session>(),
         sessions::wait,
     )
-    .add(
+}
+
+/// What its agents print, and its terminal.
+fn of_output(api: Api) -> Api {
+    api.add(
         Act::Read,
         get("/v1/sessions/{session}/logs", "What its agents printed, one object a line")
             .asks::<logs::Which>()
@@ -232,18 +240,18 @@ fn of_messages(api: Api) -> Api {
     )
     .add(Act::Read, get(one, "One message").asks::<messages::Patience>().answers::<Message>(), messages::show)
     .add(
-        Act::Act,
+        Act::Steer,
         post("/v1/sessions/{session}/messages/{message}/cancel", "Cancel it before its turn")
             .answers::<Message>(),
         messages::cancel,
     )
     .add(
-        Act::Act,
+        Act::Steer,
         post("/v1/sessions/{session}/messages/{message}/retry", "Try a failed one again").answers::<Sent>(),
         messages::retry,
     )
     .add(
-        Act::Act,
+        Act::Steer,
         post("/v1/sessions/{session}/interrupt", "End the turn under way, keep the run").answers::<Session>(),
         messages::interrupt,
     )

@@ -35,6 +35,8 @@ const BUFFER: usize = 64 << 10;
 const MOST_CONNECTIONS: usize = 4096;
 /// When no descriptor is left, some come back soon.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
+/// So often, for a client that waits.
+const TRIES: usize = 100;
 
 /// Who is at the other end, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +106,7 @@ fn most() -> usize {
 
 async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
     let peer = Peer::of(&stream);
-    let Some(caller) = caller(&stream) else { return };
+    let Some(caller) = caller(&stream).await else { return wire::turn_away(&stream) };
     let stream = Arc::new(stream);
     let used = &place;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
@@ -139,9 +141,15 @@ async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
 }
 
 /// Places whoever connected: a few files of /proc, read while the request is on its way.
-fn caller(stream: &UnixStream) -> Option<Arc<Caller>> {
-    let peer = pinfold_lock::caller::Peer::of(stream.as_fd()).ok()?;
-    Some(Arc::new(Caller::of(&peer)))
+/// When no descriptor is left to look with, some come back soon.
+async fn caller(stream: &UnixStream) -> Option<Arc<Caller>> {
+    for _ in 0..TRIES {
+        if let Ok(caller) = Caller::of(stream.as_fd()) {
+            return Some(Arc::new(caller));
+        }
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+    None
 }
 
 /// Answers; before everything is loaded, only that it is under way.

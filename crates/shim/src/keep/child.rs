@@ -5,12 +5,13 @@ use crate::command::{Command, Directory, Start};
 use crate::exited::StartFailure;
 use crate::frame::Decoder;
 use pinfold_lock::Guard;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
 
 const SHELL: &CStr = c"/bin/sh";
 
@@ -148,8 +149,19 @@ impl Child<'_> {
         match (&start.directory, self.directory) {
             (Directory::Locked, Some(directory)) => rustix::process::fchdir(directory),
             (Directory::Locked, None) => Err(Errno::NOENT),
-            (Directory::Path(path), _) => rustix::process::chdir(path.as_path()),
+            (Directory::Path(path), _) => enter_path(path),
         }
+    }
+}
+
+/// The path was settled when the session was made: a link in it by now leads to another directory (`ELOOP`).
+fn enter_path(path: &Path) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Ok(directory) => rustix::process::fchdir(directory),
+        // A kernel before 5.6, or a guard that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => rustix::process::chdir(path),
+        Err(errno) => Err(errno),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Clients whose process cannot be seen from where daemon and shims are: they are known by their user.
+//! Clients whose process cannot be seen from where daemon and shims are: they are let in where config.toml says so.
 
 use crate::world::World;
 use std::process::{Command, Stdio};
@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 fn a_terminal_is_joined_from_outside_of_the_pid_namespace_of_its_shim() {
     assert!(rustix::process::geteuid().is_root(), "namespaces need root: run the tests as root");
     let world = World::new();
+    std::fs::create_dir(&world.home).unwrap();
+    std::fs::write(world.home.join("config.toml"), "[policy]\nconfined = \"allow\"\n").unwrap();
     let outside = world.command(&[]);
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(&world.binary);

@@ -397,7 +397,8 @@ fn an_agent_speaks_to_the_daemon_of_its_own_home() {
     world.ok(&["stop", "x"]);
     let script = format!("unset XDG_STATE_HOME XDG_RUNTIME_DIR; '{}' send x hello", pinfold(&world));
     let home = format!("HOME={}", user.world.path("user").display());
-    world.ok(&["new", "agent", "--mode", "once", "--env", &home, "--", "sh", "-c", &script]);
+    let new = ["new", "agent", "--parent", "x", "--mode", "once", "--env", &home];
+    world.ok(&[&new[..], &["--", "sh", "-c", &script]].concat());
     world.wait("agent", "stopped");
     let count = |inbox: Value| inbox.as_array().unwrap().len();
     assert_eq!((count(world.json(&["inbox", "x"])), count(user.json(None, &["inbox", "x"]))), (1, 0));

@@ -115,6 +115,7 @@ fn a_run_acts_on_itself_and_its_children_and_on_nobody_else() {
         ("rm", "rm child --yes"),
         ("down", "down"),
         ("metrics", "metrics"),
+        ("unlock", "unlock session:boss --kill"),
         ("command", "set evil -- other"),
         ("env", "set evil --env A=1"),
         ("parent", "set child --parent boss"),
@@ -320,5 +321,29 @@ fn a_person_is_a_person_however_the_shell_came_about() {
         let code = std::fs::read_to_string(&done).unwrap_or_default();
         assert_eq!(code.trim(), "0", "{what}: {answer:?}");
         assert_eq!(world.events_of(&name, "session_created")[0]["by"]["kind"], "person", "{what}");
+    }
+}
+
+#[test]
+fn a_directory_that_became_a_link_is_another_one() {
+    let world = World::new();
+    for (name, option) in [("locked", "--beside"), ("used", "--no-dir-lock")] {
+        let (own, other) = (world.path(name), world.path(&format!("{name}-other")));
+        std::fs::create_dir_all(own.join("deep")).unwrap();
+        std::fs::create_dir_all(other.join("deep")).unwrap();
+        let dir = own.join("deep");
+        let agent = ["--", "sh", "-c", "echo here >here; exec sleep 100000"];
+        world.ok(&[&["new", name, "--dir", dir.to_str().unwrap(), option], &agent[..]].concat());
+        world.ok(&["stop", name]);
+        std::fs::rename(&own, world.path(&format!("{name}-moved"))).unwrap();
+        std::os::unix::fs::symlink(&other, &own).unwrap();
+        let started = world.run(&["start", name]);
+        assert!(started.code == 1 && started.stderr.contains("the directory is another one"), "{started:?}");
+        assert_eq!(world.show(name)["state"], "failed");
+        assert!(!other.join("deep/here").exists(), "nothing ran there");
+        std::fs::remove_file(&own).unwrap();
+        std::fs::create_dir_all(&dir).unwrap();
+        world.ok(&["start", name]);
+        wait_for("the agent", || dir.join("here").exists().then_some(()));
     }
 }
