@@ -118,7 +118,10 @@ fn without_the_small_shim_beside_it_pinfold_is_its_own_shim() {
     std::fs::copy(env!("CARGO_BIN_EXE_pinfold"), &alone).unwrap();
     let mut command = std::process::Command::new(&alone);
     command.args(["--json", "new", "a", "--", "sleep", "100000"]).current_dir(&world.root);
-    command.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks"));
+    command
+        .env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"));
     let answer = finish(&mut command);
     assert_eq!(answer.code, 0, "{answer:?}");
     let session = answer.json();

@@ -35,7 +35,11 @@ fn nobody_else_can_read_anything_even_under_an_open_umask() {
         "-c",
         "umask; exec sleep 100000",
     ]);
-    shell.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks")).current_dir(&world.root);
+    shell
+        .env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"))
+        .current_dir(&world.root);
     let answer = finish(&mut shell);
     assert_eq!(answer.code, 0, "{answer:?}");
     // The agent's own files are its maker's affair.

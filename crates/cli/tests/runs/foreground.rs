@@ -367,7 +367,10 @@ fn a_signal_that_the_caller_ignores_is_ignored() {
     let script = "trap '' HUP INT; exec \"$0\" run a -- sh -c 'echo ready; while ! test -e go; do sleep 0.05; done; exit 4'";
     let mut command = std::process::Command::new("sh");
     command.args(["-c", script, world.binary.to_str().unwrap()]).current_dir(&world.root);
-    command.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks"));
+    command
+        .env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"));
     let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
     let mut ready = [0; 6];
     child.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();

@@ -212,7 +212,11 @@ fn where_descriptors_are_few_who_is_silent_makes_room() {
     let world = World::new();
     let mut command = std::process::Command::new("sh");
     let up = format!("ulimit -n 128; exec {} up", world.binary.display());
-    command.args(["-c", &up]).env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks"));
+    command
+        .args(["-c", &up])
+        .env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"));
     assert_eq!(crate::world::finish(&mut command).code, 0);
     let silent: Vec<UnixStream> = (0..200).map(|_| connect(&world)).collect();
     for _ in 0..20 {

@@ -135,7 +135,10 @@ fn without_descriptors_starts_are_refused_nothing_leaks_and_later_they_succeed()
     let world = World::new();
     let mut up = Command::new("sh");
     up.args(["-c", "ulimit -n 64; exec \"$0\" up", env!("CARGO_BIN_EXE_pinfold")]);
-    up.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks")).env("ROOT", &world.root);
+    up.env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"))
+        .env("ROOT", &world.root);
     assert_eq!(finish(&mut up).code, 0);
     let daemon = world.daemon_pid();
     world.guarded("first", &[], "exec sleep 100000");

@@ -78,7 +78,10 @@ fn a_shortage_of_descriptors_waits_with_its_reason_and_charges_no_crash() {
     let world = World::new();
     let mut up = Command::new("sh");
     up.args(["-c", "ulimit -n 48; exec \"$0\" up", env!("CARGO_BIN_EXE_pinfold")]);
-    up.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks")).env("ROOT", &world.root);
+    up.env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"))
+        .env("ROOT", &world.root);
     assert_eq!(finish(&mut up).code, 0);
     let mut made = 0;
     let refused = loop {

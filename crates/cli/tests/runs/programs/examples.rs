@@ -39,7 +39,11 @@ fn run(world: &World, example: &Example, text: &str, probe: &str) -> Answer {
     std::fs::write(&file, text).unwrap();
     let mut command = Command::new(example.program);
     command.arg(&file).env("PINFOLD_SOCKET", world.home.join("pinfold.sock")).env("PROBE", probe);
-    command.env("PINFOLD_HOME", &world.home).env("PINFOLD_LOCKS", world.path("locks")).stdin(Stdio::null());
+    command
+        .env("PINFOLD_HOME", &world.home)
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("XDG_STATE_HOME", world.path("state"))
+        .stdin(Stdio::null());
     command.env("PINFOLD", &world.binary);
     let found = Command::new(example.program).arg("--version").output();
     assert!(found.is_ok(), "{} is needed; `./test` installs it", example.program);
