@@ -6,7 +6,7 @@ use crate::input::{Handle, Input};
 use crate::serve::StartError;
 use pinfold_shim::client::Link;
 use pinfold_shim::{Command, Report};
-use pinfold_store::{HeldUp, Opened, Options, Pace, Store};
+use pinfold_store::{HeldUp, Opened, Options, Pace, Store, Trouble};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,6 +64,11 @@ fn highest_seen(sockets: &Path) -> u64 {
 pub(crate) fn watch(fleet: &Fleet, handle: &Handle) {
     let told = handle.clone();
     fleet.store.on_trouble(move |trouble| told.tell(Input::Trouble(trouble.clone())));
+    // What its first batch met was said before anybody listened.
+    let met = fleet.store.trouble();
+    if met != Trouble::None {
+        handle.tell(Input::Trouble(met));
+    }
     if fleet.store.opened().witnessed {
         let why = "the database has no note of how far it was: from here on there is one";
         fleet.tell_of_store("witness_made", why);

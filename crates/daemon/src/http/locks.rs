@@ -58,10 +58,10 @@ impl Which {
         all.sort_by(|one, other| one.resource.cmp(&other.resource));
         let total = Some(all.len() as u64);
         all.retain(|lock| self.after.as_ref().is_none_or(|after| lock.resource > *after));
-        let limit = self.limit.unwrap_or(all.len());
+        let limit = self.limit.unwrap_or(all.len()).max(1);
         // A resource that several hold is not cut in two.
-        let last = limit.checked_sub(1).and_then(|last| all.get(last)).map(|lock| lock.resource.clone());
-        let rest = all.iter().position(|lock| last.as_ref().is_none_or(|last| lock.resource > *last));
+        let last = all.get(limit - 1).map(|lock| lock.resource.clone());
+        let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
         all.truncate(rest.unwrap_or(all.len()));
         (Head { total, next: last.filter(|_| rest.is_some()).map(|last| encoded(&last)) }, all)
     }
