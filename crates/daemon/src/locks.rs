@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The two lock folders of a daemon.
 #[derive(Clone)]
@@ -150,6 +151,11 @@ impl Folders {
             Resource::Session(_) => &self.home,
             Resource::Key(_) | Resource::Vendor(_) | Resource::Directory(_) => &self.user,
         }
+    }
+
+    /// Removes lock files of keys that nobody has used for so long; how many. Blocks.
+    pub(crate) fn sweep(&self, unused_for: Duration, most: usize) -> Result<usize, Errno> {
+        self.user.sweep(unused_for, most)
     }
 
     /// Every lock that is held now. Blocks for some milliseconds.

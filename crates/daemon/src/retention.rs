@@ -1,5 +1,5 @@
 //! Forgets what is older than `[retention]` allows, or more: when the daemon starts and once an hour, a little at a time,
-//! beside everything else. What went is an event.
+//! beside everything else. What went is an event. Lock files of keys that nobody uses go with it.
 //!
 //! It decides nothing about sessions: archived ones and messages that wait or have failed are never touched.
 
@@ -19,6 +19,10 @@ use tokio::sync::oneshot;
 const EVERY: Duration = Duration::from_secs(60 * 60);
 /// Between two batches: one takes milliseconds, and whoever else wants to write comes in between.
 const PAUSE: Duration = Duration::from_millis(50);
+/// A key that was not used for so long is likely to be one of many that are used once.
+const UNUSED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// So many lock files are removed in one look, each within microseconds.
+const MOST_SWEPT: usize = 1000;
 /// So many of the newest events are kept, however large they are.
 const NEWEST: NonZeroU64 = NonZeroU64::new(1000).expect("more than none");
 
@@ -38,10 +42,24 @@ pub(crate) async fn keep(context: Context) {
         if let Err(error) = pass(&context).await {
             log(format_args!("what is old was not forgotten: {}", error.message));
         }
+        sweep_locks(&context).await;
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             () = context.handle.ended() => return,
         }
+    }
+}
+
+/// Removes lock files of keys that nobody uses any more.
+async fn sweep_locks(context: &Context) {
+    let folders = context.folders.clone();
+    let swept = tokio::task::spawn_blocking(move || folders.sweep(UNUSED, MOST_SWEPT)).await;
+    match swept {
+        Ok(Ok(0)) | Err(_) => {}
+        Ok(Ok(count)) => {
+            log(format_args!("{count} lock files of keys were removed that nobody used for a week"));
+        }
+        Ok(Err(errno)) => log(format_args!("lock files that nobody uses were not removed: {errno}")),
     }
 }
 

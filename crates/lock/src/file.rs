@@ -45,6 +45,11 @@ impl Head {
         self.slots
     }
 
+    /// Whether nothing was ever granted through the file.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.slots == [page::Slot::Blank; 2]
+    }
+
     pub(crate) fn fence(&self) -> Option<Fence> {
         fence::current(self.slots()).map(|(fence, _)| Fence(fence))
     }

@@ -9,6 +9,7 @@ use crate::file;
 use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::facts;
+use crate::ledger::Made;
 use crate::lookup::{self, LockSeen};
 use crate::page::SIZE;
 use crate::process;
@@ -65,7 +66,7 @@ pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
         match file {
             // An empty one may stand in the place of one that was removed under its holder.
             Ok(facts) => facts.size > 0 && !flocked.contains_key(&facts.id.inode),
-            Err(Errno::NOENT) => folder.ledger().was_made(name) == Ok(false),
+            Err(Errno::NOENT) => folder.ledger().made(name).is_ok_and(|made| made != Made::Before),
             Err(_) => false,
         }
     })
@@ -133,7 +134,7 @@ fn part(
 fn stands_for_another(folder: &Folder, name: &FileName) -> Result<bool, Errno> {
     let size =
         folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file)).map(|facts| facts.size);
-    Ok(size == Ok(0) && folder.ledger().was_made(name)?)
+    Ok(size == Ok(0) && folder.ledger().made(name)? == Made::Before)
 }
 
 /// What is listed, each lock once: a directory has two files.

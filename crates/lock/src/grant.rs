@@ -8,6 +8,7 @@ use crate::file::{self, Head, Last};
 use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::{Held, facts};
+use crate::ledger::Made;
 use crate::lookup;
 use crate::process;
 use crate::record::{Below, Record};
@@ -44,8 +45,9 @@ pub(crate) struct Writer {
     head: Head,
     recorded: Option<Fence>,
     size: u64,
-    /// An earlier file of this name was removed, and its counter with it.
-    removed: bool,
+    /// An earlier file of this name was removed, and its counter with it. If the sweep did that, the counter was no
+    /// larger than this.
+    floor: Option<u64>,
 }
 
 /// The files of a grant: the writers of the exclusive ones, and which files they are.
@@ -90,8 +92,13 @@ fn settle_exclusive(
         return Err(Denied::Replaced(held.name));
     }
     let file = writer(folder, &held.name, locked.id)?;
-    let removed = locked.size == 0 && settle_new(folder, &held.name)?;
     let head = Head::read(&file).map_err(failed(Step::Read))?;
+    let floor = match fence::current(head.slots()) {
+        Some(_) => None,
+        // Whoever filled it may have died before the first grant was written: then it is as new.
+        None if head.is_blank() => settle_new(folder, &held.name)?,
+        None => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
+    };
     let last = file::left(&file, &head).map_err(failed(Step::Read))?;
     let recorded = match &last {
         Last::Unreleased(record) => Some(record.fence),
@@ -105,7 +112,7 @@ fn settle_exclusive(
         clear_below(folder, held, above, patience)?;
         file::write_below(&file, false).map_err(failed(Step::Write))?;
     }
-    Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, removed }))
+    Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, floor }))
 }
 
 /// A shared file is an ancestor's: its exclusive holder must be gone with all its run, and whoever takes it
@@ -162,15 +169,21 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
 
 /// An empty file: if the ledger knows its name, an earlier file was removed, and its holder may live.
 ///
-/// Returns whether there was an earlier file.
-fn settle_new(folder: &Folder, name: &FileName) -> Result<bool, Denied> {
+/// Returns the fence that no earlier file had passed when it was swept, if there was an earlier file.
+fn settle_new(folder: &Folder, name: &FileName) -> Result<Option<u64>, Denied> {
     let failed = |step| move |errno| Denied::Failed(*name, step, errno);
-    let made_before = folder.ledger().was_made(name).map_err(failed(Step::Read))?;
-    if made_before && let Some(file) = lookup::removed_holder(folder, name).map_err(failed(Step::Search))? {
+    let made = folder.ledger().made(name).map_err(failed(Step::Read))?;
+    if made == Made::Before
+        && let Some(file) = lookup::removed_holder(folder, name).map_err(failed(Step::Search))?
+    {
         return Err(Denied::Removed(*name, Arc::new(file)));
     }
+    let floor = match made {
+        Made::Never => None,
+        Made::Swept | Made::Before => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
+    };
     folder.ledger().note_made(name).map_err(failed(Step::Write))?;
-    Ok(made_before)
+    Ok(floor)
 }
 
 fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
@@ -217,7 +230,8 @@ pub(crate) fn write(
 ) -> Result<Fence, Denied> {
     let seconds = record.since_ms / 1000;
     let next = |writer: &Writer| {
-        fence::next(writer.head.evidence(writer.recorded, writer.removed), boot, seconds, floor.0)
+        let evidence = writer.head.evidence(writer.recorded, writer.floor.is_some());
+        fence::next(evidence, boot, seconds, floor.0.max(writer.floor.unwrap_or(0)))
     };
     let fence = writers.iter().map(|writer| next(writer).counter.fence).max().unwrap_or(0);
     record.fence = Fence(fence);
@@ -243,7 +257,7 @@ impl Writer {
         let head = Head::read(&file)?;
         let recorded = file::record(&file)?.map(|record| record.fence);
         let size = facts(&file)?.size;
-        Ok(Self { name, file: Arc::new(file), head, recorded, size, removed: false })
+        Ok(Self { name, file: Arc::new(file), head, recorded, size, floor: None })
     }
 
     /// Reads again what the file says, before another fence is chosen.

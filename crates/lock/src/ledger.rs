@@ -1,13 +1,13 @@
 //! Remembers what has happened to a lock folder: when it was tried out, and which lock files were ever made.
 //!
-//! Nobody of ours removes a lock file. When a file is missing that the ledger knows, somebody else removed
-//! it, and its holder may live on: then, and only then, the grant looks for that holder.
+//! Of ours only the sweep removes a lock file, and it notes that. When another file is missing that the ledger knows,
+//! somebody else removed it, and its holder may live on: then, and only then, the grant looks for that holder.
 
 use crate::file_name::FileName;
 use crate::page::checksum;
 use crate::sys;
 use pinfold_core::identity::BootId;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -16,7 +16,13 @@ const NAME: &str = "ledger";
 const STAMP_MAGIC: &[u8; 8] = b"PFtried\n";
 const STAMP_LENGTH: usize = 40;
 const TRUSTED_AT: u64 = 64;
+/// The largest fence of a file that was swept, and its checksum.
+const FLOOR_AT: u64 = 128;
+const FLOOR_LENGTH: usize = 16;
 const MADE_AT: u64 = 4096;
+/// What the byte of a name says.
+const MADE: u8 = 1;
+const SWEPT: u8 = 2;
 /// One byte a name, by hash: with a thousand locks one in a thousand first grants looks needlessly.
 const MADE_SLOTS: u128 = 1 << 20;
 
@@ -35,6 +41,16 @@ pub(crate) struct State {
     pub(crate) stamp: Option<Stamp>,
     /// No holder of a removed file was alive when this ledger began.
     pub(crate) trusted: bool,
+}
+
+/// What is known of the file of a name, or of another name with the same hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    Never,
+    /// It was made, and removed by the sweep when nobody had it.
+    Swept,
+    /// It was made; where it is missing, somebody else removed it.
+    Before,
 }
 
 impl Ledger {
@@ -57,11 +73,14 @@ impl Ledger {
         sys::write_at(&self.0, &[1], TRUSTED_AT)
     }
 
-    /// Whether a file of this name, or of another with the same hash, was made before.
-    pub(crate) fn was_made(&self, name: &FileName) -> Result<bool, Errno> {
+    pub(crate) fn made(&self, name: &FileName) -> Result<Made, Errno> {
         let mut byte = [0];
         sys::read_at(&self.0, &mut byte, made_at(name))?;
-        Ok(byte[0] != 0 || !self.state()?.trusted)
+        Ok(match byte[0] {
+            0 if self.state()?.trusted => Made::Never,
+            SWEPT if self.state()?.trusted => Made::Swept,
+            _ => Made::Before,
+        })
     }
 
     /// Whether every file that was ever made is one of `names`; so nobody holds one that was removed.
@@ -80,17 +99,56 @@ impl Ledger {
                 *slot = 0;
             }
         }
-        Ok(made[..length].iter().all(|byte| *byte == 0))
+        Ok(made[..length].iter().all(|byte| *byte == 0 || *byte == SWEPT))
     }
 
     pub(crate) fn note_made(&self, name: &FileName) -> Result<(), Errno> {
-        sys::write_at(&self.0, &[1], made_at(name))
+        sys::write_at(&self.0, &[MADE], made_at(name))
+    }
+
+    pub(crate) fn note_swept(&self, name: &FileName) -> Result<(), Errno> {
+        sys::write_at(&self.0, &[SWEPT], made_at(name))
+    }
+
+    /// No file that was swept had a larger fence, nor can have given one before a power loss.
+    pub(crate) fn floor(&self) -> Result<u64, Errno> {
+        let mut bytes = [0; FLOOR_LENGTH];
+        sys::read_at(&self.0, &mut bytes, FLOOR_AT)?;
+        let floor = u64::from_le_bytes(bytes[..8].try_into().map_err(|_| Errno::IO)?);
+        // Where it is damaged the clock takes its place, as for every counter.
+        Ok(if bytes == write_floor(floor) { floor } else { 0 })
+    }
+
+    /// Has the floor be no less than this; durable before it returns.
+    pub(crate) fn raise_floor(&self, floor: u64) -> Result<u64, Errno> {
+        let floor = floor.max(self.floor()?);
+        sys::write_at(&self.0, &write_floor(floor), FLOOR_AT)?;
+        sys::sync(&self.0)?;
+        Ok(floor)
+    }
+
+    /// The right to sweep, while the file is open; nothing where another process has it.
+    pub(crate) fn sweeping(&self, dir: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Errno> {
+        let file = sys::open_at(dir, Path::new(NAME), OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
+        match sys::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno),
+        }
     }
 }
 
 fn made_at(name: &FileName) -> u64 {
     let slot = crate::file_name::hash(name.as_str().as_bytes()) % MADE_SLOTS;
     MADE_AT + u64::try_from(slot).unwrap_or(0)
+}
+
+fn write_floor(floor: u64) -> [u8; FLOOR_LENGTH] {
+    let mut bytes = [0; FLOOR_LENGTH];
+    bytes[..8].copy_from_slice(&floor.to_le_bytes());
+    let sum = if floor == 0 { 0 } else { checksum(&bytes[..8]) };
+    bytes[8..].copy_from_slice(&sum.to_le_bytes());
+    bytes
 }
 
 fn write_stamp(stamp: Stamp) -> [u8; STAMP_LENGTH] {

@@ -112,6 +112,7 @@ mod resource;
 mod scan;
 mod selftest;
 mod survivors;
+mod sweep;
 mod sys;
 pub mod time;
 mod told;

@@ -81,6 +81,10 @@ pub(crate) fn make_dir(path: &Path) -> Result<()> {
     again("mkdir", || rustix::fs::mkdir(path, Mode::RWXU))
 }
 
+pub(crate) fn remove_file_at(dir: impl AsFd, name: &Path) -> Result<()> {
+    again("unlink", || rustix::fs::unlinkat(dir.as_fd(), name, AtFlags::empty()))
+}
+
 pub(crate) fn remove_dir(path: &Path) -> Result<()> {
     again("rmdir", || rustix::fs::rmdir(path))
 }

@@ -1,4 +1,5 @@
-//! Starters race for one lock while holders are killed and lock files are damaged.
+//! Starters race for one lock while holders are killed, lock files are damaged, and a sweeper removes them when they are
+//! free.
 //!
 //! Real processes: this program starts itself as worker. Checked by every worker inside the lock, through a
 //! file that only holders touch: nobody else is inside, and the fence is larger than every one before.
@@ -11,6 +12,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
@@ -129,27 +132,64 @@ fn race() {
     let seed = std::env::var("PINFOLD_RACE_SEED").map_or_else(|_| fresh_seed(), |text| text.parse().unwrap());
     println!("race: {rounds} rounds, seed {seed}");
     let mut dice = Dice(seed);
-    for starters in [2, 4, 8] {
+    let mut swept_in_all = 0;
+    for (starters, sweeper) in
+        [2, 4, 8].into_iter().flat_map(|starters| [(starters, false), (starters, true)])
+    {
         let began = Instant::now();
         let mut arena = Arena::new(starters);
+        let sweeper = sweeper.then(|| Sweeper::start(arena.temp.path()));
         // The rest of the division goes to the smallest race, where a double is most likely.
         let share = rounds / 3 + if starters == 2 { rounds % 3 } else { 0 };
+        // Beside a sweeper every grant has to look for holders of removed files.
+        let share = if sweeper.is_some() { share / 4 } else { share };
         for _ in 0..share {
             arena.round(&mut dice);
         }
         let (killed, damaged, grants) = (arena.killed, arena.damaged, arena.grants);
+        let swept = sweeper.map_or(0, Sweeper::end);
+        swept_in_all += swept;
         arena.end();
         println!(
             "race: {starters} starters: {share} rounds, {grants} grants, {killed} killed, {damaged} damaged, \
-             0 doubles, 0 wedges, fences grew ({:.1} s)",
+             {swept} times swept, 0 doubles, 0 wedges, fences grew ({:.1} s)",
             began.elapsed().as_secs_f64()
         );
     }
+    assert!(swept_in_all > 0, "the sweepers never found the file free");
 }
 
 fn fresh_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     u64::try_from(now.as_nanos() & u128::from(u64::MAX)).unwrap() | 1
+}
+
+/// Removes the lock file whenever it is free.
+struct Sweeper {
+    stop: Arc<AtomicBool>,
+    thread: std::thread::JoinHandle<usize>,
+}
+
+impl Sweeper {
+    fn start(root: &Path) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (stopped, folder) = (Arc::clone(&stop), Folder::open(root.join("locks")).unwrap());
+        let thread = std::thread::spawn(move || {
+            let mut swept = 0;
+            while !stopped.load(Ordering::Relaxed) {
+                swept += folder.sweep(Duration::ZERO, 16).unwrap();
+                // Whoever opens the file has to get to its flock once in a while.
+                std::thread::sleep(Duration::from_micros(200));
+            }
+            swept
+        });
+        Self { stop, thread }
+    }
+
+    fn end(self) -> usize {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
 }
 
 struct Dice(u64);
@@ -265,7 +305,8 @@ impl Arena {
     /// Writes rubbish over a part of the lock file: a record, one slot, or the mark.
     fn damage(&mut self, dice: &mut Dice) {
         let Some(path) = lock_file(&self.temp.path().join("locks")) else { return };
-        let file = OpenOptions::new().write(true).open(path).unwrap();
+        // A sweeper may have been quicker.
+        let Ok(file) = OpenOptions::new().write(true).open(path) else { return };
         let (from, length) = [(3600, 400), (4048, 48), (4096, 24), (4176, 48), (4224, 400)]
             [usize::try_from(dice.below(5)).unwrap()];
         let at = from + dice.below(length);

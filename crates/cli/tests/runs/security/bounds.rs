@@ -127,6 +127,49 @@ fn the_processes_of_a_run_share_its_holds() {
     granted("granted 24");
 }
 
+fn key_files(world: &World) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(world.path("locks")).unwrap().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("k-")).collect()
+}
+
+/// Locks a key for a moment, and tells its fence.
+fn fence_of(world: &World, key: &str) -> u64 {
+    let said = world.ok(&["lock", key, "--", "sh", "-c", "echo $PINFOLD_FENCE"]);
+    said.stdout.trim().parse().unwrap()
+}
+
+#[test]
+fn files_of_keys_that_nobody_uses_go_and_their_fences_grow_on() {
+    let world = World::new();
+    let before: Vec<u64> = (0..20).map(|number| fence_of(&world, &format!("key:{number}"))).collect();
+    let young = fence_of(&world, "key:young");
+    let files = key_files(&world);
+    let mut holder = world.command(&["lock", "key:0", "--", "sleep", "100000"]).spawn().unwrap();
+    let end = std::time::Instant::now() + crate::processes::PATIENCE;
+    while world.json(&["locks"]).as_array().unwrap().is_empty() {
+        assert!(std::time::Instant::now() < end, "never held");
+    }
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(8 * 24 * 60 * 60);
+    for file in &files {
+        std::fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    assert!(fence_of(&world, "key:young") > young);
+    world.ok(&["up"]);
+    while key_files(&world).len() > 2 {
+        assert!(std::time::Instant::now() < end, "they stay: {:?}", key_files(&world));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let busy = world.run(&["--json", "lock", "key:0", "--", "true"]);
+    assert_eq!((busy.code, &busy.error()["holder"]["pid"]), (75, &holder.id().into()), "{busy:?}");
+    for (number, before) in before.iter().enumerate().skip(1) {
+        let now = fence_of(&world, &format!("key:{number}"));
+        assert!(now > *before, "key:{number}: {now} after {before}");
+    }
+    crate::processes::children(holder.id()).into_iter().for_each(crate::processes::kill);
+    _ = holder.kill();
+    _ = holder.wait();
+}
+
 #[test]
 fn the_verb_says_what_is_too_large() {
     let world = World::new();
