@@ -93,6 +93,7 @@ fn values_are_in_one_private_file_and_nowhere_else() {
     }
     let found = files_with(&world.home, SECRET);
     assert_eq!(found.len(), 1, "{found:?}");
+    assert!(!found[0].to_str().unwrap().contains("pinfold.db"), "it is in the database");
     assert_eq!(std::fs::metadata(&found[0]).unwrap().mode() & 0o777, 0o600);
     assert!(world.show("a")["env"].as_array().unwrap().contains(&"TOK".into()), "its name is shown");
 }
