@@ -60,6 +60,8 @@ impl fmt::Display for Row {
 /// A case that is tried.
 struct Case<'a> {
     home: &'a Inhabited,
+    kind: Kind,
+    when: When,
     known: Known,
     /// Texts that were acknowledged since.
     sent: Vec<String>,
@@ -71,16 +73,17 @@ struct Case<'a> {
 
 pub(super) fn try_one(home: &Inhabited, kind: Kind, harm: Harm, when: When, way: usize) -> Row {
     let (sent, said) = (Vec::new(), Vec::new());
-    let mut case = Case { home, known: home.read(), sent, said, hint: None, cure: None };
+    let mut case = Case { home, kind, when, known: home.read(), sent, said, hint: None, cure: None };
     let mut ways = 0;
-    let tried = case.run(kind, harm, when, way, &mut ways);
+    let tried = case.run(harm, way, &mut ways);
     Row { kind, harm, when, said: case.said, cure: case.cure, wrong: tried.err(), ways }
 }
 
 type Done = Result<(), String>;
 
 impl Case<'_> {
-    fn run(&mut self, kind: Kind, harm: Harm, when: When, way: usize, ways: &mut usize) -> Done {
+    fn run(&mut self, harm: Harm, way: usize, ways: &mut usize) -> Done {
+        let (kind, when) = (self.kind, self.when);
         let world = &self.home.world;
         let backup = world.path(&self.home.fresh("backup"));
         if is_of_store(kind) {
@@ -101,7 +104,7 @@ impl Case<'_> {
         };
         let aside = world.path(&self.home.fresh("aside"));
         let harmed = harm.do_to(&file, &aside, anothers(kind).as_deref());
-        if self.rounds(kind, when)? == Round::Well && harm != Harm::Moved {
+        if self.rounds()? == Round::Well && harm != Harm::Moved {
             return self.no_doubles();
         }
         let Some(hint) = self.hint.take() else {
@@ -141,12 +144,12 @@ impl Case<'_> {
 
     /// All verbs, and again after `down`, until damage is named. What a daemon of its own has read at its start and found
     /// well, the next one need not read again, unless the store is at stake.
-    fn rounds(&mut self, kind: Kind, when: When) -> Result<Round, String> {
+    fn rounds(&mut self) -> Result<Round, String> {
         self.verbs(&["ls", "show", "inbox", "events", "send", "stop", "start"])?;
         if self.hint.is_some() {
             return Ok(Round::Named);
         }
-        if when != When::Running && !is_of_store(kind) && self.said.is_empty() {
+        if self.when != When::Running && !is_of_store(self.kind) && self.said.is_empty() {
             return Ok(Round::Well);
         }
         self.ask(&["down"])?;
@@ -182,9 +185,6 @@ impl Case<'_> {
 
     fn ask(&mut self, words: &[&str]) -> Result<Answer, String> {
         let answer = self.home.world.within(DEADLINE, &[&["--json"], words].concat());
-        if answer.took.as_secs() >= 3 {
-            self.say(words[0], &format!("took {:?}", answer.took));
-        }
         if answer.code == 0 {
             self.compare(words[0], &answer.json())?;
             return Ok(answer);
@@ -192,10 +192,22 @@ impl Case<'_> {
         let error = answer.error();
         let (message, hint) = (text(&error["message"]), text(&error["hint"]));
         self.say(words[0], &format!("{} {message}; HINT {hint}", answer.code));
-        if [65, 78].contains(&answer.code) {
+        if self.named(answer.code) {
             self.hint.get_or_insert(hint);
+        } else if !self.kills_the_daemon() || answer.code != 69 {
+            return Err("neither right nor named".to_owned());
         }
         Ok(answer)
+    }
+
+    /// Whether a code says that something of the home cannot be used: its data, or its configuration.
+    fn named(&self, code: i32) -> bool {
+        code == if self.kind == Kind::Config { 78 } else { 65 }
+    }
+
+    /// SQLite has its index mapped: whoever writes into it in place ends the daemon, and the next verb starts another.
+    fn kills_the_daemon(&self) -> bool {
+        (self.kind, self.when) == (Kind::Index, When::Running)
     }
 
     fn say(&mut self, verb: &str, text: &str) {
