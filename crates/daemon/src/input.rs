@@ -168,7 +168,7 @@ impl Handle {
 
     /// Who asks, for the events.
     pub(crate) fn words(&self) -> Option<Value> {
-        self.by.as_ref().map(|by| by.words.clone())
+        self.by.as_ref().map(|by| by.words())
     }
 
     /// Tells the loop; when the loop has ended nobody is interested any more.

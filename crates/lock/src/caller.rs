@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// What every shim is called, whatever its program's file is called by now.
 const SHIM: &[u8] = b"pinfold-shim";
@@ -21,7 +21,8 @@ const LONGEST_LINE: usize = 1024;
 const TRIES: usize = 16;
 /// A daemon takes its lock before it opens much else; whoever has a thousand descriptors is not searched.
 const LOOKED_AT: u32 = 128;
-const NAMESPACES: [&str; 4] = ["ns/mnt", "ns/user", "ns/pid", "ns/net"];
+/// So many neighbours are remembered; each costs a descriptor.
+const MOST_KNOWN: usize = 4;
 
 /// Who is at the other end of a socket, as the kernel says.
 #[derive(Debug)]
@@ -52,28 +53,31 @@ impl Peer {
         }
     }
 
-    /// Places it relative to this process.
+    /// Places it relative to this process. Who is found to have no shim above it makes its neighbours quick to place.
     ///
     /// # Errors
     /// When there is no descriptor or memory left to look with: that says nothing about the peer.
-    pub fn place(&self) -> Result<Standing, Errno> {
+    pub fn place(&self, known: Option<&Neighbours>) -> Result<Standing, Errno> {
         static OWN: OnceLock<Bounds> = OnceLock::new();
         let own = match OWN.get() {
             Some(own) => own,
-            None => match Proc(std::process::id()).bounds() {
+            None => match own_bounds() {
                 Ok(own) => OWN.get_or_init(|| own),
                 Err(errno) if is_shortage(errno) => return Err(errno),
                 Err(_) => return Ok(judge(&Bounds::default(), Sighting::Unreadable)),
             },
         };
-        Ok(judge(own, self.sight()?))
+        Ok(judge(own, self.sight(known)?))
     }
 
-    fn sight(&self) -> Result<Sighting, Errno> {
+    fn sight(&self, known: Option<&Neighbours>) -> Result<Sighting, Errno> {
         let Some(pid) = self.pid else { return Ok(Sighting::Unseen) };
         let Some(pidfd) = &self.pidfd else { return Ok(Sighting::Ended) };
         let peer = Proc(pid);
-        let seen = peer.bounds().and_then(|bounds| Ok((bounds, shims_above(peer)?)));
+        let seen = peer.bounds().and_then(|(bounds, parent)| {
+            let beside_known = known.is_some_and(|known| known.has(parent));
+            Ok((bounds, if beside_known { Vec::new() } else { shims_above(peer, known)? }))
+        });
         // Asked last: one that has not ended now had not ended when /proc was read.
         match (process::has_ended(pidfd), seen) {
             (_, Err(errno)) | (Err(errno), _) if is_shortage(errno) => Err(errno),
@@ -81,12 +85,6 @@ impl Peer {
             (Ok(true), _) => Ok(Sighting::Ended),
             (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(Sighting::Unreadable),
         }
-    }
-
-    /// The program that it runs, for people.
-    #[must_use]
-    pub fn program(&self) -> Option<PathBuf> {
-        sys::read_link(Path::new(&format!("/proc/{}/exe", self.pid?))).ok()
     }
 
     /// Whether it holds an exclusive `flock` on one of these files, by one of the descriptors that it opened first.
@@ -98,9 +96,49 @@ impl Peer {
     }
 }
 
+/// Processes that live and have no shim above them. That never changes: a shim adopts only what was below it before.
+/// Most callers are children of the same few.
+#[derive(Debug, Default)]
+pub struct Neighbours(Mutex<Vec<(u32, OwnedFd)>>);
+
+impl Neighbours {
+    fn has(&self, pid: u32) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = all.iter().position(|(known, _)| *known == pid) else { return false };
+        // While it lives nobody else has its number.
+        let lives = process::has_ended(&all[at].1) == Ok(false);
+        if !lives {
+            all.remove(at);
+        }
+        lives
+    }
+
+    fn add(&self, pid: u32, pidfd: OwnedFd) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST_KNOWN {
+            all.remove(0);
+        }
+        all.push((pid, pidfd));
+    }
+}
+
+fn own_bounds() -> Result<Bounds, Errno> {
+    // Numbers mean nothing in a /proc of another pid namespace.
+    if !process::proc_is_ours()? {
+        return Err(Errno::IO);
+    }
+    Proc(std::process::id()).bounds().map(|(bounds, _)| bounds)
+}
+
 /// Whether the kernel had nothing left to answer with.
 fn is_shortage(errno: Errno) -> bool {
     [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
+}
+
+/// The program that a process runs, for people.
+#[must_use]
+pub fn program(pid: u32) -> Option<PathBuf> {
+    sys::read_link(&process::proc_path(pid, "exe")).ok()
 }
 
 /// A file as the kernel knows it: device and inode.
@@ -124,14 +162,14 @@ impl Proc {
         Ok(&bytes[..length])
     }
 
-    fn bounds(&self) -> Result<Bounds, Errno> {
+    /// What keeps it back, and its parent.
+    fn bounds(&self) -> Result<(Bounds, u32), Errno> {
         let mut bytes = [0; 4096];
-        let (no_new_privs, filters) = held_back(self.read("status", &mut bytes)?).ok_or(Errno::IO)?;
-        let mut namespaces = [0; 4];
-        for (namespace, name) in namespaces.iter_mut().zip(NAMESPACES) {
-            *namespace = rustix::fs::stat(process::proc_path(self.0, name))?.st_ino;
-        }
-        Ok(Bounds { no_new_privs, filters, namespaces })
+        let status = Status::parse(self.read("status", &mut bytes)?).ok_or(Errno::IO)?;
+        let inode = |name| rustix::fs::stat(process::proc_path(self.0, name)).map(|found| found.st_ino);
+        let Status { no_new_privs, filters, parent, pids } = status;
+        let namespaces = [inode("ns/mnt")?, inode("ns/user")?, pids, inode("ns/net")?];
+        Ok((Bounds { no_new_privs, filters, namespaces }, parent))
     }
 
     fn stat(&self) -> Result<Stat, Errno> {
@@ -158,17 +196,30 @@ fn contains(line: &[u8], word: &[u8]) -> bool {
     line.split(u8::is_ascii_whitespace).any(|found| found == word)
 }
 
-/// `NoNewPrivs` and the number of filters in `/proc/PID/status`. Kernels before 5.10 do not count the filters.
-fn held_back(status: &[u8]) -> Option<(bool, u32)> {
-    let field = |name: &[u8]| {
-        let mut lines = status.split(|byte| *byte == b'\n');
-        let value = lines.find_map(|line| line.strip_prefix(name))?;
-        std::str::from_utf8(value).ok()?.trim().parse::<u32>().ok()
-    };
-    // A kernel without seccomp has no such line.
-    let mode = field(b"Seccomp:").unwrap_or(0);
-    let filters = field(b"Seccomp_filters:").unwrap_or(0).max(mode.min(1));
-    Some((field(b"NoNewPrivs:")? != 0, filters))
+/// What `/proc/PID/status` tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Status {
+    no_new_privs: bool,
+    filters: u32,
+    parent: u32,
+    /// In how many pid namespaces it has a number, from that of this /proc on.
+    pids: u64,
+}
+
+impl Status {
+    fn parse(text: &[u8]) -> Option<Status> {
+        let value = |name: &str| {
+            let mut lines = text.split(|byte| *byte == b'\n');
+            let value = lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":"))?;
+            std::str::from_utf8(value).ok()
+        };
+        let number = |name: &str| value(name)?.trim().parse::<u32>().ok();
+        // A kernel without seccomp has no such line, and one before 5.10 does not count.
+        let mode = number("Seccomp").unwrap_or(0);
+        let filters = number("Seccomp_filters").unwrap_or(0).max(mode.min(1));
+        let pids = value("NSpid")?.split_ascii_whitespace().count() as u64;
+        Some(Status { no_new_privs: number("NoNewPrivs")? != 0, filters, parent: number("PPid")?, pids })
+    }
 }
 
 /// What is read of every process in a line.
@@ -190,17 +241,32 @@ impl Stat {
 
 /// The shims above a process, the nearest first. A shim adopts what its agents leave behind, so no process of a run
 /// has a line that does not lead to it.
-fn shims_above(peer: Proc) -> Result<Vec<u32>, Errno> {
+fn shims_above(peer: Proc, known: Option<&Neighbours>) -> Result<Vec<u32>, Errno> {
     let mut shims = Vec::new();
     let (mut below, mut child) = (peer, peer.stat()?);
+    let first = child.parent;
+    let pidfd = known.and_then(|_| sys::pidfd(first).ok());
     for _ in 0..LONGEST_LINE {
-        let Some((parent, stat)) = above(below, child)? else { return Ok(shims) };
+        let Some((parent, stat)) = above(below, child)? else {
+            if let (Some(known), Some(pidfd), true) = (known, pidfd, shims.is_empty() && first > 1) {
+                remember(known, peer, first, pidfd);
+            }
+            return Ok(shims);
+        };
         if stat.shim {
             shims.push(parent.0);
         }
         (below, child) = (parent, stat);
     }
     Err(Errno::LOOP)
+}
+
+/// Remembers the parent of a process, if it is the one whose line was followed.
+fn remember(known: &Neighbours, child: Proc, parent: u32, pidfd: OwnedFd) {
+    let same = child.stat().is_ok_and(|stat| stat.parent == parent);
+    if same && process::has_ended(&pidfd) == Ok(false) {
+        known.add(parent, pidfd);
+    }
 }
 
 /// The process above one; nothing at the end of the line.
@@ -240,7 +306,7 @@ mod tests {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(ours.as_fd()).unwrap();
         assert_eq!(peer.pid, Some(std::process::id()));
-        assert_eq!(peer.place().unwrap().confined, [], "nobody is more confined than it is itself");
+        assert_eq!(peer.place(None).unwrap().confined, [], "nobody is more confined than it is itself");
     }
 
     #[test]
@@ -250,9 +316,9 @@ mod tests {
         let pidfd = sys::pidfd(pid).unwrap();
         let peer = Peer { user: 0, pid: Some(pid), pidfd: Some(pidfd) };
         child.wait().unwrap();
-        assert_eq!(peer.sight(), Ok(Sighting::Ended));
+        assert_eq!(peer.sight(None), Ok(Sighting::Ended));
         let unseen = Peer { user: 0, pid: None, pidfd: None };
-        assert_eq!(unseen.sight(), Ok(Sighting::Unseen));
+        assert_eq!(unseen.sight(None), Ok(Sighting::Unseen));
     }
 
     #[test]
@@ -262,21 +328,43 @@ mod tests {
         let pidfd = sys::pidfd(gone.id()).unwrap();
         gone.wait().unwrap();
         let peer = Peer { user: 0, pid: Some(std::process::id()), pidfd: Some(pidfd) };
-        assert_eq!(peer.sight(), Ok(Sighting::Ended));
+        assert_eq!(peer.sight(None), Ok(Sighting::Ended));
     }
 
     #[test]
     fn status_tells_what_holds_a_process_back() {
+        let head = "Name:\tNoNewPrivs: 1\nPPid:\t7\nNSpid:\t9\t1\n";
         let rows: [(&str, Option<(bool, u32)>); 5] = [
-            ("Name:\tx\nNoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n", Some((false, 0))),
+            ("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n", Some((false, 0))),
             ("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n", Some((true, 3))),
             ("NoNewPrivs:\t1\nSeccomp:\t2\n", Some((true, 1))),
             ("NoNewPrivs:\t0\n", Some((false, 0))),
-            ("Name:\tx\n", None),
+            ("", None),
         ];
-        for (status, expected) in rows {
-            assert_eq!(held_back(status.as_bytes()), expected, "{status:?}");
+        for (rest, expected) in rows {
+            let expected =
+                expected.map(|(no_new_privs, filters)| Status { no_new_privs, filters, parent: 7, pids: 2 });
+            assert_eq!(Status::parse(format!("{head}{rest}").as_bytes()), expected, "{rest:?}");
         }
+    }
+
+    #[test]
+    fn one_beside_a_neighbour_is_placed_as_without_it_and_a_neighbour_that_ended_is_forgotten() {
+        let known = Neighbours::default();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let peer = Peer::of(ours.as_fd()).unwrap();
+        let placed = peer.place(None).unwrap();
+        for _ in 0..3 {
+            assert_eq!(peer.place(Some(&known)).unwrap(), placed);
+        }
+        let mut gone = Command::new("true").spawn().unwrap();
+        known.add(gone.id(), sys::pidfd(gone.id()).unwrap());
+        gone.wait().unwrap();
+        assert!(!known.has(gone.id()));
+        for _ in 0..2 * MOST_KNOWN {
+            known.add(std::process::id(), sys::pidfd(std::process::id()).unwrap());
+        }
+        assert!(known.has(std::process::id()) && known.0.lock().unwrap().len() == MOST_KNOWN);
     }
 
     #[test]
@@ -323,8 +411,8 @@ mod tests {
         shell.stdout.take().unwrap().read_to_string(&mut told).unwrap();
         let pid = told.trim().parse().unwrap();
         shell.wait().unwrap();
-        let own = shims_above(Proc(std::process::id())).unwrap();
-        assert_eq!(shims_above(Proc(pid)).unwrap(), own);
+        let own = shims_above(Proc(std::process::id()), None).unwrap();
+        assert_eq!(shims_above(Proc(pid), None).unwrap(), own);
         drop(input);
     }
 }

@@ -7,11 +7,12 @@ pub(crate) use pass::{Pass, Wanted};
 pub(crate) use rule::{Act, MAY};
 
 use pinfold_core::caller::Standing;
-use pinfold_lock::caller::Peer;
+use pinfold_lock::caller::{Neighbours, Peer, program};
 use pinfold_store::SessionId;
 use rustix::io::Errno;
 use serde_json::{Value, json};
 use std::os::fd::BorrowedFd;
+use std::sync::{Arc, LazyLock};
 
 /// The process that made a connection.
 #[derive(Debug)]
@@ -19,43 +20,48 @@ pub(crate) struct Caller {
     /// Nothing where it is in a pid namespace that cannot be seen from here.
     pub(crate) pid: Option<u32>,
     pub(crate) user: u32,
-    program: Option<String>,
     pub(crate) standing: Standing,
 }
 
 impl Caller {
     /// Looks at a peer, once for a connection; an error says nothing about it.
     pub(crate) fn of(socket: BorrowedFd<'_>) -> Result<Caller, Errno> {
+        static KNOWN: LazyLock<Neighbours> = LazyLock::new(Neighbours::default);
         let peer = Peer::of(socket)?;
-        let standing = peer.place()?;
-        let program = peer.program().map(|path| path.display().to_string());
-        Ok(Caller { pid: peer.pid, user: peer.user, program, standing })
-    }
-
-    /// What the events say of it; `session` is the one whose run it belongs to.
-    pub(crate) fn by(&self, session: Option<(SessionId, String)>) -> By {
-        let in_run = !self.standing.shims.is_empty();
-        let mut words = json!({
-            "kind": if in_run { "session" } else { "person" },
-            "pid": self.pid,
-            "user": self.user,
-            "exe": self.program,
-        });
-        if in_run {
-            words["session"] = json!(session.as_ref().map(|(_, name)| name));
-        }
-        if self.standing.is_confined() {
-            words["confined"] = self.standing.confined.iter().map(ToString::to_string).collect();
-        }
-        By { session, words }
+        let standing = peer.place(Some(&KNOWN))?;
+        Ok(Caller { pid: peer.pid, user: peer.user, standing })
     }
 }
 
-/// Who asked for something, as it is written down.
+/// Who asked for something.
 #[derive(Debug, Clone)]
 pub(crate) struct By {
+    caller: Arc<Caller>,
     /// The session whose run asked.
     pub(crate) session: Option<(SessionId, String)>,
-    /// The object of the events.
-    pub(crate) words: Value,
+}
+
+impl By {
+    pub(super) fn new(caller: Arc<Caller>, session: Option<(SessionId, String)>) -> By {
+        By { caller, session }
+    }
+
+    /// What the events say of it. Made only for what is written down: most requests change nothing.
+    pub(crate) fn words(&self) -> Value {
+        let Caller { pid, user, standing } = &*self.caller;
+        let in_run = !standing.shims.is_empty();
+        let mut words = json!({
+            "kind": if in_run { "session" } else { "person" },
+            "pid": pid,
+            "user": user,
+            "exe": pid.and_then(program).map(|path| path.display().to_string()),
+        });
+        if in_run {
+            words["session"] = json!(self.session.as_ref().map(|(_, name)| name));
+        }
+        if standing.is_confined() {
+            words["confined"] = standing.confined.iter().map(ToString::to_string).collect();
+        }
+        words
+    }
 }

@@ -30,8 +30,8 @@ struct Kept {
 
 impl Pass {
     /// That of a person.
-    pub(crate) fn of_person(caller: &Caller) -> Pass {
-        Pass { by: Some(Arc::new(caller.by(None))), kept: None }
+    pub(crate) fn of_person(caller: Arc<Caller>) -> Pass {
+        Pass { by: Some(Arc::new(By::new(caller, None))), kept: None }
     }
 
     /// Whether a session may be shown in a list.
@@ -76,9 +76,10 @@ pub(crate) struct Wanted {
 
 impl Fleet {
     /// Lets a request of somebody through who is not a person, or says why not.
-    pub(crate) fn admit(&self, caller: &Caller, wanted: &Wanted) -> Result<Pass, ErrorBody> {
+    pub(crate) fn admit(&self, caller: &Arc<Caller>, wanted: &Wanted) -> Result<Pass, ErrorBody> {
         let own = self.owner_of(&caller.standing);
-        let by = Some(Arc::new(caller.by(own.map(|own| (own.id, own.name.clone())))));
+        let named = own.map(|own| (own.id, own.name.clone()));
+        let by = Some(Arc::new(By::new(Arc::clone(caller), named)));
         let Some(kind) = self.kind(&caller.standing, own) else { return Ok(Pass { by, kept: None }) };
         let widened = own.is_some_and(|own| self.may(&own.definition.agent).contains(&wanted.act));
         if kind == Kind::Run && widened {

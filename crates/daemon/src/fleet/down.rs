@@ -63,7 +63,7 @@ impl Fleet {
 
     /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
     pub(super) fn ask_down(&mut self, id: SessionId) {
-        let by = self.closed_by.as_ref().map(|by| by.words.clone());
+        let by = self.closed_by.as_ref().map(|by| by.words());
         let (event, facts) = (Box::new(Event::DownAsked), Box::new(Facts { by, ..Facts::default() }));
         self.take(Input::Happened { id, event, facts, reply: None });
     }
@@ -147,7 +147,7 @@ impl Fleet {
         self.store.give_up();
         let mut batch = Batch::new();
         let mut event = self.daemon_event("daemon_stopped", "the daemon goes down");
-        event.data.extend(self.closed_by.as_ref().map(|by| ("by".to_owned(), by.words.clone())));
+        event.data.extend(self.closed_by.as_ref().map(|by| ("by".to_owned(), by.words())));
         if !left.is_empty() {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
         }

@@ -38,7 +38,7 @@ impl Fleet {
                 MessageEvent::Retried { message }
             }
         };
-        let facts = Facts { by: by.map(|by| by.words.clone()), ..Facts::default() };
+        let facts = Facts { by: by.map(|by| by.words()), ..Facts::default() };
         self.happened(id, &Event::Message(event), &facts, Some(reply));
     }
 
@@ -58,7 +58,7 @@ impl Fleet {
         }
         let from = by.and_then(|by| by.session.as_ref()).map(|(_, name)| name.clone());
         let texts = [(message, text)].into();
-        let facts = Facts { texts, from, by: by.map(|by| by.words.clone()), ..Facts::default() };
+        let facts = Facts { texts, from, by: by.map(|by| by.words()), ..Facts::default() };
         let event = Event::Message(MessageEvent::Sent { message, key, known });
         self.happened(id, &event, &facts, Some(reply));
     }

@@ -99,7 +99,7 @@ impl Fleet {
         if self.has_lost_parent(id) {
             self.forget_parent(id);
         }
-        let facts = Facts { by: by.map(|by| by.words.clone()), ..Facts::default() };
+        let facts = Facts { by: by.map(|by| by.words()), ..Facts::default() };
         self.happened(id, &Event::Asked(Ask::Restore), &facts, Some(reply));
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Fleet {
         let mut batch = Batch::new();
         let data = json!({ "messages": removed.messages, "runs": removed.runs, "bytes": removed.bytes });
         let mut data = data.as_object().cloned().unwrap_or_default();
-        data.extend(by.map(|by| ("by".to_owned(), by.words.clone())));
+        data.extend(by.map(|by| ("by".to_owned(), by.words())));
         let (kind, why) = ("removed".to_owned(), "a person removed it".to_owned());
         let at = crate::clock::wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });

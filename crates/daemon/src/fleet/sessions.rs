@@ -83,7 +83,7 @@ impl Fleet {
         if entry.session.runs().last.0 > 0 {
             entry.run = Some((entry.session.runs().last, pinfold_store::RunId(self.new_id())));
         }
-        let by = create.by.as_ref().map(|by| by.words.clone());
+        let by = create.by.as_ref().map(|by| by.words());
         let mut facts = Facts { run: entry.session.live_run(), by, ..Facts::default() };
         facts.run_ids.extend(entry.run);
         batch.decided(Decided { id, session: &entry.session, decision: &decision, at: now.wall }, &facts);
@@ -154,7 +154,7 @@ impl Fleet {
         if durable {
             batch.decided(
                 Decided { id, session: &entry.session, decision: &decision, at: now.wall },
-                &Facts { by: by.map(|by| by.words.clone()), ..Facts::default() },
+                &Facts { by: by.map(|by| by.words()), ..Facts::default() },
             );
         }
         let (sender, receiver) = Reply::new();

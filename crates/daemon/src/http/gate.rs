@@ -37,7 +37,7 @@ impl Gate {
             return Err(ErrorBody::new(ErrorKind::NotPermitted, "who asks is not known"));
         };
         if caller.standing.is_person() || self.act == Act::Ping {
-            return Ok(Pass::of_person(&caller));
+            return Ok(Pass::of_person(caller));
         }
         let wanted = Wanted { act: self.act, verb: self.verb(), session: session_in(parts).await };
         self.context.handle.look(move |fleet| fleet.admit(&caller, &wanted)).await?

@@ -61,7 +61,7 @@ impl Link {
 
     /// Whether it may see the terminal and type: nothing in a sandbox, and no agent, types into another's.
     fn may_join(&self, joins: Joins) -> bool {
-        let Some(Ok(standing)) = self.peer.as_ref().map(Peer::place) else { return false };
+        let Some(Ok(standing)) = self.peer.as_ref().map(|peer| peer.place(None)) else { return false };
         (joins.confined || !standing.is_confined()) && (joins.runs || standing.shims.is_empty())
     }
 
@@ -332,7 +332,7 @@ impl Links {
     fn is_daemon(&self, peer: &Peer, records: &Path) -> bool {
         // The lock of our first daemon, and what is there now: the home may have been moved, or the file made anew.
         let locks: Vec<FileId> = self.daemon_lock.into_iter().chain(daemon_lock(records)).collect();
-        peer.holds(&locks) && peer.place().is_ok_and(|standing| standing.is_person())
+        peer.holds(&locks) && peer.place(None).is_ok_and(|standing| standing.is_person())
     }
 
     /// The generation that was accepted last.

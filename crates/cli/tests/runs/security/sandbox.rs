@@ -104,15 +104,19 @@ impl World {
         sandbox: &str,
         verbs: &[(&str, &str)],
     ) -> BTreeMap<String, Tried> {
-        let mut script = format!("attempt() {{ {}; }}; cd \"$ROOT\"; ", entering(sandbox));
+        let (home, locks) = (self.home.display(), self.path("locks"));
+        let mut script = format!(
+            "export PINFOLD_HOME={home} PINFOLD_LOCKS={}; attempt() {{ {}; }}; cd \"$ROOT\"; ",
+            locks.display(),
+            entering(sandbox)
+        );
         for (name, words) in verbs {
             let program = self.binary.display();
             let file = format!("\"$ROOT/{session}-{name}\"");
             script.push_str(&format!("attempt {program} {words} >{file}.said 2>&1; echo $? >{file}.code; "));
         }
         script.push_str(&format!("echo over >\"$ROOT/{session}-over\"; exec sleep 100000"));
-        let locks = format!("PINFOLD_LOCKS={}", self.path("locks").display());
-        let new = ["new", session, "--mode", "once", "--env", "ROOT", "--env", &locks];
+        let new = ["new", session, "--mode", "once", "--env", "ROOT"];
         self.ok(&[&new, options, &["--", "sh", "-c", &script]].concat());
         wait_for("the end of what is tried", || self.path(&format!("{session}-over")).exists().then_some(()));
         let tried = |name: &str| {

@@ -166,9 +166,10 @@ fn a_confined_agent_that_took_the_homes_lock_is_not_the_daemon() {
     let own = std::env::current_exe().unwrap();
     // It waits for the daemon's end, takes its lock, and says hello with it: descriptor 3 is that of the lock.
     let script = format!(
-        "exec 3<\"$PINFOLD_HOME/daemon.lock\"; flock 3; \
+        "exec 3<{}/daemon.lock; flock 3; \
          {SOCKET}={} {WORD}=hello setpriv --no-new-privs {} --exact security::shims::speaks_to_a_shim --nocapture \
          >\"$ROOT/heard\" 2>&1; echo over >\"$ROOT/over\"; exec 3<&-; exec sleep 100000",
+        world.home.display(),
         socket.display(),
         own.display()
     );
