@@ -18,7 +18,7 @@ const FORBIDDEN: [(&str, &str); 12] = [
     ("show", "show boss"),
     ("logs", "logs boss"),
     ("attach", "attach boss"),
-    ("purge", "purge --mode all --include-active"),
+    ("purge", "purge"),
 ];
 const ALLOWED: [(&str, &str); 4] = [
     ("show-own", "show evil"),

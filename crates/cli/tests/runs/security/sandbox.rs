@@ -113,7 +113,9 @@ impl World {
         for (name, words) in verbs {
             let program = self.binary.display();
             let file = format!("\"$ROOT/{session}-{name}\"");
-            script.push_str(&format!("attempt {program} {words} >{file}.said 2>&1; echo $? >{file}.code; "));
+            script.push_str(&format!(
+                "attempt timeout 30 {program} {words} >{file}.said 2>&1; echo $? >{file}.code; "
+            ));
         }
         script.push_str(&format!("echo over >\"$ROOT/{session}-over\"; exec sleep 100000"));
         let new = ["new", session, "--mode", "once", "--env", "ROOT"];
