@@ -221,10 +221,7 @@ fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> Error
     };
     let body = refusal(trouble).unwrap_or_else(|| ErrorBody::new(ErrorKind::Failed, trouble.to_string()));
     let message = format!("{}; {what} was on its way, and may still be recorded", body.message);
-    ErrorBody { message, ..body }.hint(format!(
-        "`pinfold inbox {session}` and `pinfold why {session}` say later whether it was; \
-                       with `--key` a message can be sent again at no risk"
-    ))
+    ErrorBody { message, ..body }
 }
 
 fn kind(trouble: &Trouble) -> &'static str {

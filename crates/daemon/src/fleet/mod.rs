@@ -321,7 +321,7 @@ impl Fleet {
             }
             self.commit_then(Some(id), batch, order);
         }
-        let reply = if durable { self.act_first(id, &mut decision, reply) } else { reply };
+        let reply = self.act_first(id, &mut decision, reply);
         let Some(entry) = self.entries.get_mut(&id) else { return };
         entry.takeover_end = takeover_end_in(&decision).or(entry.takeover_end);
         let settled = settled_in(&decision);

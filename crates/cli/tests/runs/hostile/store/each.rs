@@ -133,6 +133,9 @@ fn is_left_otherwise(kind: Kind) -> bool {
         | Kind::DirectoryLock
         | Kind::Ledger => true,
         Kind::Reserve
+        | Kind::Stops
+        | Kind::Marker
+        | Kind::Values
         | Kind::DaemonLog
         | Kind::Config
         | Kind::SessionTest

@@ -11,6 +11,10 @@ pub(super) enum Kind {
     Index,
     Witness,
     Reserve,
+    Stops,
+    Marker,
+    /// What a session was given; one whose file is lost is damaged, and not started.
+    Values,
     DaemonLock,
     DaemonPlace,
     DaemonLog,
@@ -35,12 +39,14 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 24] = [
+    pub(super) const ALL: [Kind; 26] = [
         Kind::Database,
         Kind::Log,
         Kind::Index,
         Kind::Witness,
         Kind::Reserve,
+        Kind::Stops,
+        Kind::Marker,
         Kind::DaemonLock,
         Kind::DaemonPlace,
         Kind::DaemonLog,
@@ -73,6 +79,10 @@ impl Kind {
             ["home", "pinfold.db.old" | "pinfold.db.old-wal"] => Kind::Old,
             ["home", "witness"] => Kind::Witness,
             ["home", "reserve"] => Kind::Reserve,
+            ["home", "stops"] => Kind::Stops,
+            ["home", ".pinfold-home"] => Kind::Marker,
+            ["home", "env-values", _] => Kind::Values,
+            ["home", "env-values.old", _] => Kind::Old,
             ["home", "daemon.lock"] => Kind::DaemonLock,
             ["home", "daemon.place"] => Kind::DaemonPlace,
             ["home", "daemon.log"] => Kind::DaemonLog,

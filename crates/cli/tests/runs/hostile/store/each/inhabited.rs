@@ -40,7 +40,8 @@ impl Inhabited {
         std::fs::create_dir(world.path("project")).unwrap();
         world.guarded("runs", &["--mode", "always", "--dir", "project"], "echo here; exec sleep 100000");
         world.ok(&["new", "screen", "--pty", "--", "sh", "-c", "echo here; exec cat"]);
-        world.ok(&["new", "chat", "--mode", "on-demand", "--turns", "done", "--", "sh", "-c", CHAT]);
+        let chat = ["new", "chat", "--mode", "on-demand", "--turns", "done", "--env", "KEPT=value"];
+        world.ok(&[&chat[..], &["--", "sh", "-c", CHAT]].concat());
         assert_eq!(world.ok(&["send", "chat", "question", "--wait"]).stdout.trim(), "answer to question");
         world.ok(&["stop", "chat"]);
         world.ok(&["send", "chat", "queued"]);
