@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// descriptor of our own would take away SQLite's locks.
 #[derive(Debug)]
 pub(crate) struct Footing {
-    /// SQLite never makes it shorter: nothing here vacuums.
+    /// SQLite makes it shorter only when it is written anew, which is said here.
     file: Seen,
     /// SQLite makes it with the first commit, and may cut it to this length when it begins it anew.
     log: Seen,
@@ -49,9 +49,13 @@ impl Footing {
 
     /// The log is cut by ourselves now.
     pub(crate) fn log_is_cut(&mut self) {
-        if let Some(known) = &mut self.log.known {
-            known.length = 0;
-        }
+        self.log.may_be_any_length();
+    }
+
+    /// The file is written anew by ourselves now, and the log with it.
+    pub(crate) fn file_is_cut(&mut self) {
+        self.file.may_be_any_length();
+        self.log.may_be_any_length();
     }
 }
 
@@ -59,6 +63,12 @@ impl Seen {
     fn new(path: PathBuf, may_be: u64) -> Seen {
         let known = look(&path);
         Seen { path, may_be, known }
+    }
+
+    fn may_be_any_length(&mut self) {
+        if let Some(known) = &mut self.known {
+            known.length = 0;
+        }
     }
 
     fn stands(&mut self) -> bool {

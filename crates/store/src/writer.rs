@@ -82,7 +82,7 @@ impl Writer {
     }
 
     /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
-    fn finish(&self) {
+    fn finish(&mut self) {
         if self.footing.is_cut() {
             // What is left of a log that was cut would be written over pages that are whole.
             drop(self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
@@ -175,7 +175,6 @@ impl Writer {
                 // With what was given back, the log fits into the file and is begun anew.
                 Err(CommitError::StorageFull { .. }) if !tidied => {
                     self.make_room();
-                    self.footing.log_is_cut();
                     tidied = true;
                 }
                 Err(error) => self.wait_or(error, batches)?,
@@ -238,7 +237,10 @@ impl Writer {
         match tidy {
             Tidy::Later => return Ok(()),
             Tidy::Log => {}
-            Tidy::File => self.execute("VACUUM")?,
+            Tidy::File => {
+                self.execute("VACUUM")?;
+                self.footing.file_is_cut();
+            }
         }
         self.make_room();
         // The log is empty now.
@@ -313,9 +315,10 @@ impl Writer {
     }
 
     /// Gives the space of the log back, as far as no reader needs it.
-    fn make_room(&self) {
+    fn make_room(&mut self) {
         // Failing to is no worse than not trying: the batches get their own errors next.
         drop(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        self.footing.log_is_cut();
     }
 
     fn execute(&self, sql: &str) -> Result<(), CommitError> {
