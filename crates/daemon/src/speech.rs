@@ -12,7 +12,11 @@ pub(crate) fn line(how: Input, message: &Message, own: &str, attempt: u32) -> Ve
         (Input::Line, None) => escaped(text),
         (Input::Line, Some(from)) => format!("[from session {from}] {}", escaped(text)),
         (Input::Json, _) => {
-            json!({ "id": id.to_string(), "text": text, "try": attempt, "from": from }).to_string()
+            let mut object = json!({ "id": id.to_string(), "text": text, "try": attempt });
+            if let Some(from) = from {
+                object["from"] = json!(from);
+            }
+            object.to_string()
         }
     };
     line.push('\n');
@@ -68,7 +72,7 @@ mod tests {
         assert_eq!(json.iter().filter(|byte| **byte == b'\n').count(), 1);
         let back: serde_json::Value = serde_json::from_slice(&json).unwrap();
         let id = said.id.to_string();
-        assert_eq!(back, json!({ "id": id, "text": "two\nlines \u{1F411}", "try": 2, "from": null }));
+        assert_eq!(back, json!({ "id": id, "text": "two\nlines \u{1F411}", "try": 2 }));
     }
 
     #[test]

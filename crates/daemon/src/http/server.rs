@@ -106,7 +106,11 @@ fn most() -> usize {
 
 async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
     let peer = Peer::of(&stream);
-    let Some(caller) = caller(&stream).await else { return wire::turn_away(&stream) };
+    let caller = tokio::select! {
+        caller = caller(&stream) => caller,
+        () = place.evicted.notified() => return,
+    };
+    let Some(caller) = caller else { return wire::turn_away(&stream) };
     let stream = Arc::new(stream);
     let used = &place;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {

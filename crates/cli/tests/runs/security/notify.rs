@@ -95,6 +95,8 @@ fn tells_of_the_dead() -> bool {
 #[test]
 fn a_sender_that_the_shim_cannot_see_decides_nothing() {
     let world = World::new();
+    std::fs::create_dir(&world.home).unwrap();
+    std::fs::write(world.home.join("config.toml"), "[policy]\nconfined = \"allow\"\n").unwrap();
     let mut daemon = Command::new("unshare");
     let own = world.command(&["up", "--foreground"]);
     daemon.args(["-Urpf", "--mount-proc", "--kill-child"]).arg(&world.binary).args(own.get_args());

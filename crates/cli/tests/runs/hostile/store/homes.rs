@@ -25,6 +25,8 @@ impl Home {
         std::fs::set_permissions(&world.home, PermissionsExt::from_mode(0o700)).unwrap();
         std::fs::copy(fixtures.join(format!("{version}.db")), world.home.join("pinfold.db")).unwrap();
         std::fs::set_permissions(world.home.join("pinfold.db"), PermissionsExt::from_mode(0o600)).unwrap();
+        // It was not made here.
+        world.ok(&["--trust", "up"]);
         let told = std::fs::read_to_string(fixtures.join(format!("{version}.json"))).unwrap();
         Home { world, told: serde_json::from_str(&told).unwrap() }
     }
