@@ -9,7 +9,7 @@ use crate::{process, raw, sys};
 use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -74,7 +74,7 @@ impl Peer {
         let Some(pid) = self.pid else { return Ok(Sighting::Unseen) };
         let Some(pidfd) = &self.pidfd else { return Ok(Sighting::Ended) };
         let peer = Proc(pid);
-        let seen = peer.bounds().and_then(|(bounds, parent)| {
+        let seen = peer.bounds(Some(pidfd)).and_then(|(bounds, parent)| {
             let beside_known = known.is_some_and(|known| known.has(parent));
             Ok((bounds, if beside_known { Vec::new() } else { shims_above(peer, known)? }))
         });
@@ -127,7 +127,7 @@ fn own_bounds() -> Result<Bounds, Errno> {
     if !process::proc_is_ours()? {
         return Err(Errno::IO);
     }
-    Proc(std::process::id()).bounds().map(|(bounds, _)| bounds)
+    Proc(std::process::id()).bounds(None).map(|(bounds, _)| bounds)
 }
 
 /// Whether the kernel had nothing left to answer with.
@@ -163,13 +163,23 @@ impl Proc {
     }
 
     /// What keeps it back, and its parent.
-    fn bounds(&self) -> Result<(Bounds, u32), Errno> {
+    fn bounds(&self, pidfd: Option<&OwnedFd>) -> Result<(Bounds, u32), Errno> {
         let mut bytes = [0; 4096];
         let status = Status::parse(self.read("status", &mut bytes)?).ok_or(Errno::IO)?;
-        let inode = |name| rustix::fs::stat(process::proc_path(self.0, name)).map(|found| found.st_ino);
         let Status { no_new_privs, filters, parent, pids } = status;
-        let namespaces = [inode("ns/mnt")?, inode("ns/user")?, pids, inode("ns/net")?];
-        Ok((Bounds { no_new_privs, filters, namespaces }, parent))
+        let [mounts, users, network] = self.namespaces(pidfd)?;
+        Ok((Bounds { no_new_privs, filters, namespaces: [mounts, users, pids, network] }, parent))
+    }
+
+    fn namespaces(&self, pidfd: Option<&OwnedFd>) -> Result<[u64; 3], Errno> {
+        match pidfd.map(|pidfd| raw::namespaces(pidfd.as_fd())) {
+            Some(Ok(namespaces)) => return Ok(namespaces),
+            Some(Err(errno)) if is_shortage(errno) => return Err(errno),
+            // An older kernel, or it has ended: then its files are not there either.
+            Some(Err(_)) | None => {}
+        }
+        let inode = |name| rustix::fs::stat(process::proc_path(self.0, name)).map(|found| found.st_ino);
+        Ok([inode("ns/mnt")?, inode("ns/user")?, inode("ns/net")?])
     }
 
     fn stat(&self) -> Result<Stat, Errno> {
@@ -297,7 +307,6 @@ fn above(below: Proc, mut child: Stat) -> Result<Option<(Proc, Stat)>, Errno> {
 mod tests {
     use super::*;
     use std::io::Read as _;
-    use std::os::fd::AsFd;
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
@@ -307,6 +316,16 @@ mod tests {
         let peer = Peer::of(ours.as_fd()).unwrap();
         assert_eq!(peer.pid, Some(std::process::id()));
         assert_eq!(peer.place(None).unwrap().confined, [], "nobody is more confined than it is itself");
+    }
+
+    #[test]
+    fn a_pidfd_and_proc_tell_of_the_same_namespaces() {
+        let pidfd = sys::pidfd(std::process::id()).unwrap();
+        let own = Proc(std::process::id());
+        match raw::namespaces(pidfd.as_fd()) {
+            Ok(found) => assert_eq!(own.namespaces(None), Ok(found)),
+            Err(errno) => assert!([Errno::NOTTY, Errno::INVAL].contains(&errno), "{errno}"),
+        }
     }
 
     #[test]

@@ -9,7 +9,15 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::{ErrorBody, ErrorKind};
 use std::convert::Infallible;
+use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::sync::OnceCell;
+
+/// How often, and how long apart, it is tried to see who asks.
+const TRIES: usize = 100;
+const TRY_AGAIN: Duration = Duration::from_millis(50);
 
 /// What stands before one route.
 #[derive(Clone)]
@@ -31,12 +39,42 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
     }
 }
 
+/// Whoever made a connection: placed once, when something is asked for that not everybody may. A sign of life is for all.
+#[derive(Clone)]
+pub(super) struct Asker(Arc<(Arc<UnixStream>, OnceCell<Arc<Caller>>)>);
+
+impl Asker {
+    pub(super) fn new(stream: Arc<UnixStream>) -> Asker {
+        Asker(Arc::new((stream, OnceCell::new())))
+    }
+
+    async fn caller(&self) -> Result<Arc<Caller>, ErrorBody> {
+        let (stream, placed) = &*self.0;
+        placed.get_or_try_init(|| place(stream)).await.cloned()
+    }
+}
+
+/// When no descriptor is left to look with, some come back soon.
+async fn place(stream: &UnixStream) -> Result<Arc<Caller>, ErrorBody> {
+    for _ in 0..TRIES {
+        if let Ok(caller) = Caller::of(stream.as_fd()) {
+            return Ok(Arc::new(caller));
+        }
+        tokio::time::sleep(TRY_AGAIN).await;
+    }
+    Err(ErrorBody::new(ErrorKind::Unavailable, "the daemon has no descriptor left to see who asks"))
+}
+
 impl Gate {
     async fn admit(&self, parts: &mut Parts) -> Result<Pass, ErrorBody> {
-        let Some(caller) = parts.extensions.get::<Arc<Caller>>().cloned() else {
+        if self.act == Act::Ping {
+            return Ok(Pass::default());
+        }
+        let Some(asker) = parts.extensions.get::<Asker>().cloned() else {
             return Err(ErrorBody::new(ErrorKind::NotPermitted, "who asks is not known"));
         };
-        if caller.standing.is_person() || self.act == Act::Ping {
+        let caller = asker.caller().await?;
+        if caller.standing.is_person() {
             return Ok(Pass::of_person(caller));
         }
         let wanted = Wanted { act: self.act, verb: self.verb(), session: session_in(parts).await };

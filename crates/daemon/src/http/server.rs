@@ -1,8 +1,8 @@
 //! Takes connections, within limits: nobody who is slow, silent or gone keeps anything from the others.
 
 use super::answer::Failure;
+use super::gate::Asker;
 use super::wire::{self, Wire};
-use crate::caller::Caller;
 use crate::input::Handle;
 use crate::log::log;
 use axum::Router;
@@ -17,7 +17,6 @@ use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_lock::peer::Other;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::os::fd::AsFd;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -35,8 +34,6 @@ const BUFFER: usize = 64 << 10;
 const MOST_CONNECTIONS: usize = 4096;
 /// When no descriptor is left, some come back soon.
 const TRY_AGAIN: Duration = Duration::from_millis(50);
-/// So often, for a client that waits.
-const TRIES: usize = 100;
 
 /// Who is at the other end, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,18 +103,14 @@ fn most() -> usize {
 
 async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
     let peer = Peer::of(&stream);
-    let caller = tokio::select! {
-        caller = caller(&stream) => caller,
-        () = place.evicted.notified() => return,
-    };
-    let Some(caller) = caller else { return wire::turn_away(&stream) };
     let stream = Arc::new(stream);
+    let asker = Asker::new(Arc::clone(&stream));
     let used = &place;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         used.has_asked();
         let mut request: Request = request.map(Body::new);
         request.extensions_mut().insert(peer);
-        request.extensions_mut().insert(Arc::clone(&caller));
+        request.extensions_mut().insert(asker.clone());
         answer(request, door.clone())
     });
     let mut settings = http1::Builder::new();
@@ -142,18 +135,6 @@ async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
             }
         }
     }
-}
-
-/// Places whoever connected: a few files of /proc, read while the request is on its way.
-/// When no descriptor is left to look with, some come back soon.
-async fn caller(stream: &UnixStream) -> Option<Arc<Caller>> {
-    for _ in 0..TRIES {
-        if let Ok(caller) = Caller::of(stream.as_fd()) {
-            return Some(Arc::new(caller));
-        }
-        tokio::time::sleep(TRY_AGAIN).await;
-    }
-    None
 }
 
 /// Answers; before everything is loaded, only that it is under way.
