@@ -1,5 +1,5 @@
 //! Removes the files of keys that nobody has used for long: otherwise every name that was ever locked would be a file for
-//! ever. Why no lock is lost by it, and no fence goes back, is argued in `docs/design/009-sweep.md`.
+//! ever. Why no lock is lost by it, and no fence goes back, is argued in `docs/design/010-sweep.md`.
 
 use crate::fence::{self, LEAP};
 use crate::file::{self, Head, Last};
