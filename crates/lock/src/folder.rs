@@ -311,7 +311,8 @@ fn is_ours(dir: &OwnedFd) -> Result<bool, Errno> {
     };
     let is_lock =
         |name: &std::ffi::OsString| name.to_str().is_some_and(|name| FileName::read(name).is_some());
-    Ok(names.is_empty() || names.iter().any(is_lock))
+    // Another process may have made it one since the first look.
+    Ok(names.is_empty() || names.iter().any(is_lock) || Ledger::is_in(dir.as_fd()))
 }
 
 #[cfg(test)]
@@ -321,6 +322,23 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_folder_that_several_make_at_once_is_a_lock_folder_for_all_of_them() {
+        for _ in 0..200 {
+            let temp = tempfile::tempdir().unwrap();
+            let path = temp.path().join("locks");
+            let begin = std::sync::Barrier::new(4);
+            std::thread::scope(|scope| {
+                let open = || {
+                    begin.wait();
+                    Folder::open(&path).map(drop)
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                threads.into_iter().for_each(|thread| assert_eq!(thread.join().unwrap(), Ok(())));
+            });
+        }
     }
 
     #[test]
