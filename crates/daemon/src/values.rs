@@ -5,13 +5,13 @@
 //! removed when the daemon starts.
 
 use crate::variables::Map;
+use pinfold_lock::private::{self, Wider};
 use pinfold_store::Ulid;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -100,7 +100,7 @@ impl Values {
         let aside = Values { folder: self.folder.with_extension("old"), copied: Arc::default() };
         aside.sweep(&BTreeSet::new());
         for name in self.names() {
-            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&aside.folder)?;
+            private::make_private(&aside.folder, Wider::Refuse)?;
             std::fs::hard_link(self.path(name), aside.path(name))?;
         }
         Ok(())
@@ -131,7 +131,7 @@ impl Values {
     }
 
     fn write(&self, name: Ulid, text: &[u8], sync: Sync) -> io::Result<()> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        private::make_private(&self.folder, Wider::Refuse)?;
         let mut file = self.open(name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
         let written = file.write_all(text).and_then(|()| match sync {
             Sync::Now => file.sync_all(),

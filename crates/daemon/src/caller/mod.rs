@@ -46,6 +46,11 @@ impl By {
         By { caller, session }
     }
 
+    /// The highest shim above it: whoever calls itself a shim is still below its own.
+    pub(crate) fn shim(&self) -> Option<u32> {
+        self.caller.standing.shims.last().copied()
+    }
+
     /// What the events say of it. Made only for what is written down: most requests change nothing.
     pub(crate) fn words(&self) -> Value {
         let Caller { pid, user, standing } = &*self.caller;

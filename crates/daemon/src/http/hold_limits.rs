@@ -2,6 +2,7 @@
 
 use super::answer::Failure;
 use super::server::Peer;
+use crate::caller::By;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_lock::Resource;
 use std::collections::BTreeMap;
@@ -37,27 +38,9 @@ pub(super) enum Client {
 }
 
 impl Client {
-    pub(super) fn of(peer: Peer) -> Client {
-        // The highest one: whoever calls itself a shim is still below its own.
-        let shim = peer.pid.and_then(|pid| above(pid).filter(|pid| is_shim(*pid)).last());
-        shim.map_or(Client::Process(peer), Client::Run)
+    pub(super) fn of(peer: Peer, by: Option<&By>) -> Client {
+        by.and_then(By::shim).map_or(Client::Process(peer), Client::Run)
     }
-}
-
-/// No line of processes is longer.
-const LONGEST_LINE: usize = 1024;
-
-fn above(pid: u32) -> impl Iterator<Item = u32> {
-    let parent = |pid: &u32| {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        let parent = stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()?;
-        (parent > 1).then_some(parent)
-    };
-    std::iter::successors(Some(pid), parent).take(LONGEST_LINE)
-}
-
-fn is_shim(pid: u32) -> bool {
-    std::fs::read(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with(b"pinfold-shim"))
 }
 
 /// One of them.

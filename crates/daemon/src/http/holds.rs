@@ -40,7 +40,7 @@ pub(crate) async fn hold(
     let asked = span("max_hold", wanted.max_hold.as_deref())?;
     let policy = context.handle.look(|fleet: &mut Fleet| fleet.hold_limit()).await?;
     let limit = Limit::of(asked, policy);
-    let place = context.holds.enter(hold_limits::Client::of(peer))?;
+    let place = context.holds.enter(hold_limits::Client::of(peer, context.pass.by.as_deref()))?;
     let client = Client { peer, reason: wanted.reason, resource };
     let waiting = Waiting::begin(&context.metrics);
     let acquired = client.acquire(&context, wait).await;
