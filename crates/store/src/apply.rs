@@ -4,14 +4,15 @@ use crate::audit::{failure_word, purpose_word, whole_millis};
 use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step, TurnPlace};
 use crate::commit_error::CommitError;
 use crate::statements;
+use crate::sums::EVENTS;
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
 use pinfold_core::inbox::{Cost, MessageChange};
 use pinfold_core::life::{Process, Purpose};
 use pinfold_core::{RunNumber, Wall};
-use rusqlite::types::FromSql;
-use rusqlite::{Connection, OptionalExtension, Params, params};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Params, params, params_from_iter};
 use std::path::Path;
 
 /// How much one step forgets at most: more would keep the others waiting.
@@ -33,26 +34,36 @@ pub(crate) struct Applier<'a> {
     conn: &'a Connection,
     path: &'a Path,
     committed: Committed,
+    /// The checksum of its last event.
+    sum: Option<i64>,
+    /// The session of the last event and its name: the next one is nearly always of the same.
+    named: Option<(SessionId, Option<String>)>,
 }
 
 type Applied = Result<(), CommitError>;
 
 impl<'a> Applier<'a> {
     pub(crate) fn new(conn: &'a Connection, path: &'a Path) -> Applier<'a> {
-        Applier { conn, path, committed: Committed::default() }
+        Applier { conn, path, committed: Committed::default(), sum: None, named: None }
     }
 
-    /// What came of the steps so far, once they are durable.
-    pub(crate) fn committed(self) -> Committed {
-        self.committed
+    /// What came of the steps so far, once they are durable, and the checksum of their last event.
+    pub(crate) fn applied(self) -> (Committed, Option<i64>) {
+        (self.committed, self.sum)
     }
 
     pub(crate) fn apply(&mut self, step: &Step) -> Applied {
         match step {
-            Step::Create { new, core, archived_at } => self.create(new, core, *archived_at),
+            Step::Create { new, core, archived_at } => {
+                self.named = None;
+                self.create(new, core, *archived_at)
+            }
             Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
             Step::Define { id, definition } => self.define(*id, definition),
-            Step::Remove { id } => self.remove(*id),
+            Step::Remove { id } => {
+                self.named = None;
+                self.remove(*id)
+            }
             Step::Message { session, at, change, words, from, place } => {
                 self.message(*session, *at, change, words.as_deref(), from.as_deref())?;
                 place.map_or(Ok(()), |place| self.place(message_of(change), place))
@@ -235,27 +246,45 @@ impl<'a> Applier<'a> {
     }
 
     fn event(&mut self, event: &EventStep) -> Applied {
-        let (number, id) = match event.run {
-            Some(EventRun::Number(number)) => (Some(number.0), None),
-            Some(EventRun::Id(id)) => (None, Some(id.to_string())),
-            None => (None, None),
-        };
         let seq = self.next_seq()?;
-        self.execute(
-            &statements::EVENT,
-            params![
-                seq,
-                event.at.0,
-                event.session.map(|session| session.to_string()),
-                id,
-                number,
-                event.kind,
-                event.why,
-                event.data,
-            ],
-        )?;
+        self.learn_name(event.session)?;
+        let (session, run) = (event.session.map(|session| session.to_string()), self.run_of(event)?);
+        let name = event.session.and(self.named.as_ref()).and_then(|(_, name)| name.as_deref());
+        let row = [
+            ValueRef::Integer(seq.cast_signed()),
+            ValueRef::Integer(event.at.0),
+            session.as_deref().into(),
+            name.into(),
+            run.as_deref().into(),
+            event.kind.as_str().into(),
+            event.why.as_str().into(),
+            event.data.as_str().into(),
+        ];
+        let sum =
+            insert_event(self.conn, row).map_err(|source| CommitError::from_sqlite(self.path, source))?;
         let first = if self.committed.seqs.is_empty() { seq } else { self.committed.seqs.start };
         self.committed.seqs = first..seq + 1;
+        self.sum = Some(sum);
+        Ok(())
+    }
+
+    /// The id of the run that an event belongs to.
+    fn run_of(&self, event: &EventStep) -> Result<Option<String>, CommitError> {
+        match (event.run, event.session) {
+            (Some(EventRun::Id(id)), _) => Ok(Some(id.to_string())),
+            (Some(EventRun::Number(number)), Some(session)) => {
+                let sql = "SELECT id FROM runs WHERE session = ?1 AND number = ?2";
+                Ok(self.one::<Option<String>>(sql, params![session.to_string(), number.0])?.flatten())
+            }
+            (Some(EventRun::Number(_)), None) | (None, _) => Ok(None),
+        }
+    }
+
+    fn learn_name(&mut self, session: Option<SessionId>) -> Applied {
+        let known = self.named.as_ref().map(|(session, _)| *session);
+        if let Some(session) = session.filter(|session| known != Some(*session)) {
+            self.named = Some((session, self.name_of(session)?));
+        }
         Ok(())
     }
 
@@ -318,6 +347,14 @@ impl<'a> Applier<'a> {
         let rows = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
         rows.map_err(|source| CommitError::from_sqlite(self.path, source))
     }
+}
+
+/// Writes an event whose columns are these, and gives its checksum.
+pub(crate) fn insert_event(conn: &Connection, row: [ValueRef<'_>; 8]) -> rusqlite::Result<i64> {
+    let sum = EVENTS.sum(row);
+    let values = row.into_iter().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);
+    conn.prepare_cached(&statements::EVENT)?.execute(params_from_iter(values))?;
+    Ok(sum)
 }
 
 fn message_of(change: &MessageChange) -> pinfold_core::MessageId {

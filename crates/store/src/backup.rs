@@ -1,5 +1,6 @@
 //! Copies of a store: made while it is in use, and put back while it is not.
 
+use crate::apply::insert_event;
 use crate::check::Pace;
 use crate::open::{self, Damage, OpenError, Options, log_of};
 use crate::reader::Reader;
@@ -8,6 +9,7 @@ use crate::schema;
 use crate::witness::{self, Noted, Position, Witness};
 use pinfold_core::Wall;
 use rusqlite::backup::{Backup, StepResult};
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 use std::fs::{self, File};
 use std::io;
@@ -288,11 +290,14 @@ impl Found {
         conn.execute("DELETE FROM meta WHERE key >= ?1 AND key < ?2", [FILE, AFTER_FILES])?;
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         conn.execute(sql, params!["generation", generation])?;
-        let newest: u64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
+        let newest: i64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
         let why = format!("a backup was put back: it ends with event {newest}");
-        let none = None::<String>;
-        let event = params![newest + 1, at.0, none, none, None::<u64>, "backup_restored", why, "{}"];
-        conn.execute(&crate::statements::EVENT, event)?;
+        let (seq, at) = (ValueRef::Integer(newest + 1), ValueRef::Integer(at.0));
+        let [session, name, run] = [ValueRef::Null; 3];
+        insert_event(
+            conn,
+            [seq, at, session, name, run, "backup_restored".into(), why.as_str().into(), "{}".into()],
+        )?;
         moment.commit()
     }
 }

@@ -197,10 +197,8 @@ impl Reader {
         state: Option<MessageState>,
         take: Take,
     ) -> Read<Vec<Message>> {
-        let mut sql = format!("{} WHERE session = ?1", *MESSAGE);
-        sql.push_str(if state.is_some() { " AND state = ?2" } else { " AND ?2 IS NULL" });
-        let params = params![session.to_string(), state.map(MessageState::word)];
-        self.taken(&sql, "rowid", take, params, message_row)
+        let sql = format!("{} WHERE session = ?1 AND {}", *MESSAGE, parts::in_state(state));
+        self.taken(&sql, "rowid", take, params![session.to_string()], message_row)
     }
 
     /// One message.

@@ -109,18 +109,8 @@ pub(crate) static RUNS_SETTLED: Sql = LazyLock::new(|| {
     )
 });
 
-pub(crate) static EVENT: Sql = LazyLock::new(|| {
-    EVENTS.insert(&[
-        ("seq", "?1"),
-        ("at", "?2"),
-        ("session", "?3"),
-        ("name", "(SELECT name FROM sessions WHERE id = ?3)"),
-        ("run", "coalesce(?4, (SELECT id FROM runs WHERE session = ?3 AND number = ?5))"),
-        ("kind", "?6"),
-        ("why", "?7"),
-        ("data", "?8"),
-    ])
-});
+/// All of its columns and the checksum are made before: SQLite would look for the names once for each.
+pub(crate) static EVENT: Sql = LazyLock::new(|| EVENTS.insert_made());
 
 /// A run that is there takes over what is named; another one begins with all of it.
 fn upsert_run(values: &[(&str, &str)], taken: &[&str]) -> String {

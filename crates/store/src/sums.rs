@@ -104,6 +104,24 @@ impl Table {
         format!("INSERT INTO {name} ({all}) VALUES ({row}, {ROW_SUM}({tag}, {row}){besides})")
     }
 
+    /// A new row whose columns, and whose checksum as the last, are the parameters in their order.
+    pub(crate) fn insert_made(&self) -> String {
+        let parameters = (1..=self.columns.len() + 1).map(|number| format!("?{number}"));
+        format!(
+            "INSERT INTO {} ({}, sum) VALUES ({})",
+            self.name,
+            self.columns.join(", "),
+            parameters.collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// The checksum of a row.
+    pub(crate) fn sum<'a>(&self, row: impl IntoIterator<Item = ValueRef<'a>>) -> i64 {
+        let mut sum = Sum::of(self.tag);
+        row.into_iter().for_each(|value| sum.add(value));
+        sum.done()
+    }
+
     /// What a change sets, with the checksum that belongs to it.
     pub(crate) fn set(&self, values: &[(&str, &str)]) -> String {
         let sets: String = values.iter().map(|(column, value)| format!("{column} = {value}, ")).collect();

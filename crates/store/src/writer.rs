@@ -10,7 +10,7 @@ use crate::room;
 use crate::ticket::{Committed, Promise};
 use crate::trouble::{Health, Trouble};
 use crate::ulid::SessionId;
-use crate::witness::{self, Position, Witness};
+use crate::witness::{Position, Witness};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 use std::collections::BTreeSet;
@@ -63,6 +63,8 @@ pub(crate) struct Writer {
     around: Surroundings,
 }
 
+/// What a batch came to, and the checksum of its last event.
+type Written = (Committed, Option<i64>);
 type Outcomes = Result<Vec<Committed>, CommitError>;
 
 impl Writer {
@@ -260,9 +262,9 @@ impl Writer {
         }
         self.execute("BEGIN IMMEDIATE")?;
         let done = batches.iter().map(|batch| self.apply(batch)).collect::<Result<Vec<_>, _>>();
-        let done = done.and_then(|outcomes| {
-            let position = self.advance(batches, &outcomes)?;
-            self.execute("COMMIT").map(|()| (outcomes, position))
+        let done = done.and_then(|applied| {
+            let position = self.advance(batches, &applied)?;
+            self.execute("COMMIT").map(|()| (applied.into_iter().map(|(done, _)| done).collect(), position))
         });
         match done {
             Ok((outcomes, position)) => {
@@ -284,29 +286,29 @@ impl Writer {
     }
 
     /// How far the store is with these batches. Those that leave no event leave a number.
-    fn advance(&self, batches: &[&Batch], outcomes: &[Committed]) -> Result<Position, CommitError> {
-        let failed = |source| CommitError::from_sqlite(&self.path, source);
+    fn advance(&self, batches: &[&Batch], applied: &[Written]) -> Result<Position, CommitError> {
         let generation = batches.iter().filter_map(|batch| batch.generation()).max();
         let mut position =
             Position { generation: generation.unwrap_or(self.position.generation), ..self.position };
-        if outcomes.iter().any(|done| !done.seqs.is_empty()) {
-            (position.seq, position.sum) = witness::newest(&self.conn).map_err(failed)?;
+        let newest = applied.iter().rev().find_map(|(done, sum)| sum.map(|sum| (done.seqs.end - 1, sum)));
+        if let Some(newest) = newest {
+            (position.seq, position.sum) = newest;
         } else {
             position.steps += 1;
             let sql = "UPDATE meta SET value = ?1 WHERE key = 'steps'";
             let changed = self.conn.prepare_cached(sql).and_then(|mut set| set.execute([position.steps]));
-            changed.map_err(failed)?;
+            changed.map_err(|source| CommitError::from_sqlite(&self.path, source))?;
         }
         Ok(position)
     }
 
-    fn apply(&self, batch: &Batch) -> Result<Committed, CommitError> {
+    fn apply(&self, batch: &Batch) -> Result<Written, CommitError> {
         let mut applier = Applier::new(&self.conn, &self.path);
         for step in &batch.steps {
             self.refuse_broken(batch, step)?;
             applier.apply(step)?;
         }
-        Ok(applier.committed())
+        Ok(applier.applied())
     }
 
     fn refuse_broken(&self, batch: &Batch, step: &Step) -> Result<(), CommitError> {

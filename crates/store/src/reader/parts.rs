@@ -75,8 +75,8 @@ impl Reader {
         if count == 0 {
             return Ok(Place(i64::MAX));
         }
-        let sql = format!("{} ORDER BY rowid DESC LIMIT 1 OFFSET ?3", places_of(query));
-        let first = self.one(&sql, params![query.session.to_string(), word(query), count - 1], rowid)?;
+        let sql = format!("{} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", places_of(query));
+        let first = self.one(&sql, params![query.session.to_string(), count - 1], rowid)?;
         Ok(first.map_or_else(Place::default, |first| Place(first - 1)))
     }
 
@@ -101,8 +101,8 @@ impl Reader {
         most: u64,
     ) -> Read<Option<Ulid>> {
         let Some(before) = most.checked_sub(1) else { return Ok(None) };
-        let sql = format!("{} AND rowid > ?3 ORDER BY rowid LIMIT 2 OFFSET ?4", places_of(query));
-        let params = params![query.session.to_string(), word(query), after.0, before];
+        let sql = format!("{} AND rowid > ?2 ORDER BY rowid LIMIT 2 OFFSET ?3", places_of(query));
+        let params = params![query.session.to_string(), after.0, before];
         let places: Vec<i64> = self.all(&sql, params, rowid)?;
         let [last, _] = places[..] else { return Ok(None) };
         let id: Option<String> =
@@ -115,13 +115,13 @@ impl Reader {
     /// # Errors
     /// The file cannot be read.
     pub fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
-        let sql = format!("{} AND rowid > ?3", places_of(query)).replacen("rowid", "count(*)", 1);
-        self.count(&sql, params![query.session.to_string(), word(query), after.0])
+        let sql = format!("{} AND rowid > ?2", places_of(query)).replacen("rowid", "count(*)", 1);
+        self.count(&sql, params![query.session.to_string(), after.0])
     }
 
     fn places(&self, query: MessageQuery, after: Place, most: u64) -> Read<Vec<i64>> {
-        let sql = format!("{} AND rowid > ?3 ORDER BY rowid LIMIT ?4", places_of(query));
-        self.all(&sql, params![query.session.to_string(), word(query), after.0, most], rowid)
+        let sql = format!("{} AND rowid > ?2 ORDER BY rowid LIMIT ?3", places_of(query));
+        self.all(&sql, params![query.session.to_string(), after.0, most], rowid)
     }
 
     /// Events behind a number, in their order, until there are `most` or the room is used up; at least one, where there
@@ -212,14 +212,20 @@ impl Reader {
     }
 }
 
-/// The places of messages, as a statement of the session and the state.
+/// The places of messages, as a statement of the session.
 fn places_of(query: MessageQuery) -> String {
-    let state = if query.state.is_some() { "state = ?2" } else { "?2 IS NULL" };
-    format!("SELECT rowid FROM messages WHERE session = ?1 AND {state}")
+    format!("SELECT rowid FROM messages WHERE session = ?1 AND {}", in_state(query.state))
 }
 
-fn word(query: MessageQuery) -> Option<&'static str> {
-    query.state.map(MessageState::word)
+/// A condition that SQLite can answer from the smallest index: it does not look into parameters, nor draw conclusions.
+pub(super) fn in_state(state: Option<MessageState>) -> &'static str {
+    match state {
+        None => "TRUE",
+        Some(MessageState::Queued) => "state IN ('queued', 'delivered') AND state = 'queued'",
+        Some(MessageState::Delivered) => "state IN ('queued', 'delivered') AND state = 'delivered'",
+        Some(MessageState::Done) => "state = 'done'",
+        Some(MessageState::Failed) => "state = 'failed'",
+    }
 }
 
 fn rowid(row: &Row<'_>) -> rusqlite::Result<i64> {
@@ -262,5 +268,35 @@ fn size_of_value(value: &Value) -> usize {
         Value::String(text) => size_of::<Value>() + text.len(),
         Value::Array(values) => values.iter().map(size_of_value).sum(),
         Value::Object(fields) => fields.values().map(size_of_value).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    /// A session may have a million messages that are done: the others are found without them.
+    #[test]
+    fn messages_in_a_state_are_found_by_the_smallest_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let _store = Store::open(&path, &Options::default()).unwrap();
+        let reader = Reader::open(&path).unwrap();
+        let plan = |state| {
+            let session = SessionId(Ulid::new(0, 0));
+            let places = places_of(MessageQuery { session, state });
+            let sql = format!("EXPLAIN QUERY PLAN {places} AND rowid > ?2 ORDER BY rowid LIMIT ?3");
+            reader.conn.query_row(&sql, params!["", 0, 1], |row| row.get::<_, String>("detail")).unwrap()
+        };
+        for (state, index) in [
+            (None, "messages_by_session"),
+            (Some(MessageState::Queued), "messages_waiting"),
+            (Some(MessageState::Delivered), "messages_waiting"),
+            (Some(MessageState::Done), "messages_by_session"),
+            (Some(MessageState::Failed), "messages_failed"),
+        ] {
+            assert!(plan(state).contains(&format!("INDEX {index} ")), "{state:?}: {}", plan(state));
+        }
     }
 }

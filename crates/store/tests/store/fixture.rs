@@ -9,6 +9,7 @@ const V1: &[u8] = include_bytes!("../fixtures/v1.db");
 const V2: &[u8] = include_bytes!("../fixtures/v2.db");
 const V3: &[u8] = include_bytes!("../fixtures/v3.db");
 const V4: &[u8] = include_bytes!("../fixtures/v4.db");
+const V5: &[u8] = include_bytes!("../fixtures/v5.db");
 
 #[test]
 fn a_store_of_version_1_loads_whole_and_can_be_written() {
@@ -31,8 +32,13 @@ fn a_store_of_version_4_loads_whole_and_can_be_written() {
 }
 
 #[test]
+fn a_store_of_version_5_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V5);
+}
+
+#[test]
 fn who_sent_a_message_is_kept_from_version_4_on() {
-    for (file, from) in [(V3, None), (V4, Some("idle"))] {
+    for (file, from) in [(V3, None), (V4, Some("idle")), (V5, Some("idle"))] {
         let home = Home::new();
         std::fs::write(home.path(), file).unwrap();
         let reader = home.open().reader().unwrap();
