@@ -2,4 +2,5 @@
 //! installs what is missing; every other test needs only Rust and git.
 
 mod examples;
+mod people;
 mod terminals;
