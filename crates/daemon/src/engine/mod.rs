@@ -12,21 +12,23 @@ pub(crate) mod input;
 mod memory;
 mod messages;
 mod notes;
+mod parts;
 mod recover;
 mod reports;
 pub(crate) mod session;
 mod sessions;
 mod speech;
+mod stopping;
 mod stops;
 mod strangers;
 mod timer;
 mod unended;
+mod why_not;
 
 pub(crate) use archive::{Candidate, Modes};
-pub(crate) use down::{Farewell, Goodbye};
 pub(crate) use health::Health;
-pub(crate) use sessions::gone;
-pub(crate) use unended::{Heard, Overdue, Watch};
+pub(crate) use parts::{Alone, Fault, Limits, Parts};
+pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;
 use crate::clock::Clock;
@@ -34,12 +36,10 @@ use crate::crash;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
-use crate::engine::input::{Handle, Input, Looker, Reply};
+use crate::engine::input::{Goodbye, Handle, Input, Looker, Reply};
 use crate::engine::session::{Pending, Snapshot, Tracked};
 use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
-use crate::foreground::Alone;
-use crate::life::{Limits, StartError};
 use crate::log::log;
 use crate::metrics::Metrics;
 use crate::ports::locks::Folders;
@@ -125,22 +125,6 @@ enum Closing {
     Over(Vec<Goodbye>),
 }
 
-/// What an engine is made of.
-pub(crate) struct Parts {
-    pub(crate) home: Home,
-    pub(crate) store: Store,
-    pub(crate) alone: Option<Alone>,
-    pub(crate) reader: Option<Reader>,
-    pub(crate) folders: Folders,
-    pub(crate) generation: u64,
-    pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
-    pub(crate) limits: Limits,
-    pub(crate) umask: Option<u32>,
-    pub(crate) last_event: u64,
-    pub(crate) handle: Handle,
-    pub(crate) config: Config,
-}
-
 impl Engine {
     pub(crate) fn new(parts: Parts) -> std::io::Result<Engine> {
         let (program, words) = parts.shim_program.clone();
@@ -148,10 +132,7 @@ impl Engine {
         let nursery = || Arc::new(Nursery::new(program, words, crash_at));
         Ok(Engine {
             nursery: parts.alone.is_none().then(nursery),
-            socket: match parts.alone {
-                Some(_) => parts.home.socket(),
-                None => crate::life::socket_link::make(&parts.home.socket(), &parts.home.state).path,
-            },
+            socket: parts.socket,
             values: parts.home.values(),
             home: parts.home,
             sessions: BTreeMap::new(),
@@ -191,12 +172,12 @@ impl Engine {
     pub(crate) async fn run(
         mut self,
         mut inputs: mpsc::UnboundedReceiver<Input>,
-    ) -> (Result<(), StartError>, Store) {
+    ) -> (Result<(), Fault>, Store) {
         let ended = self.take_all(&mut inputs).await;
         (ended, self.store)
     }
 
-    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
+    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), Fault> {
         while !matches!(self.closing, Closing::Over(_)) {
             tokio::select! {
                 input = inputs.recv() => match input {

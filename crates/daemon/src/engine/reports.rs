@@ -46,8 +46,9 @@ impl Engine {
     pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
         self.links += 1;
         self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
-        let (link, reaper) =
-            ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
+        let (number, handle) = (LinkNumber(self.links), self.handle.clone());
+        let hear = move |report| handle.tell(Input::Shim { id, link: number, report });
+        let (link, reaper) = ShimLink::attach(up, number, hear).map_err(|error| error.to_string())?;
         if let (Some(alone), Some(reaper)) = (&self.alone, reaper) {
             _ = alone.reapers.send(reaper);
         }

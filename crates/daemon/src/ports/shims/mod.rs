@@ -4,7 +4,6 @@ pub(crate) mod outbox;
 
 use crate::crash;
 use crate::define::home::Home;
-use crate::engine::input::{Handle, Input};
 use crate::log::log;
 use crate::ports::locks::{Reserved, lost_in};
 use outbox::Outlet;
@@ -86,12 +85,12 @@ impl ShimLink {
         self.send(&Command::Release);
     }
 
-    /// Takes a connection over into the loop's own tasks; one of them reaps the shim if it is our child.
+    /// Takes a connection over into the loop's own tasks; one of them reaps the shim if it is our child. `hear` is
+    /// told of every report, and of the end of the connection by nothing.
     pub(crate) fn attach(
         up: ShimUp,
-        id: SessionId,
         number: LinkNumber,
-        handle: &Handle,
+        hear: impl Fn(Option<Report>) + Send + 'static,
     ) -> io::Result<(ShimLink, Option<JoinHandle<()>>)> {
         let pid = up.welcome.shim;
         let (stream, mut decoder, ready) = up.link.into_parts();
@@ -99,7 +98,7 @@ impl ShimLink {
         stream.set_nonblocking(true)?;
         let stream = Arc::new(crate::ports::async_fd::watch(stream.into())?);
         let out = Outlet::new(Arc::clone(&stream));
-        let reports = read_reports(stream, decoder, ready, id, number, handle.clone());
+        let reports = read_reports(stream, decoder, ready, hear);
         let reaper = match up.child {
             Some(child) => Some(tokio::spawn(async move {
                 reports.await;
@@ -121,13 +120,11 @@ async fn read_reports(
     read: Arc<AsyncFd<OwnedFd>>,
     mut decoder: Decoder,
     mut ready: VecDeque<Report>,
-    id: SessionId,
-    link: LinkNumber,
-    handle: Handle,
+    tell: impl Fn(Option<Report>) + Send + 'static,
 ) {
     loop {
         while let Some(report) = ready.pop_front() {
-            handle.tell(Input::Shim { id, link, report: Some(report) });
+            tell(Some(report));
         }
         match hear(&read, &mut decoder).await {
             Ok(0) | Err(_) => break,
@@ -138,7 +135,7 @@ async fn read_reports(
             break;
         }
     }
-    handle.tell(Input::Shim { id, link, report: None });
+    tell(None);
 }
 
 /// Waits, and reads once. The room for it is nobody's: a thousand connections would each keep theirs.
@@ -285,7 +282,7 @@ fn make_places(opening: &Opening) {
 
 /// Why there is no shim, with the kernel's number for it.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
-    let text = format!("no shim: {}", crate::ports::locks::chain(error));
+    let text = format!("no shim: {}", crate::error_chain::chain(error));
     StartRefused { errno: crate::ports::locks::shortage_in(error), text }
 }
 
