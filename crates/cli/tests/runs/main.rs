@@ -33,6 +33,7 @@ mod scarcity;
 mod security;
 mod sequences;
 mod streams;
+mod surface;
 mod sweeper;
 mod takeovers;
 mod teller;

@@ -6,6 +6,7 @@ mod edges;
 mod holders;
 mod messages;
 mod mute;
+mod old_shims;
 mod peers;
 mod reach;
 mod reasons;

@@ -1,0 +1,18 @@
+//! What users see of every verb, byte for byte: help, happy paths, errors, JSON, and the description of the API.
+//!
+//! Each case is a file in `snapshots/`. What no two runs have in common (ids, pids, times, places) is named instead of
+//! shown, by `redact.rs`; everything else is as it was printed. CONTRIBUTING.md says how a change is accepted.
+
+mod chats;
+mod coverage;
+mod daemons;
+mod errors;
+mod help;
+mod locks;
+mod machine;
+mod named;
+mod others;
+mod redact;
+mod sessions;
+mod spread;
+mod stage;
