@@ -4,7 +4,7 @@ use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
 use crate::{daemon, home};
 use pinfold_api::endpoint::TakeAudit;
-use pinfold_daemon::audit;
+use pinfold_daemon::offline_audit as audit;
 use pinfold_lock::Folder;
 use serde_json::Value;
 
