@@ -1,23 +1,20 @@
-//! What a request asks for behind the `?`. What says nothing is left out, so that an older daemon is asked as before.
+//! What a request asks for behind the `?`. What is not there is left out; a daemon passes over what it does not know.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Which sessions a list has.
+/// Which sessions a listing shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "Filter")]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Sessions {
-    #[serde(skip_serializing_if = "is_false")]
     pub all: bool,
     pub state: Option<String>,
     pub tag: Option<String>,
     /// Without policies: for whoever prints a table.
-    #[serde(skip_serializing_if = "is_false")]
     pub brief: bool,
     /// Only those that can be read: none that are damaged, and none that the database does not know.
-    #[serde(skip_serializing_if = "is_false")]
     pub known: bool,
     /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
     pub limit: Option<usize>,
@@ -25,7 +22,7 @@ pub struct Sessions {
     pub after: Option<String>,
 }
 
-/// Which states to wait for, and for how long.
+/// What `wait` waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Wait {
@@ -33,14 +30,13 @@ pub struct Wait {
     pub timeout: Option<String>,
 }
 
-/// Which audit records.
+/// Which events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "EventsAsked")]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Events {
     /// After this number.
-    #[serde(skip_serializing_if = "is_zero")]
     pub since: u64,
     /// After this moment (milliseconds since 1970).
     pub since_ms: Option<i64>,
@@ -51,13 +47,12 @@ pub struct Events {
     /// next ones.
     pub limit: Option<u64>,
     /// The same as `since`.
-    #[serde(skip_serializing_if = "is_zero")]
     pub after: u64,
     /// `false`: what there is, as an array.
     pub follow: Option<bool>,
 }
 
-/// Which output of a session's agents.
+/// Which output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "OutputAsked")]
@@ -65,16 +60,14 @@ pub struct Events {
 pub struct Logs {
     pub n: Option<usize>,
     pub run: Option<String>,
-    #[serde(skip_serializing_if = "is_false")]
     pub follow: bool,
     /// Only what was printed in the last turn of this message.
     pub message: Option<String>,
     /// What was printed on a terminal as it was printed, not as the screen showed it.
-    #[serde(skip_serializing_if = "is_false")]
     pub raw: bool,
 }
 
-/// Where a session's stream begins.
+/// How much of the past.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "StreamAsked")]
@@ -83,7 +76,7 @@ pub struct Stream {
     pub n: Option<usize>,
 }
 
-/// Which messages of a session.
+/// Which messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[schemars(rename = "MessagesAsked")]
@@ -98,11 +91,12 @@ pub struct Messages {
     pub after: Option<String>,
 }
 
-/// How long to wait for the answer to a message; not at all where it is left out, for ever where it is empty.
+/// How long to wait for the end of a turn.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Patience {
+    // Not at all where it is left out, for ever where it is empty.
     pub wait: Option<String>,
 }
 
@@ -116,12 +110,4 @@ pub struct Locks {
     pub limit: Option<usize>,
     /// Only those behind this resource.
     pub after: Option<String>,
-}
-
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
-fn is_zero(value: &u64) -> bool {
-    *value == 0
 }

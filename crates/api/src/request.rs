@@ -112,7 +112,7 @@ pub struct Hold {
     pub max_hold: Option<String>,
 }
 
-/// The daemon's end.
+/// How to go down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Down {

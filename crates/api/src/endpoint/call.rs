@@ -106,8 +106,11 @@ mod tests {
     #[test]
     fn what_is_not_asked_is_left_out() {
         let all = query::Sessions { all: true, tag: Some("a&b".into()), ..query::Sessions::default() };
-        assert_eq!(endpoint::Table::call(&all).address(), "/v1/table?all=true&tag=a%26b");
-        assert_eq!(endpoint::Table::call(&query::Sessions::default()).address(), "/v1/table");
+        assert_eq!(
+            endpoint::Table::call(&all).address(),
+            "/v1/table?all=true&brief=false&known=false&tag=a%26b"
+        );
+        assert_eq!(endpoint::Locks::call(&query::Locks::default()).address(), "/v1/locks");
         let ever = query::Patience { wait: Some(String::new()) };
         assert_eq!(endpoint::ShowMessage::call("s", "m", &ever).address(), "/v1/sessions/s/messages/m?wait=");
     }

@@ -6,8 +6,16 @@ use super::form::{Answer, Events, Lines, Text, Whole};
 use crate::{object, query, request};
 use serde_json::Value;
 
+/// What an endpoint is asked or told that takes nothing: there is no value of it.
+#[derive(Debug, Clone)]
+pub enum Nothing {}
+
 /// One method of one address: what it is asked and told, and what it answers.
 pub trait Endpoint {
+    /// What it is asked behind the `?`.
+    type Query;
+    /// What it is told in the body.
+    type Body;
     /// What it answers.
     type Answer: Answer;
     /// Which of all it is.
@@ -22,6 +30,15 @@ macro_rules! described {
     };
     ($type:ty) => {
         Some(schema_of::<$type> as Describe)
+    };
+}
+
+macro_rules! or_nothing {
+    () => {
+        Nothing
+    };
+    ($type:ty) => {
+        $type
     };
 }
 
@@ -54,6 +71,8 @@ macro_rules! endpoints {
             pub enum $Name {}
 
             impl Endpoint for $Name {
+                type Query = or_nothing!($($query)?);
+                type Body = or_nothing!($($body)?);
                 type Answer = $answer;
                 const ADDRESS: Address = Address::$Name;
                 const DESCRIPTION: Description = Description {

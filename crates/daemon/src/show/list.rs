@@ -8,6 +8,7 @@ use crate::engine::Engine;
 use crate::engine::session::Tracked;
 use crate::show;
 use pinfold_api::object::Row;
+use pinfold_api::query::Sessions as Filter;
 use pinfold_core::{Now, State};
 use pinfold_store::SessionId;
 use serde::{Serialize, Serializer};
@@ -22,23 +23,6 @@ const ROW: usize = 256;
 /// So much of a command is enough to know it by.
 const COMMAND: usize = 64;
 
-/// Which sessions a listing shows.
-#[derive(Debug, Clone, Default, serde::Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-pub(crate) struct Filter {
-    pub(crate) all: bool,
-    pub(crate) state: Option<String>,
-    pub(crate) tag: Option<String>,
-    /// Without policies: for whoever prints a table.
-    pub(crate) brief: bool,
-    /// Only those that can be read: none that are damaged, and none that the database does not know.
-    pub(crate) known: bool,
-    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
-    pub(crate) limit: Option<usize>,
-    /// Only those behind the session of this id.
-    pub(crate) after: Option<String>,
-}
-
 /// A list, or a page of it, as JSON.
 pub(crate) struct Listed {
     pub(crate) text: Vec<u8>,
@@ -48,14 +32,12 @@ pub(crate) struct Listed {
     pub(crate) next: Option<String>,
 }
 
-impl Filter {
-    fn shows(&self, tracked: &Tracked) -> bool {
-        let state = tracked.session.state();
-        let asked_for = self.state.as_deref() == Some(state.word());
-        let listed = self.all || asked_for || state != State::Archived;
-        let tagged = self.tag.as_ref().is_none_or(|tag| tracked.definition.tags.contains(tag));
-        listed && tagged && self.state.as_deref().is_none_or(|wanted| wanted == state.word())
-    }
+fn shows(filter: &Filter, tracked: &Tracked) -> bool {
+    let state = tracked.session.state();
+    let asked_for = filter.state.as_deref() == Some(state.word());
+    let listed = filter.all || asked_for || state != State::Archived;
+    let tagged = filter.tag.as_ref().is_none_or(|tag| tracked.definition.tags.contains(tag));
+    listed && tagged && filter.state.as_deref().is_none_or(|wanted| wanted == state.word())
 }
 
 /// The sessions that a filter shows.
@@ -94,7 +76,7 @@ fn written<'a, T: Serialize>(
     // One that was removed meanwhile had its place too.
     let after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
     let after = after.map_or(Unbounded, Excluded);
-    let is_shown = |tracked: &Tracked| filter.shows(tracked) && pass.shows(tracked.id);
+    let is_shown = |tracked: &Tracked| shows(filter, tracked) && pass.shows(tracked.id);
     let mut shown = engine.sessions.range((after, Unbounded)).filter(|(_, tracked)| is_shown(tracked));
     let mut last = None;
     let page = shown.by_ref().take(limit).inspect(|(id, _)| last = Some(**id));
