@@ -2,6 +2,7 @@
 //!
 //! A request has no deadline of its own. Whether the daemon runs at all is asked apart from it: see [`Client::ping`].
 
+use crate::endpoint::{self, Call, Endpoint, Whole};
 use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
 use crate::http::{self, BodyReader};
 use crate::object::Ping;
@@ -93,7 +94,8 @@ impl Client {
         let mut stream = self.connect()?;
         stream.set_read_timeout(Some(ANSWERS_WITHIN)).map_err(failed)?;
         stream.set_write_timeout(Some(ANSWERS_WITHIN)).map_err(failed)?;
-        http::write_request(&mut stream, "GET", "/v1/ping", None).map_err(failed)?;
+        let ping = endpoint::Ping::DESCRIPTION;
+        http::write_request(&mut stream, ping.method.word(), ping.path, None).map_err(failed)?;
         let text = answer(stream).map_err(failed)??.whole().map_err(failed)?;
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
@@ -109,7 +111,7 @@ impl Client {
         place.map_or_else(|| self.socket.clone(), |place| place.socket)
     }
 
-    /// Asks for something.
+    /// Asks for what is at an address, whatever that is: for tests, and for what this version does not know.
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses.
@@ -117,50 +119,50 @@ impl Client {
         self.whole("GET", path, None)
     }
 
-    /// Asks for something, and leaves its text to the caller, who may borrow from it.
+    /// Asks an endpoint, and reads its answer.
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses.
-    pub fn text(&self, path: &str) -> Result<Vec<u8>, ClientError> {
-        self.open("GET", path, None)?.whole().map_err(ClientError::from)
+    pub fn ask<T, E>(&self, call: &Call<E>) -> Result<T, ClientError>
+    where
+        T: DeserializeOwned,
+        E: Endpoint<Answer = Whole<T>>,
+    {
+        serde_json::from_slice(&self.text(call)?).map_err(ClientError::Garbled)
     }
 
-    /// Says something.
+    /// Asks an endpoint, and leaves the text of its answer to the caller, who may borrow from it.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn text<E: Endpoint>(&self, call: &Call<E>) -> Result<Vec<u8>, ClientError> {
+        self.send(call)?.whole().map_err(ClientError::from)
+    }
+
+    /// Asks an endpoint, and follows its answer line by line, for as long as that lasts.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn lines<E: Endpoint>(
+        &self,
+        call: &Call<E>,
+    ) -> Result<impl Iterator<Item = io::Result<String>> + use<E>, ClientError> {
+        self.send(call).map(|body| BufReader::new(body).lines())
+    }
+
+    /// Sends a request; the head of its answer is read.
+    pub(crate) fn send<E: Endpoint>(&self, call: &Call<E>) -> Result<BodyReader<Watched>, ClientError> {
+        let body = call.body().map_err(ClientError::Garbled)?;
+        self.open(E::DESCRIPTION.method.word(), call.address(), body)
+    }
+
+    /// Says something to an address, whatever is there: for tests, and for what this version does not know.
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses.
     pub fn post<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, ClientError> {
         let body = serde_json::to_vec(body).map_err(ClientError::Garbled)?;
         self.whole("POST", path, Some(&body))
-    }
-
-    /// Deletes something.
-    ///
-    /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
-    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
-        self.whole("DELETE", path, None)
-    }
-
-    /// Follows something line by line, for as long as it lasts.
-    ///
-    /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
-    pub fn lines(&self, path: &str) -> Result<impl Iterator<Item = io::Result<String>> + use<>, ClientError> {
-        self.open("GET", path, None).map(|body| BufReader::new(body).lines())
-    }
-
-    /// Says something, and follows the answer line by line.
-    ///
-    /// # Errors
-    /// Nobody answers, the connection breaks, or the daemon refuses.
-    pub fn post_lines<B: Serialize>(
-        &self,
-        path: &str,
-        body: &B,
-    ) -> Result<impl Iterator<Item = io::Result<String>> + use<B>, ClientError> {
-        let body = serde_json::to_vec(body).map_err(ClientError::Garbled)?;
-        self.open("POST", path, Some(&body)).map(|body| BufReader::new(body).lines())
     }
 
     fn whole<T: DeserializeOwned>(
@@ -173,7 +175,7 @@ impl Client {
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
-    pub(crate) fn open(
+    fn open(
         &self,
         method: &str,
         path: &str,

@@ -4,12 +4,14 @@
 #![forbid(unsafe_code)]
 
 pub mod client;
+pub mod endpoint;
 pub mod error;
 mod http;
 mod list;
 pub mod name;
 pub mod object;
 pub mod place;
+pub mod query;
 pub mod request;
 pub mod units;
 mod watched;

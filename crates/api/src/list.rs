@@ -1,6 +1,7 @@
 //! Lists of any length, an object at a time: nobody has to have all of one in memory.
 
 use crate::client::{Client, ClientError};
+use crate::endpoint::{Call, Endpoint, List};
 use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use std::fmt;
 use std::io::{self, BufReader, Write};
@@ -15,12 +16,13 @@ impl Client {
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses. What was handed over before is as good as ever.
-    pub fn each<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        take: impl FnMut(T),
-    ) -> Result<Option<u64>, ClientError> {
-        let body = self.open("GET", path, None)?;
+    pub fn each<T, E>(&self, call: &Call<E>, take: impl FnMut(T)) -> Result<Option<u64>, ClientError>
+    where
+        T: DeserializeOwned,
+        E: Endpoint,
+        E::Answer: List<Item = T>,
+    {
+        let body = self.send(call)?;
         let total = body.total;
         let mut text = serde_json::Deserializer::from_reader(BufReader::new(body));
         let read = text.deserialize_seq(Each(take, PhantomData)).and_then(|()| text.end());
@@ -31,8 +33,8 @@ impl Client {
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses. A writer that takes no more is no error.
-    pub fn pass_on(&self, path: &str, to: &mut impl Write) -> Result<(), ClientError> {
-        let mut body = self.open("GET", path, None)?;
+    pub fn pass_on<E: Endpoint>(&self, call: &Call<E>, to: &mut impl Write) -> Result<(), ClientError> {
+        let mut body = self.send(call)?;
         let mut piece = vec![0; PIECE];
         loop {
             let read = io::Read::read(&mut body, &mut piece).map_err(ClientError::from)?;

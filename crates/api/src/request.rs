@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// A new session, or changes to one: the options of `new` as fields.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -109,4 +110,31 @@ pub struct Hold {
     pub reason: Option<String>,
     /// After so long it is revoked; never where it is left out.
     pub max_hold: Option<String>,
+}
+
+/// How to go down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct Down {
+    /// Leave the agents running under their shims.
+    pub keep: bool,
+}
+
+/// Where to put a copy of the database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Copy")]
+pub struct Backup {
+    /// The file; it must not be there yet.
+    pub path: PathBuf,
+}
+
+/// The answer to a permission request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Permission {
+    pub answer: String,
+    /// Which request.
+    #[serde(default)]
+    pub id: Option<String>,
 }

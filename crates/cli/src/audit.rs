@@ -1,17 +1,16 @@
 //! What a verb did without the daemon, appended to `audit.jsonl` in the home; the daemon takes it in later.
 
-use crate::args::Global;
-use crate::connect;
-use crate::edge::talk;
-use crate::error::{Failure, Kind};
-use crate::places;
+use crate::global::Global;
+use crate::output::{Failure, Kind, talk};
+use crate::{daemon, home};
+use pinfold_api::endpoint::TakeAudit;
 use pinfold_daemon::offline_audit as audit;
 use pinfold_lock::Folder;
 use serde_json::Value;
 
 /// Appends one record, durably.
 pub(crate) fn append(record: &Value, global: &Global) -> Result<(), Failure> {
-    let path = places::home(global)?.join("audit.jsonl");
+    let path = home::folder(global)?.join("audit.jsonl");
     audit::append(&path, record).map_err(|error| {
         Failure::new(Kind::Failed, format!("{} could not be written: {error}", path.display()))
     })
@@ -19,8 +18,8 @@ pub(crate) fn append(record: &Value, global: &Global) -> Result<(), Failure> {
 
 /// A daemon that runs makes events of what was appended now, another one at its start.
 pub(crate) fn tell_daemon(global: &Global) {
-    if let Ok(client) = connect::running(global) {
-        _ = client.post::<Value>("/v1/daemon/audit", &Value::Null);
+    if let Ok(client) = daemon::running(global) {
+        _ = client.ask(&TakeAudit::call());
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether this process is part of a run. The kernel knows: an environment may have been cleared on the way.
 
-use crate::error::{Failure, Kind};
-use crate::places;
+use crate::home;
+use crate::output::{Failure, Kind};
 use pinfold_daemon::Home;
 use std::path::Path;
 
@@ -22,7 +22,7 @@ pub(crate) fn is_below_shim() -> bool {
 pub(crate) fn is_inside_of(home: &Home) -> bool {
     let shims: Vec<u32> = above().into_iter().filter(|pid| is_shim(*pid)).collect();
     if shims.is_empty() {
-        return says_so() && places::said_home().is_some_and(|said| same(&said, &home.state));
+        return says_so() && home::said_home().is_some_and(|said| same(&said, &home.state));
     }
     let locks = std::fs::canonicalize(home.session_locks());
     locks.is_ok_and(|locks| shims.into_iter().any(|shim| has_open_below(shim, &locks)))

@@ -1,43 +1,47 @@
 //! The command `pinfold`.
 #![deny(unsafe_code)]
-// What is printed leaves through `edge`, which makes it safe to look at.
+// What is printed leaves through `output`, which makes it safe to look at.
 #![warn(clippy::print_stdout, clippy::print_stderr)]
 
-mod args;
 mod attach;
 mod audit;
-mod connect;
-mod damage;
+mod command_line;
+mod daemon;
+mod definition;
 mod demo;
-mod edge;
-mod error;
-mod full;
-mod homes;
+mod doing;
+mod global;
+mod home;
 mod inside;
-mod json;
-mod paint;
-mod places;
-mod under;
+mod leftovers;
+mod locked_command;
+mod long_list;
+mod output;
+mod send_away;
+mod several;
+mod signals;
 mod verbs;
 
-use error::{Failure, Kind};
+use global::Global;
+use output::{Failure, Kind, report};
 use std::process::ExitCode;
 
-/// The word that makes this program a shim, where the small one is not beside it.
-const SHIM: &str = "__shim";
-
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|word| word == SHIM) {
+    if std::env::args_os().nth(1).is_some_and(|word| word == daemon::SHIM) {
         return pinfold_shim::keep::main();
     }
     if pinfold_lock::process::has_borrowed_rights() {
         let failure =
             Failure::new(Kind::NotPermitted, "pinfold runs commands, so it is never set-uid or set-gid")
                 .hint("install it without these bits and without capabilities; sudo runs it as root");
-        return error::report(&failure, &args::Global::default());
+        return report(&failure, &Global::default());
     }
-    match args::parse().and_then(|args| verbs::run(&args).map_err(|failure| (failure, args.global))) {
+    let done = command_line::parse().and_then(|command| {
+        let done = command.verb.doing().done(&command.global);
+        done.map_err(|failure| (failure, command.global))
+    });
+    match done {
         Ok(code) => code,
-        Err((failure, global)) => error::report(&failure, &global),
+        Err((failure, global)) => report(&failure, &global),
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! When the daemon dies it is looked for again and again, and the next one counts us from then on.
 
-use super::signals::Signals;
-use crate::error::{Failure, Kind};
+use crate::output::{Failure, Kind};
+use crate::signals::Signals;
+use pinfold_api::endpoint::{self, Call};
 use pinfold_api::object::{AttachLine, LogLine};
 use pinfold_api::request::Attach;
 use pinfold_api::{Client, ClientError};
@@ -34,9 +35,9 @@ pub(super) enum News {
 
 impl Counted {
     /// Asks the daemon; a refusal is an error here, what follows comes as news.
-    pub(super) fn begin(client: Client, path: String, request: &Attach) -> Result<Counted, Failure> {
-        let lines = client.post_lines(&path, request)?;
-        let again = Attach { again: true, ..request.clone() };
+    pub(super) fn begin(client: Client, session: &str, request: &Attach) -> Result<Counted, Failure> {
+        let lines = client.lines(&endpoint::Attach::call(session, request))?;
+        let again = endpoint::Attach::call(session, &Attach { again: true, ..request.clone() });
         let failed = |errno: Errno| Failure::from_error(Kind::Failed, &errno);
         let (woken, wakes) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(failed)?;
         let (sender, receiver) = channel();
@@ -44,7 +45,7 @@ impl Counted {
         std::thread::spawn(move || {
             let lost = teller.pass_on(lines);
             if lost.is_ok() {
-                teller.count_again(&client, &path, &again);
+                teller.count_again(&client, &again);
             }
         });
         Ok(Counted { lines: receiver, woken })
@@ -149,10 +150,10 @@ impl Teller {
     }
 
     /// Finds the next daemon, for as long as this process lives.
-    fn count_again(&self, client: &Client, path: &str, request: &Attach) {
+    fn count_again(&self, client: &Client, call: &Call<endpoint::Attach>) {
         loop {
             std::thread::sleep(LOOK_AGAIN);
-            match client.post_lines(path, request) {
+            match client.lines(call) {
                 Ok(lines) => lines.map_while(Result::ok).for_each(drop),
                 // The session is gone: nobody counts us any more.
                 Err(ClientError::Refused(_)) => return,

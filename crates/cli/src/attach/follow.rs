@@ -1,18 +1,15 @@
 //! A session without a terminal: its output comes line by line, and lines that are typed are its messages.
 
 use super::counted::{Counted, News};
-use super::signals::Signals;
 use super::tty::{Borrowed, DETACH};
-use crate::args::Global;
-use crate::edge::Words;
-use crate::error::Failure;
-use crate::verbs::{output, say, session_path, talk};
-use pinfold_api::Client;
+use crate::global::Global;
+use crate::output::{Failure, Words, output, say, talk};
+use crate::signals::Signals;
 use pinfold_api::object::LogLine;
 use pinfold_api::request::NewMessage;
+use pinfold_api::{Client, endpoint, query};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use serde_json::Value;
 
 /// What one read takes.
 const READ: usize = 64 << 10;
@@ -106,8 +103,8 @@ fn keys() -> Option<Vec<u8>> {
 
 fn send(name: &str, client: &Client, line: &str, global: &Global) -> Result<(), Failure> {
     let message = NewMessage { text: line.to_owned(), key: None };
-    let sent: Value = client.post(&session_path(name, "messages"), &message)?;
-    if let Some(note) = sent["note"].as_str().filter(|_| !global.quiet) {
+    let sent = client.ask(&endpoint::Send::call(name, &query::Patience::default(), &message))?;
+    if let Some(note) = sent.note.filter(|_| !global.quiet) {
         talk(&note);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `attach`: joins the terminal of a session, takes a headless one over, or follows it.
+//! Joins the terminal of a session, takes a headless one over, or follows it.
 //!
 //! The daemon says where the terminal is and counts us; keys and screens go to the shim directly, so that the
 //! terminal stays open over the daemon's death.
@@ -6,15 +6,13 @@
 mod counted;
 mod follow;
 mod keys;
-pub(crate) mod signals;
 mod terminal;
 mod tty;
 
-use crate::args::Global;
-use crate::error::{Failure, Kind};
-use crate::verbs::{session_path, talk};
-use crate::{connect, inside};
-use clap::Args;
+use crate::daemon::Daemon;
+use crate::global::Global;
+use crate::output::{Failure, Kind, talk};
+use crate::{home, inside, signals};
 use counted::{Counted, News};
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach as Request;
@@ -24,26 +22,21 @@ use pinfold_shim::attach::Seat;
 use pinfold_terminal::Allow;
 use std::io::{IsTerminal, Write};
 
-/// How to attach.
-#[derive(Debug, Clone, Args)]
-pub(crate) struct Attach {
-    /// Its name, or a unique beginning of its id
-    session: String,
-    /// Do not wait: interrupt the turn under way, or take the keyboard
-    #[arg(long)]
-    now: bool,
-    /// Only look on
-    #[arg(long, conflicts_with_all = ["now", "share"])]
-    read_only: bool,
-    /// Type beside whoever types
-    #[arg(long)]
-    share: bool,
+/// How somebody wants to attach.
+pub(crate) struct Wish<'a> {
+    pub(crate) session: &'a str,
+    /// Without waiting for the turn under way.
+    pub(crate) now: bool,
+    pub(crate) read_only: bool,
+    pub(crate) seat: Seat,
 }
 
-pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
-    let home = connect::home(global)?;
-    refuse_own(&attach.session, &home)?;
-    let client = connect::client(global)?;
+/// Attaches until somebody detaches or it ends.
+pub(crate) fn attach(attach: &Wish<'_>, daemon: &Daemon) -> Result<(), Failure> {
+    let global = &daemon.global;
+    let home = home::home(global)?;
+    refuse_own(attach.session, &home)?;
+    let client = daemon.client()?;
     // Before any thread is started: all of them shall leave these signals to us.
     let signals = signals::take().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let size = tty::size();
@@ -54,7 +47,7 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
         read_only: attach.read_only,
         again: false,
     };
-    let mut counted = Counted::begin(client.clone(), session_path(&attach.session, "attach"), &request)?;
+    let mut counted = Counted::begin(client.clone(), attach.session, &request)?;
     let mut countdown = Countdown { shown: false, quiet: global.quiet };
     loop {
         let news = counted.wait(&signals)?;
@@ -63,13 +56,13 @@ pub(crate) fn attach(attach: &Attach, global: &Global) -> Result<(), Failure> {
             News::Line(AttachLine::Ready { socket, run }) => {
                 countdown.clear();
                 let allow = allowed(&home, global);
-                let place = terminal::Place { name: &attach.session, socket: socket.as_ref(), run, allow };
-                return terminal::show(&place, attach.seat(), &mut counted, &signals, global);
+                let place = terminal::Place { name: attach.session, socket: socket.as_ref(), run, allow };
+                return terminal::show(&place, attach.seat, &mut counted, &signals, global);
             }
             News::Line(AttachLine::Follow {}) => {
                 countdown.clear();
                 let write = !attach.read_only;
-                return follow::follow(&attach.session, &client, &mut counted, &signals, write, global);
+                return follow::follow(attach.session, &client, &mut counted, &signals, write, global);
             }
             News::Line(AttachLine::Failed(body)) => {
                 countdown.clear();
@@ -102,17 +95,6 @@ fn refuse_own(session: &str, home: &Home) -> Result<(), Failure> {
         return Err(Failure::new(Kind::Usage, format!("you are inside session `{session}` already")));
     }
     Ok(())
-}
-
-impl Attach {
-    fn seat(&self) -> Seat {
-        match (self.read_only, self.share, self.now) {
-            (true, _, _) => Seat::Watches,
-            (false, true, _) => Seat::Shares,
-            (false, false, true) => Seat::Takes,
-            (false, false, false) => Seat::Waits,
-        }
-    }
 }
 
 /// What is waited for, in one line that changes.

@@ -2,11 +2,10 @@
 
 use super::counted::Counted;
 use super::keys::before_detach;
-use super::signals::Signals;
 use super::tty::{self, Borrowed};
-use crate::args::Global;
-use crate::edge::talk;
-use crate::error::{Failure, Kind};
+use crate::global::Global;
+use crate::output::{Failure, Kind, talk};
+use crate::signals::Signals;
 use pinfold_core::RunNumber;
 use pinfold_core::quoted::quoted;
 use pinfold_shim::Decoder;

@@ -1,19 +1,19 @@
-//! `pinfold demo`: the promises, played with real processes in a home that is thrown away.
+//! The promises, played with real processes in a home that is thrown away.
 //!
 //! Every line that begins with `$` is done, and every fact is read back, never assumed. A step that does not
 //! come out as promised ends the demo with an error that names it. Whatever happens, nothing is left behind.
 
-mod left;
+mod processes;
 mod script;
 mod stage;
 
-use crate::args::Global;
-use crate::error::{Failure, Kind};
-use crate::verbs::say;
+use crate::global::Global;
+use crate::output::{Failure, Kind, say};
 use serde_json::json;
 use stage::{Stage, Stopped};
 
-pub(crate) fn demo(global: &Global) -> Result<(), Failure> {
+/// Plays it, and clears up.
+pub(crate) fn play(global: &Global) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::from_error(Kind::Failed, &error);
     let mut stage = Stage::open(global.json).map_err(failed)?;
     let played = script::play(&mut stage);

@@ -1,6 +1,6 @@
 //! The steps of the demo, in order.
 
-use super::left;
+use super::processes;
 use super::stage::{Stage, Stopped};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ fn the_daemon_is_killed(stage: &mut Stage) -> Played {
     let before = [pid(&stage.show("clock")?)?, pid(&stage.show("api")?)?];
     let daemon = pid(&stage.json(&["status"])?)?;
     stage.kill(daemon, "the daemon")?;
-    stage.must(before.iter().all(|pid| left::lives(*pid)), || "an agent died with the daemon".into())?;
+    stage.must(before.iter().all(|pid| processes::lives(*pid)), || "an agent died with the daemon".into())?;
     stage.fact(&format!("nobody supervises now, and the agents {} and {} go on", before[0], before[1]));
     stage.shell("pinfold up");
     let begun = Instant::now();
@@ -81,7 +81,7 @@ fn the_daemon_is_killed(stage: &mut Stage) -> Played {
     let after = [pid(&stage.show("clock")?)?, pid(&stage.show("api")?)?];
     stage.must(before == after, || format!("{before:?} were not adopted: {after:?} run"))?;
     for name in ["clock", "api"] {
-        let runs = left::runs(stage.root(), name);
+        let runs = processes::runs(stage.root(), name);
         stage.must(runs.len() == 1, || format!("{} runs of {name} at once", runs.len()))?;
     }
     let took = u64::try_from(took.as_millis()).ok();
@@ -111,7 +111,7 @@ fn a_refused_double(stage: &mut Stage) -> Played {
         let twin = stage.show("twin")?;
         Ok((twin["state"] == "running").then_some(twin))
     })?;
-    stage.must(!left::lives(api), || "twin runs beside api".into())?;
+    stage.must(!processes::lives(api), || "twin runs beside api".into())?;
     stage.fact(&format!("twin was woken by the kernel and runs as pid {}", pid(&twin)?));
     Ok(())
 }
@@ -135,10 +135,10 @@ fn a_chat(stage: &mut Stage) -> Played {
 
 fn the_end(stage: &mut Stage) -> Played {
     stage.step("Everything ends");
-    let agents = left::around(stage.root());
+    let agents = processes::around(stage.root());
     stage.shell("pinfold down");
     stage.json(&["down"])?;
-    let left: Vec<u32> = left::around(stage.root()).into_iter().collect();
+    let left: Vec<u32> = processes::around(stage.root()).into_iter().collect();
     stage.must(left.is_empty(), || format!("processes {left:?} are left"))?;
     let locks = stage.json(&["locks"])?;
     stage.must(locks.as_array().is_some_and(Vec::is_empty), || format!("locks are held: {locks}"))?;

@@ -1,9 +1,8 @@
 //! Where the demo is played: a folder of its own, the verbs in it, and what is told.
 
-use super::left;
-use crate::attach::signals::{self, Signals};
-use crate::paint::{Paper, Shade};
-use crate::verbs::{print, say};
+use super::processes;
+use crate::output::{Paper, Shade, print, say};
+use crate::signals::{self, Signals};
 use pinfold_core::visible::visible;
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde_json::{Value, json};
@@ -227,7 +226,7 @@ impl Stage {
         let held = number.and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok());
         let killed = held.is_some_and(|held| rustix::process::pidfd_send_signal(&held, Signal::KILL).is_ok());
         self.must(killed, || format!("{pid}, {whose}, is not there"))?;
-        self.until(&format!("the end of {pid}"), |_| Ok((!left::lives(pid)).then_some(())))
+        self.until(&format!("the end of {pid}"), |_| Ok((!processes::lives(pid)).then_some(())))
     }
 
     /// Ends whatever runs and removes the folder; says what could not be.
@@ -239,12 +238,12 @@ impl Stage {
             }
         }
         let until = Instant::now() + PATIENCE;
-        while !left::around(&self.root).is_empty() && Instant::now() < until {
-            left::end_around(&self.root);
+        while !processes::around(&self.root).is_empty() && Instant::now() < until {
+            processes::end_around(&self.root);
             std::thread::sleep(GLANCE);
         }
         std::fs::remove_dir_all(&self.root).map_err(|error| error.to_string())?;
-        let left = left::around(&self.root);
+        let left = processes::around(&self.root);
         if left.is_empty() { Ok(()) } else { Err(format!("processes {left:?} do not end")) }
     }
 

@@ -1,9 +1,10 @@
 //! `agents`: what can stand behind `new --agent`, and whether it is here. Needs no daemon.
 
-use crate::args::Global;
-use crate::connect;
-use crate::error::{Failure, Kind};
-use crate::verbs::{print_table, say};
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::home;
+use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
+use clap::Args;
 use pinfold_daemon::preset::{Preset, Protocol};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -20,33 +21,44 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// More than any version has.
 const LONGEST: u64 = 4096;
 
-pub(crate) fn agents(global: &Global) -> Result<(), Failure> {
-    let home = connect::home(global)?;
-    let config = pinfold_daemon::config::load(&home.config)
-        .map_err(|error| Failure::from_error(Kind::BadConfig, &error))?;
-    let mut all = vec![json!({
-        "name": "command", "command": null, "found": null, "version": null, "protocol": "line",
-        "interactive": false,
-    })];
-    all.extend(at_once(config.presets().collect()));
-    if global.json {
-        say(&Value::Array(all));
-        return Ok(());
+/// Nothing to choose.
+#[derive(Debug, Args)]
+pub(crate) struct Agents {}
+
+impl Alone for Agents {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        let home = home::home(global)?;
+        let config = pinfold_daemon::config::load(&home.config)
+            .map_err(|error| Failure::from_error(Kind::BadConfig, &error))?;
+        let mut all = vec![json!({
+            "name": "command", "command": null, "found": null, "version": null, "protocol": "line",
+            "interactive": false,
+        })];
+        all.extend(at_once(config.presets().collect()));
+        if global.json {
+            say(&Value::Array(all));
+            return Ok(());
+        }
+        let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+        let rows: Vec<[Cell<'_>; 4]> = all
+            .iter()
+            .map(|agent| {
+                let found = match (agent["command"].is_null(), agent["found"].as_str()) {
+                    (true, _) => "any program".to_owned(),
+                    (false, Some(path)) => path.to_owned(),
+                    (false, None) => "not found".to_owned(),
+                };
+                [
+                    plain(text(&agent["name"])),
+                    plain(found),
+                    plain(text(&agent["version"])),
+                    plain(text(&agent["protocol"])),
+                ]
+            })
+            .collect();
+        print(&Paper::endless().table(["NAME", "FOUND", "VERSION", "PROTOCOL"], &rows));
+        Ok(())
     }
-    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let rows: Vec<Vec<String>> = all
-        .iter()
-        .map(|agent| {
-            let found = match (agent["command"].is_null(), agent["found"].as_str()) {
-                (true, _) => "any program".to_owned(),
-                (false, Some(path)) => path.to_owned(),
-                (false, None) => "not found".to_owned(),
-            };
-            vec![text(&agent["name"]), found, text(&agent["version"]), text(&agent["protocol"])]
-        })
-        .collect();
-    print_table(&["NAME", "FOUND", "VERSION", "PROTOCOL"], &rows);
-    Ok(())
 }
 
 /// All of them are asked at once: one that does not answer holds up nobody.

@@ -1,14 +1,14 @@
-//! `events`: what pinfold did.
+//! `events`: prints what happened.
 
-use super::last::{self, Last};
-use super::say;
-use super::sessions::encode;
-use crate::args::Global;
-use crate::connect;
-use crate::error::{Failure, Kind};
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::global::Global;
+use crate::long_list::{self, Last};
+use crate::output::{Failure, Kind, say};
 use clap::Args;
+use pinfold_api::endpoint::{self, Call, ListEvents};
 use pinfold_api::object::Event;
-use pinfold_api::{Client, ClientError, units};
+use pinfold_api::{Client, ClientError, query, units};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A person who asks for no number sees so many.
@@ -31,52 +31,59 @@ pub(crate) struct Events {
     last: Option<Last>,
 }
 
-pub(crate) fn events(events: &Events, global: &Global) -> Result<(), Failure> {
-    let client = connect::client(global)?;
-    let mut address = format!("/v1/events?follow={}", events.follow);
-    if let Some(session) = &events.session {
-        address.push_str(&format!("&session={}", encode(session)));
+impl Asks for Events {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let (client, global) = (daemon.client()?, &daemon.global);
+        let call = endpoint::ListEvents::call(&self.which(global)?);
+        if self.follow {
+            return follow(&client, &call, global);
+        }
+        if global.json {
+            return long_list::pass_on(&client, &call);
+        }
+        let mut shown = 0;
+        let total = client.each(&call, |event: Event| {
+            shown += 1;
+            say(&sentence(&event));
+        })?;
+        long_list::say_how_many_more(total, shown, "events", global);
+        Ok(())
     }
-    if let Some(since) = &events.since {
-        address.push_str(&since_of(since)?);
-    }
-    // Whoever says from where on wants all of it.
-    let default = if events.since.is_some() || events.follow { Last::All } else { Last::Some(SHOWN) };
-    address.push_str(&last::query(events.last, default, global));
-    if events.follow {
-        return follow(&client, &address, global);
-    }
-    if global.json {
-        return last::pass_on(&client, &address);
-    }
-    let mut shown = 0;
-    let total = client.each(&address, |event: Event| {
-        shown += 1;
-        say(&sentence(&event));
-    })?;
-    last::say_how_many_more(total, shown, "events", global);
-    Ok(())
 }
 
-fn since_of(text: &str) -> Result<String, Failure> {
-    if text.bytes().all(|byte| byte.is_ascii_digit()) && !text.is_empty() {
-        return Ok(format!("&since={text}"));
+impl Events {
+    fn which(&self, global: &Global) -> Result<query::Events, Failure> {
+        let since = self.since.as_deref().map(since_of).transpose()?.unwrap_or_default();
+        // Whoever says from where on wants all of it.
+        let usual = if self.since.is_some() || self.follow { Last::All } else { Last::Some(SHOWN) };
+        Ok(query::Events {
+            follow: Some(self.follow),
+            session: self.session.clone(),
+            last: long_list::last(self.last, usual, global),
+            ..since
+        })
+    }
+}
+
+/// From where on.
+fn since_of(text: &str) -> Result<query::Events, Failure> {
+    let from = |since_ms| query::Events { since_ms: Some(since_ms), ..query::Events::default() };
+    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+    if let Some(since) = text.parse().ok().filter(|_| is_number) {
+        return Ok(query::Events { since, ..query::Events::default() });
     }
     if let Ok(ago) = units::duration(text) {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        return Ok(format!("&since_ms={}", now.saturating_sub(ago).as_millis()));
+        return Ok(from(i64::try_from(now.saturating_sub(ago).as_millis()).unwrap_or(i64::MAX)));
     }
-    match units::moment(text) {
-        Some(ms) => Ok(format!("&since_ms={ms}")),
-        None => {
-            Err(Failure::new(Kind::Usage, format!("`{text}` is not a duration, time or sequence number"))
-                .hint("--since 5m, --since 2026-11-15T18:00:00Z or --since 120"))
-        }
-    }
+    units::moment(text).map(from).ok_or_else(|| {
+        Failure::new(Kind::Usage, format!("`{text}` is not a duration, time or sequence number"))
+            .hint("--since 5m, --since 2026-11-15T18:00:00Z or --since 120")
+    })
 }
 
-fn follow(client: &Client, address: &str, global: &Global) -> Result<(), Failure> {
-    for line in client.lines(address)? {
+fn follow(client: &Client, call: &Call<ListEvents>, global: &Global) -> Result<(), Failure> {
+    for line in client.lines(call)? {
         let line = line.map_err(ClientError::from)?;
         let Some(data) = line.strip_prefix("data:") else { continue };
         if global.json {

@@ -1,15 +1,13 @@
-//! `inbox`, `interrupt`, `answer`: what becomes of messages, and what a person does about it.
+//! `inbox`: lists a session's messages, or tries one again, or cancels one.
 
-use super::last::{self, Last};
-use super::sessions::{encode, path};
-use super::{print, say, talk};
-use crate::args::Global;
-use crate::connect;
-use crate::error::Failure;
-use crate::paint::{Cell, Paper, Shade, plain, preview};
-use clap::{Args, ValueEnum};
-use pinfold_api::Client;
-use pinfold_api::object::{Message, Sent, Session};
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::global::Global;
+use crate::long_list::{self, Last};
+use crate::output::{Cell, Failure, Paper, Shade, plain, preview, print, say, talk};
+use clap::Args;
+use pinfold_api::object::Message;
+use pinfold_api::{Client, endpoint, query};
 use pinfold_core::quoted::quoted;
 use serde_json::json;
 
@@ -35,26 +33,26 @@ pub(crate) struct Inbox {
     last: Option<Last>,
 }
 
-pub(crate) fn inbox(inbox: &Inbox, global: &Global) -> Result<(), Failure> {
-    let client = connect::client(global)?;
-    match (&inbox.retry, &inbox.cancel) {
-        (Some(id), _) => retry(&client, &inbox.session, id, global),
-        (None, Some(id)) => cancel(&client, &inbox.session, id, global),
-        (None, None) => list(&client, inbox, global),
+impl Asks for Inbox {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let (client, global) = (daemon.client()?, &daemon.global);
+        match (&self.retry, &self.cancel) {
+            (Some(id), _) => retry(&client, &self.session, id, global),
+            (None, Some(id)) => cancel(&client, &self.session, id, global),
+            (None, None) => list(&client, self, global),
+        }
     }
 }
 
 fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> {
-    let mut address = format!("{}?", path(&inbox.session, "messages"));
-    if let Some(state) = &inbox.state {
-        address.push_str(&format!("&state={}", encode(state)));
-    }
-    address.push_str(&last::query(inbox.last, Last::Some(SHOWN), global));
+    let last = long_list::last(inbox.last, Last::Some(SHOWN), global);
+    let which = query::Messages { state: inbox.state.clone(), last, ..query::Messages::default() };
+    let call = endpoint::Messages::call(&inbox.session, &which);
     if global.json {
-        return last::pass_on(client, &address);
+        return long_list::pass_on(client, &call);
     }
     let mut rows: Vec<[Cell<'static>; 6]> = Vec::new();
-    let total = client.each(&address, |message: Message| rows.push(row(&message)))?;
+    let total = client.each(&call, |message: Message| rows.push(row(&message)))?;
     if rows.is_empty() && total.unwrap_or(0) == 0 {
         if !global.quiet {
             talk(&format!("no messages; `pinfold send {} TEXT` sends one", quoted(&inbox.session)));
@@ -62,7 +60,7 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
         return Ok(());
     }
     print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
-    last::say_how_many_more(total, rows.len() as u64, "messages", global);
+    long_list::say_how_many_more(total, rows.len() as u64, "messages", global);
     Ok(())
 }
 
@@ -94,7 +92,7 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
 }
 
 fn retry(client: &Client, session: &str, id: &str, global: &Global) -> Result<(), Failure> {
-    let sent: Sent = client.post(&path(session, &format!("messages/{}/retry", encode(id))), &json!({}))?;
+    let sent = client.ask(&endpoint::RetryMessage::call(session, id))?;
     if global.json {
         say(&json!(sent));
     } else if !global.quiet {
@@ -107,47 +105,11 @@ fn retry(client: &Client, session: &str, id: &str, global: &Global) -> Result<()
 }
 
 fn cancel(client: &Client, session: &str, id: &str, global: &Global) -> Result<(), Failure> {
-    let message: Message =
-        client.post(&path(session, &format!("messages/{}/cancel", encode(id))), &json!({}))?;
+    let message = client.ask(&endpoint::CancelMessage::call(session, id))?;
     if global.json {
         say(&json!(message));
     } else if !global.quiet {
         talk(&format!("message {} is cancelled", message.id));
-    }
-    Ok(())
-}
-
-pub(crate) fn interrupt(session: &str, global: &Global) -> Result<(), Failure> {
-    let object: Session = connect::client(global)?.post(&path(session, "interrupt"), &json!({}))?;
-    if global.json {
-        say(&json!(object));
-    } else if !global.quiet {
-        talk(&format!("the turn of {} was asked to end", object.name));
-    }
-    Ok(())
-}
-
-/// The answer to a permission request.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Permission {
-    Allow,
-    Deny,
-}
-
-pub(crate) fn answer(
-    session: &str,
-    permission: Permission,
-    id: Option<&str>,
-    global: &Global,
-) -> Result<(), Failure> {
-    let word = match permission {
-        Permission::Allow => "allow",
-        Permission::Deny => "deny",
-    };
-    let body = json!({ "answer": word, "id": id });
-    let object: Session = connect::client(global)?.post(&path(session, "answer"), &body)?;
-    if global.json {
-        say(&json!(object));
     }
     Ok(())
 }

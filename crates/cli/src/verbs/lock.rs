@@ -1,10 +1,12 @@
-//! `pinfold lock`: runs a command under a lock.
+//! `lock`: runs a command under a lock. Needs no daemon.
 
-use crate::args::{Global, Lock};
-use crate::audit;
-use crate::error::Failure;
-use crate::places;
-use crate::under::{self, Giving};
+use crate::doing::Runs;
+use crate::global::Global;
+use crate::locked_command::{self, Giving};
+use crate::output::Failure;
+use crate::{audit, home};
+use clap::Args;
+use pinfold_api::units;
 use pinfold_lock::{
     AcquireError, Folder, Guard, LOCK_RUNS_VARIABLE, RUN_VARIABLE, Request, Resource, Run, Survivors, process,
 };
@@ -12,32 +14,53 @@ use std::ffi::OsString;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-pub(crate) fn run(lock: &Lock, global: &Global) -> Result<ExitCode, Failure> {
-    let resource = Resource::parse(&lock.resource)?;
-    let folder = places::folder_for(&resource, global)?;
-    audit::of_grants(&folder, global);
-    let own = process::own().map_err(AcquireError::from)?;
-    let outer = outer_runs();
-    let giving = if lock.close { Giving::Kept } else { Giving::Given };
-    let run = match giving {
-        Giving::Given => Some(Run::fresh(&own)),
-        Giving::Kept => None,
-    };
-    let request = Request {
-        reason: lock.reason.clone(),
-        command: words(&lock.command),
-        run: run.clone(),
-        inside: outer.clone(),
-        survivors: if run.is_some() { Survivors::Wait } else { Survivors::Ignore },
-        ..Request::default()
-    };
-    let guard = acquire(&folder, &resource, &request, lock.wait)?;
-    let mut command = Command::new(&lock.command[0]);
-    command.args(&lock.command[1..]);
-    if let Some(run) = run {
-        mark(&mut command, &outer, &run, &guard);
+/// Which lock, and for what.
+#[derive(Debug, Args)]
+pub(crate) struct Lock {
+    /// A directory, session:NAME or key:ANY
+    resource: OsString,
+    /// Wait so long for the lock: 250ms, 10s, 5m, 2h, 7d
+    #[arg(long, value_name = "DUR", value_parser = units::duration)]
+    wait: Option<Duration>,
+    /// Say what the lock is held for
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Do not give the lock to the command: it ends with `pinfold lock`
+    #[arg(long)]
+    close: bool,
+    /// The command to run
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Runs for Lock {
+    fn run(&self, global: &Global) -> Result<ExitCode, Failure> {
+        let resource = Resource::parse(&self.resource)?;
+        let folder = home::folder_for(&resource, global)?;
+        audit::of_grants(&folder, global);
+        let own = process::own().map_err(AcquireError::from)?;
+        let outer = outer_runs();
+        let giving = if self.close { Giving::Kept } else { Giving::Given };
+        let run = match giving {
+            Giving::Given => Some(Run::fresh(&own)),
+            Giving::Kept => None,
+        };
+        let request = Request {
+            reason: self.reason.clone(),
+            command: words(&self.command),
+            run: run.clone(),
+            inside: outer.clone(),
+            survivors: if run.is_some() { Survivors::Wait } else { Survivors::Ignore },
+            ..Request::default()
+        };
+        let guard = acquire(&folder, &resource, &request, self.wait)?;
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        if let Some(run) = run {
+            mark(&mut command, &outer, &run, &guard);
+        }
+        locked_command::run(command, guard, giving).map(ExitCode::from)
     }
-    under::run(command, guard, giving).map(ExitCode::from)
 }
 
 fn acquire(

@@ -1,29 +1,39 @@
-//! `pinfold locks`: every lock that is held now.
+//! `locks`: every lock that is held now. Needs no daemon.
 
-use crate::args::Global;
-use crate::error::{Failure, Kind};
-use crate::places;
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::home;
+use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
+use clap::Args;
 use pinfold_daemon::objects;
 use pinfold_lock::{LockSeen, shorten, time};
 
-pub(crate) fn run(global: &Global) -> Result<(), Failure> {
-    let mut locks = Vec::new();
-    for folder in places::existing_folders(global)? {
-        locks.extend(folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?);
+/// Nothing to choose.
+#[derive(Debug, Args)]
+pub(crate) struct Locks {}
+
+impl Alone for Locks {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        let mut locks = Vec::new();
+        for folder in home::existing_folders(global)? {
+            locks.extend(folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?);
+        }
+        if global.json {
+            let objects: Vec<_> = locks.iter().map(objects::lock).collect();
+            let text =
+                serde_json::to_string(&objects).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+            say(&text);
+        } else if !locks.is_empty() {
+            let rows: Vec<_> = locks.iter().map(row).collect();
+            print(
+                &Paper::endless().table(["RESOURCE", "FENCE", "SINCE", "HOLDER", "COMMAND", "REASON"], &rows),
+            );
+        }
+        Ok(())
     }
-    if global.json {
-        let objects: Vec<_> = locks.iter().map(objects::lock).collect();
-        let text =
-            serde_json::to_string(&objects).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
-        super::say(&text);
-    } else {
-        let rows: Vec<Vec<String>> = locks.iter().map(row).collect();
-        super::print_table(&["RESOURCE", "FENCE", "SINCE", "HOLDER", "COMMAND", "REASON"], &rows);
-    }
-    Ok(())
 }
 
-fn row(lock: &LockSeen) -> Vec<String> {
+fn row(lock: &LockSeen) -> [Cell<'static>; 6] {
     let pid = lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string());
     let verdict = lock.holder.verdict.word();
     let mut holder = if verdict == "alive" { pid } else { format!("{pid} ({verdict})") };
@@ -34,12 +44,13 @@ fn row(lock: &LockSeen) -> Vec<String> {
     if lock.removed {
         resource.push_str(" (lock file removed)");
     }
-    vec![
+    let cells = [
         resource,
         lock.fence.map_or("-".to_owned(), |fence| fence.to_string()),
         lock.since_ms.map_or("-".to_owned(), |since| time::rfc3339(since)[..19].replace('T', " ")),
         holder,
         shorten(&lock.holder.command),
         shorten(lock.reason.as_deref().unwrap_or_default()),
-    ]
+    ];
+    cells.map(plain)
 }

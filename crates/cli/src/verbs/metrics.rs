@@ -1,19 +1,27 @@
-//! `pinfold metrics`: what the daemon counts and measures.
+//! `metrics`: what the daemon counts and measures.
 
-use super::say;
-use crate::args::Global;
-use crate::connect;
-use crate::error::{Failure, Kind};
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::{Failure, Kind, say};
+use clap::Args;
+use pinfold_api::{ClientError, endpoint};
 use serde_json::Value;
 
-pub(crate) fn run(global: &Global) -> Result<(), Failure> {
-    let client = connect::client(global)?;
-    if global.json {
-        say(&client.get::<Value>("/v1/metrics")?);
-        return Ok(());
+/// Nothing to choose.
+#[derive(Debug, Args)]
+pub(crate) struct Metrics {}
+
+impl Asks for Metrics {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let client = daemon.client()?;
+        if daemon.global.json {
+            let text = client.text(&endpoint::Metrics::call())?;
+            say(&serde_json::from_slice::<Value>(&text).map_err(ClientError::Garbled)?);
+            return Ok(());
+        }
+        for line in client.lines(&endpoint::MetricsText::call())? {
+            say(&line.map_err(|error| Failure::from_error(Kind::Unavailable, &error))?);
+        }
+        Ok(())
     }
-    for line in client.lines("/metrics")? {
-        say(&line.map_err(|error| Failure::from_error(Kind::Unavailable, &error))?);
-    }
-    Ok(())
 }

@@ -1,118 +1,179 @@
-//! One file a verb.
+//! The verbs, one file each. What is not built yet is not listed.
 
 mod agents;
+mod answer;
+mod archive;
+mod attach;
 mod backup;
-mod daemon;
-mod env;
+mod demo;
+mod down;
 mod events;
 mod inbox;
-mod last;
-mod left;
+mod interrupt;
 mod lock;
 mod locks;
+mod logs;
+mod ls;
 mod metrics;
 mod new;
-mod retire;
+mod purge;
+mod restart;
+mod restore;
+mod restore_backup;
+mod rm;
 mod run;
 mod send;
-mod sessions;
-mod several;
+mod set;
+mod show;
+mod start;
+mod status;
+mod stop;
+mod tree;
 mod unlock;
-mod watch;
+mod up;
+mod wait;
 mod who;
+mod why;
 
-pub(crate) use crate::edge::{output, print, say, talk};
-pub(crate) use daemon::Up;
-pub(crate) use events::Events;
-pub(crate) use inbox::{Inbox, Permission};
-pub(crate) use new::Defining;
-pub(crate) use retire::{Purge, Restore};
-pub(crate) use send::{Send, merged};
-pub(crate) use sessions::{Listing, path as session_path};
-pub(crate) use watch::Logs;
+use crate::doing::Doing;
+use clap::Subcommand;
 
-use crate::args::{Command, Global, Verb};
-use crate::error::Failure;
-use pinfold_core::visible::visible;
-use serde_json::json;
-use std::process::ExitCode;
+pub(crate) use ls::Ls;
+pub(crate) use status::Status;
 
-/// Does what the command line says.
-pub(crate) fn run(command: &Command) -> Result<ExitCode, Failure> {
-    let global = &command.global;
-    // The verbs whose code is somebody else's.
-    if let Verb::Lock(lock) = &command.verb {
-        return lock::run(lock, global);
-    }
-    if let Verb::Run(defining) = &command.verb {
-        return run::run(defining, global);
-    }
-    done(&command.verb, global).map(|()| ExitCode::SUCCESS)
+/// What can be done. The comments are the help.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Start the daemon, and return when it answers
+    Up(up::Up),
+    /// Stop the agents, then the daemon
+    Down(down::Down),
+    /// Show what pinfold does, in a home of its own that is thrown away
+    ///
+    /// Sessions that run, crash and chat, a daemon that is killed, a double that is refused. Ends by itself within
+    /// half a minute and leaves nothing behind.
+    Demo(demo::Demo),
+    /// Tell about the daemon
+    Status(status::Status),
+    /// Create a session, and print its id
+    New(new::New),
+    /// Supervise a program in the foreground, without a daemon
+    ///
+    /// Takes the options of `new` and the same locks: 75 when one is busy, and nothing is started. Runs once unless
+    /// `--mode always`. The program has the caller's standard streams. SIGINT and SIGTERM stop it gently, a second
+    /// one at once; when this process is killed, everything that it started ends. Ends with the program's last exit
+    /// code, 128 and the signal that killed it, or 1 when the crash limit is reached.
+    Run(run::Run),
+    /// Change a session; takes effect with its next run
+    Set(set::Set),
+    /// List sessions
+    Ls(ls::Ls),
+    /// Tell everything about a session
+    Show(show::Show),
+    /// List sessions below their parents
+    Tree(tree::Tree),
+    /// Say in a sentence what a session does, why, and what comes next
+    Why(why::Why),
+    /// Join the terminal of a session, or take it over; Ctrl-] detaches
+    ///
+    /// A session with a terminal of its own (`new --pty`) is joined; many may look on, one types. A headless one
+    /// finishes its turn and makes room for its agent's own terminal program, under the same locks. Any other
+    /// one is followed, and lines that are typed are sent as messages.
+    Attach(attach::Attach),
+    /// Queue a message for a session, and print its id
+    Send(send::Send),
+    /// List a session's messages, or try one again, or cancel one
+    Inbox(inbox::Inbox),
+    /// End the turn under way, and keep the run
+    Interrupt(interrupt::Interrupt),
+    /// Answer a permission request
+    Answer(answer::Answer),
+    /// Print what a session's agents printed
+    Logs(logs::Logs),
+    /// Print what happened
+    Events(events::Events),
+    /// Start sessions; a person's start begins a new crash streak
+    Start(start::Start),
+    /// Stop sessions with everything they started
+    Stop(stop::Stop),
+    /// End the run of sessions and start another
+    Restart(restart::Restart),
+    /// Archive sessions: stop them, and keep record, inbox and history
+    Archive(archive::Archive),
+    /// Bring archived sessions back, parked
+    Restore(restore::Restore),
+    /// Archive every session that nobody uses
+    Purge(purge::Purge),
+    /// Delete archived sessions for good
+    Rm(rm::Rm),
+    /// Wait until a session is in a state
+    Wait(wait::Wait),
+    /// Copy the database to a new file, while it is in use
+    ///
+    /// The copy is consistent, only you can read it, and it has the values of `--env`. It is made by the daemon.
+    Backup(backup::Backup),
+    /// Put a backup in the place of the database; the daemon must be down
+    ///
+    /// What was there is kept beside it, as `pinfold.db.old`. Refused (75) while the daemon is up, and while agents
+    /// live that a daemon started after the backup was made.
+    RestoreBackup(restore_backup::RestoreBackup),
+    /// Run a command under a lock, like flock(1)
+    ///
+    /// The command is given the lock: it is held while the command, or anything it passed it to, lives,
+    /// even if `pinfold lock` is killed. Ends with the command's code, 75 when the lock is busy.
+    Lock(lock::Lock),
+    /// List the known agents, where each was found, and its version
+    Agents(agents::Agents),
+    /// List every lock that is held now
+    Locks(locks::Locks),
+    /// Print metrics, as Prometheus reads them
+    Metrics(metrics::Metrics),
+    /// List everything that uses a directory: holders of locks on, above and below it, and processes in it
+    Who(who::Who),
+    /// End the holder of a lock, with its whole tree
+    ///
+    /// Never frees the lock of a living process otherwise. What was ended is written to the audit.
+    Unlock(unlock::Unlock),
 }
 
-fn done(verb: &Verb, global: &Global) -> Result<(), Failure> {
-    match verb {
-        Verb::Lock(_) | Verb::Run(_) => Ok(()),
-        Verb::Up(up) => daemon::up(*up, global),
-        Verb::Down { keep } => daemon::down(*keep, global),
-        Verb::Demo => crate::demo::demo(global),
-        Verb::Status => daemon::status(global),
-        Verb::New(defining) => new::new(defining, global),
-        Verb::Set(defining) => new::set(defining, global),
-        Verb::Ls(listing) => sessions::ls(listing, global),
-        Verb::Show { session } => sessions::show(session, global),
-        Verb::Tree { all } => sessions::tree(*all, global),
-        Verb::Why { session } => sessions::why(session, global),
-        Verb::Attach(attach) => crate::attach::attach(attach, global),
-        Verb::Logs(logs) => watch::logs(logs, global),
-        Verb::Events(events) => events::events(events, global),
-        Verb::Start { sessions } => sessions::each(sessions, "start", &json!({}), global),
-        Verb::Stop { sessions, timeout } => {
-            sessions::each(sessions, "stop", &json!({ "timeout": timeout }), global)
+impl Verb {
+    /// How it is done: a new verb stops the build here until that is said.
+    pub(crate) fn doing(&self) -> Doing<'_> {
+        match self {
+            Verb::Up(verb) => Doing::Alone(verb),
+            Verb::Down(verb) => Doing::Alone(verb),
+            Verb::Demo(verb) => Doing::Alone(verb),
+            Verb::Status(verb) => Doing::Looks(verb),
+            Verb::New(verb) => Doing::Asks(verb),
+            Verb::Run(verb) => Doing::Runs(verb),
+            Verb::Set(verb) => Doing::Asks(verb),
+            Verb::Ls(verb) => Doing::Asks(verb),
+            Verb::Show(verb) => Doing::Asks(verb),
+            Verb::Tree(verb) => Doing::Asks(verb),
+            Verb::Why(verb) => Doing::Asks(verb),
+            Verb::Attach(verb) => Doing::Asks(verb),
+            Verb::Send(verb) => Doing::Asks(verb),
+            Verb::Inbox(verb) => Doing::Asks(verb),
+            Verb::Interrupt(verb) => Doing::Asks(verb),
+            Verb::Answer(verb) => Doing::Asks(verb),
+            Verb::Logs(verb) => Doing::Asks(verb),
+            Verb::Events(verb) => Doing::Asks(verb),
+            Verb::Start(verb) => Doing::Asks(verb),
+            Verb::Stop(verb) => Doing::Asks(verb),
+            Verb::Restart(verb) => Doing::Asks(verb),
+            Verb::Archive(verb) => Doing::Asks(verb),
+            Verb::Restore(verb) => Doing::Asks(verb),
+            Verb::Purge(verb) => Doing::Asks(verb),
+            Verb::Rm(verb) => Doing::Asks(verb),
+            Verb::Wait(verb) => Doing::Asks(verb),
+            Verb::Backup(verb) => Doing::Asks(verb),
+            Verb::RestoreBackup(verb) => Doing::Alone(verb),
+            Verb::Lock(verb) => Doing::Runs(verb),
+            Verb::Agents(verb) => Doing::Alone(verb),
+            Verb::Locks(verb) => Doing::Alone(verb),
+            Verb::Metrics(verb) => Doing::Asks(verb),
+            Verb::Who(verb) => Doing::Alone(verb),
+            Verb::Unlock(verb) => Doing::Alone(verb),
         }
-        Verb::Restart { sessions } => sessions::each(sessions, "restart", &json!({}), global),
-        Verb::Wait { session, states, timeout } => {
-            sessions::wait(session, states, timeout.as_deref(), global)
-        }
-        Verb::Archive { sessions } => sessions::each(sessions, "archive", &json!({}), global),
-        Verb::Restore(restore) => retire::restore(restore, global),
-        Verb::Purge(purge) => retire::purge(purge, global),
-        Verb::Rm { sessions, yes } => retire::rm(sessions, *yes, global),
-        Verb::Send(send) => send::send(send, global),
-        Verb::Inbox(inbox) => inbox::inbox(inbox, global),
-        Verb::Interrupt { session } => inbox::interrupt(session, global),
-        Verb::Answer { session, answer, id } => inbox::answer(session, *answer, id.as_deref(), global),
-        Verb::Agents => agents::agents(global),
-        Verb::Backup { file } => backup::backup(file, global),
-        Verb::RestoreBackup { file } => backup::restore(file, global),
-        Verb::Locks => locks::run(global),
-        Verb::Metrics => metrics::run(global),
-        Verb::Who { directory } => who::run(directory, global),
-        Verb::Unlock { resource, kill } => unlock::run(resource, *kill, global),
     }
-}
-
-/// Prints rows with aligned columns; nothing when there are none.
-fn print_table(heads: &[&str], rows: &[Vec<String>]) {
-    if rows.is_empty() {
-        return;
-    }
-    let seen = |row: &Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
-    let mut lines = vec![heads.iter().map(|head| (*head).to_owned()).collect::<Vec<String>>()];
-    lines.extend(rows.iter().map(seen));
-    let all = || lines.iter();
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|column| all().map(|row| row[column].chars().count()).max().unwrap_or(0))
-        .collect();
-    let mut lines = String::new();
-    for row in all() {
-        let line: String = row
-            .iter()
-            .zip(&widths)
-            .map(|(cell, width)| format!("{cell:<width$}  ", width = *width))
-            .collect();
-        lines.push_str(line.trim_end());
-        lines.push('\n');
-    }
-    print(&lines);
 }

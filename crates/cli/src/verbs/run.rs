@@ -1,35 +1,45 @@
-//! `pinfold run`: supervises a program in the foreground, without a daemon.
+//! `run`: supervises a program in the foreground, without a daemon.
 
-use super::new::{Defining, request};
-use super::talk;
-use crate::args::Global;
-use crate::connect;
-use crate::error::{Failure, Kind};
+use crate::definition::{self, Definition};
+use crate::doing::Runs;
+use crate::global::Global;
+use crate::output::{Failure, Kind, talk};
+use crate::{daemon, home};
+use clap::Args;
 use pinfold_api::request::NewSession;
 use pinfold_daemon::{AloneOptions, RunError, run_alone};
 use std::process::ExitCode;
 
-pub(crate) fn run(defining: &Defining, global: &Global) -> Result<ExitCode, Failure> {
-    let quiet = global.quiet;
-    let request = request(defining)?;
-    let idle = without_effect(&request);
-    if !idle.is_empty() && !quiet {
-        talk(&format!("note: {} means nothing to `run`, which keeps no session", idle.join(", ")));
+/// What is run.
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    definition: Definition,
+}
+
+impl Runs for Run {
+    fn run(&self, global: &Global) -> Result<ExitCode, Failure> {
+        let quiet = global.quiet;
+        let request = definition::request(&self.definition)?;
+        let idle = without_effect(&request);
+        if !idle.is_empty() && !quiet {
+            talk(&format!("note: {} means nothing to `run`, which keeps no session", idle.join(", ")));
+        }
+        let options = AloneOptions {
+            home: home::home(global)?,
+            shim: daemon::shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?,
+            request,
+            say: Box::new(move |sentence| {
+                if !quiet {
+                    talk(&sentence);
+                }
+            }),
+        };
+        run_alone(options).map(ExitCode::from).map_err(|error| match error {
+            RunError::Refused(body) => body.into(),
+            RunError::Start(error) => daemon::start_failure(&error),
+        })
     }
-    let options = AloneOptions {
-        home: connect::home(global)?,
-        shim: connect::shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?,
-        request,
-        say: Box::new(move |sentence| {
-            if !quiet {
-                talk(&sentence);
-            }
-        }),
-    };
-    run_alone(options).map(ExitCode::from).map_err(|error| match error {
-        RunError::Refused(body) => body.into(),
-        RunError::Start(error) => connect::failure(&error),
-    })
 }
 
 /// Options of `new` for what only a daemon has: an inbox, a list, a record.

@@ -1,17 +1,17 @@
-//! `send`: queues a message, and waits for its answer where that is wanted.
+//! `send`: queues a message for a session, and waits for its answer where that is wanted.
 
-use super::sessions::path;
-use super::{output, say, talk};
-use crate::args::Global;
-use crate::connect;
-use crate::edge::Words;
-use crate::error::{Failure, Kind};
+use crate::daemon::{self, Daemon};
+use crate::doing::Asks;
+use crate::global::Global;
+use crate::home;
+use crate::output::{Failure, Kind, Words, output, say, talk};
 use clap::Args;
-use pinfold_api::object::{Message, Sent};
+use pinfold_api::endpoint::{self, Call, ShowMessage};
+use pinfold_api::object::Message;
 use pinfold_api::request::NewMessage;
-use pinfold_api::{ClientError, ErrorKind, units};
+use pinfold_api::{ClientError, ErrorKind, query, units};
 use pinfold_core::quoted::quoted;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::io::Read;
 use std::time::{Duration, Instant};
 
@@ -35,23 +35,23 @@ pub(crate) struct Send {
     wait: Option<Option<String>>,
 }
 
-pub(crate) fn send(send: &Send, global: &Global) -> Result<(), Failure> {
-    let patience = patience(send)?;
-    let text = if send.text == "-" { from_stdin()? } else { send.text.clone() };
-    let request = NewMessage { text, key: send.key.clone() };
-    let sent: Sent = connect::client(global)?.post(&path(&send.session, "messages"), &request)?;
-    if let Some(note) = sent.note.as_ref().filter(|_| !global.quiet) {
-        talk(note);
-    }
-    let Some(patience) = patience else {
-        if global.json {
-            say(&json!(sent));
-        } else {
-            say(&sent.message.id);
+impl Asks for Send {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let patience = patience(self)?;
+        let text = if self.text == "-" { from_stdin()? } else { self.text.clone() };
+        let message = NewMessage { text, key: self.key.clone() };
+        let call = endpoint::Send::call(&self.session, &query::Patience::default(), &message);
+        let sent = daemon.client()?.ask(&call)?;
+        if let Some(note) = sent.note.as_ref().filter(|_| !daemon.global.quiet) {
+            talk(note);
         }
-        return Ok(());
-    };
-    answered(sent.message, patience, global)
+        match patience {
+            Some(patience) => return answered(sent.message, patience, daemon),
+            None if daemon.global.json => say(&json!(sent)),
+            None => say(&sent.message.id),
+        }
+        Ok(())
+    }
 }
 
 fn patience(send: &Send) -> Result<Option<Duration>, Failure> {
@@ -72,45 +72,41 @@ fn from_stdin() -> Result<String, Failure> {
 }
 
 /// Waits until the message is done or has failed, over the end of any daemon.
-fn answered(sent: Message, patience: Duration, global: &Global) -> Result<(), Failure> {
+fn answered(sent: Message, patience: Duration, daemon: &Daemon) -> Result<(), Failure> {
     let begun = Instant::now();
     loop {
         let left = patience.saturating_sub(begun.elapsed());
-        match wait(&sent, left, global) {
-            Ok(message) => return told(&message, global),
+        match wait(&sent, left, &daemon.global) {
+            Ok(message) => return told(&message, &daemon.global),
             // The message is durable: whichever daemon comes next has it.
             Err(ClientError::Broken(_) | ClientError::Down { .. }) if !left.is_zero() => {}
             Err(ClientError::Refused(body)) if body.kind == ErrorKind::Unavailable && !left.is_zero() => {}
             Err(ClientError::Refused(body)) if body.kind == ErrorKind::Timeout => {
-                return Err(Failure::from(*body).with(json!(latest(&sent, global).unwrap_or(sent))));
+                return Err(Failure::from(*body).with(json!(latest(&sent, &daemon.global).unwrap_or(sent))));
             }
             // No answer can come: what became of the message is shown beside the reason.
             Err(ClientError::Refused(body)) => {
-                return Err(Failure::from(*body).with(json!(latest(&sent, global).unwrap_or(sent))));
+                return Err(Failure::from(*body).with(json!(latest(&sent, &daemon.global).unwrap_or(sent))));
             }
             Err(error) => return Err(error.into()),
         }
-        connect::client(global)?;
+        daemon.client()?;
     }
 }
 
 fn wait(sent: &Message, left: Duration, global: &Global) -> Result<Message, ClientError> {
-    let mut address = message_path(sent);
     // What cannot be told as a number of milliseconds is for ever.
-    match u64::try_from(left.as_millis()) {
-        Ok(left) => address.push_str(&format!("?wait={left}ms")),
-        Err(_) => address.push_str("?wait="),
-    }
-    let home = connect::home(global).map_err(|_| ClientError::Broken(std::io::ErrorKind::NotFound.into()))?;
-    connect::at(&home).get(&address)
+    let left = u64::try_from(left.as_millis()).map_or_else(|_| String::new(), |left| format!("{left}ms"));
+    let home = home::home(global).map_err(|_| ClientError::Broken(std::io::ErrorKind::NotFound.into()))?;
+    daemon::at(&home).ask(&message(sent, Some(left)))
 }
 
 fn latest(sent: &Message, global: &Global) -> Option<Message> {
-    connect::running(global).ok()?.get(&message_path(sent)).ok()
+    daemon::running(global).ok()?.ask(&message(sent, None)).ok()
 }
 
-fn message_path(message: &Message) -> String {
-    path(&message.session, &format!("messages/{}", message.id))
+fn message(sent: &Message, wait: Option<String>) -> Call<ShowMessage> {
+    ShowMessage::call(&sent.session, &sent.id, &query::Patience { wait })
 }
 
 fn told(message: &Message, global: &Global) -> Result<(), Failure> {
@@ -131,11 +127,4 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
         output(answer, Words::for_stdout());
     }
     Ok(())
-}
-
-/// Whatever a verb has to show beside its failure.
-pub(crate) fn merged(error: Value, beside: Option<&Value>) -> Value {
-    let mut object = beside.cloned().unwrap_or_else(|| json!({}));
-    object["error"] = error;
-    object
 }

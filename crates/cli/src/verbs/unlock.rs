@@ -1,47 +1,61 @@
-//! `pinfold unlock`: ends the holder of a lock.
+//! `unlock`: ends the holder of a lock. Needs no daemon.
 
-use crate::args::Global;
-use crate::audit;
-use crate::connect;
-use crate::error::{Failure, Kind};
-use crate::inside;
-use crate::json;
-use crate::places;
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::output::{Failure, Kind, say, talk};
+use crate::{audit, daemon, home, inside};
+use clap::Args;
+use pinfold_api::endpoint;
 use pinfold_core::quoted::quoted;
+use pinfold_daemon::objects;
 use pinfold_daemon::offline_audit::{by, now};
 use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// A keeper that begins a new run at every look is somebody's game.
 const LOOKS: usize = 5;
 
-pub(crate) fn run(resource: &OsStr, kill: bool, global: &Global) -> Result<(), Failure> {
-    let resource = Resource::parse(resource)?;
-    if !kill {
-        return Err(Failure::new(Kind::Usage, "a lock is freed only by ending its holder").hint(format!(
-            "`pinfold unlock {} --kill` does that; `pinfold locks` shows who it is",
-            quoted(&resource.to_string())
-        )));
+/// Which lock.
+#[derive(Debug, Args)]
+pub(crate) struct Unlock {
+    /// A directory, session:NAME or key:ANY
+    resource: OsString,
+    /// End the holder
+    #[arg(long)]
+    kill: bool,
+}
+
+impl Alone for Unlock {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        let resource = Resource::parse(&self.resource)?;
+        if !self.kill {
+            return Err(Failure::new(Kind::Usage, "a lock is freed only by ending its holder").hint(
+                format!(
+                    "`pinfold unlock {} --kill` does that; `pinfold locks` shows who it is",
+                    quoted(&resource.to_string())
+                ),
+            ));
+        }
+        refuse_inside()?;
+        let folder = home::folder_for(&resource, global)?;
+        let Some((holders, record, written)) = look(&folder, &resource, global)? else {
+            let nothing = json!({ "resource": resource.to_string(), "ended": [], "now": null });
+            tell(global, &format!("nobody holds `{resource}`"), &nothing);
+            return Ok(());
+        };
+        let ended = holders.end();
+        let told = report(ended, record, global);
+        // Last, since a daemon may not answer: what was asked for is done.
+        audit::tell_daemon(global);
+        // The holder is gone, whatever became of the note: a full disk does not make that a failure.
+        if let Err(failure) = written {
+            talk(&format!("note: {failure}; what was ended is not in the events"));
+        }
+        told
     }
-    refuse_inside()?;
-    let folder = places::folder_for(&resource, global)?;
-    let Some((holders, record, written)) = look(&folder, &resource, global)? else {
-        let nothing = json!({ "resource": resource.to_string(), "ended": [], "now": null });
-        tell(global, &format!("nobody holds `{resource}`"), &nothing);
-        return Ok(());
-    };
-    let ended = holders.end();
-    let told = report(ended, record, global);
-    // Last, since a daemon may not answer: what was asked for is done.
-    audit::tell_daemon(global);
-    // The holder is gone, whatever became of the note: a full disk does not make that a failure.
-    if let Err(failure) = written {
-        super::talk(&format!("note: {failure}; what was ended is not in the events"));
-    }
-    told
 }
 
 /// An agent that may end any holder could end any other agent.
@@ -85,7 +99,7 @@ fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<
 /// judges the end of the run. Its agents know where it listens.
 fn other_home(holders: &Holders, global: &Global) -> Option<PathBuf> {
     holders.lock().session.as_ref()?;
-    let own = places::home(global).ok()?.canonicalize().ok()?;
+    let own = home::folder(global).ok()?.canonicalize().ok()?;
     let homes = holders.processes().into_iter().filter_map(|process| {
         let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
         let of = |name: &str| {
@@ -106,15 +120,15 @@ fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failur
     match ended {
         Ended::NobodyHeld => Ok(()),
         Ended::Free { lock, processes } => {
-            record["ended"] = json!(processes.iter().map(json::process).collect::<Vec<_>>());
+            record["ended"] = json!(processes.iter().map(objects::process).collect::<Vec<_>>());
             record["now"] = Value::Null;
             tell(global, &format!("`{}` is free; ended {}", lock.resource, list(&processes)), &record);
             warn_of_next_run(&lock, global);
             Ok(())
         }
         Ended::PassedOn { lock, processes, now } => {
-            record["ended"] = json!(processes.iter().map(json::process).collect::<Vec<_>>());
-            record["now"] = json::lock(&now);
+            record["ended"] = json!(processes.iter().map(objects::process).collect::<Vec<_>>());
+            record["now"] = json!(objects::lock(&now));
             let next = now.holder_text();
             let text = format!("ended {}; `{}` is now held by {next}", list(&processes), lock.resource);
             tell(global, &text, &record);
@@ -134,10 +148,10 @@ fn report(ended: Ended, mut record: Value, global: &Global) -> Result<(), Failur
 /// What keeps a session down is another verb.
 fn warn_of_next_run(lock: &LockSeen, global: &Global) {
     let Some(name) = lock.session.as_ref().filter(|_| !global.quiet) else { return };
-    let Ok(client) = connect::running(global) else { return };
-    let session = client.get::<Value>(&format!("/v1/sessions/{name}")).unwrap_or_default();
-    if session["mode"] == "always" && session["state"] != "stopped" {
-        super::talk(&format!(
+    let Ok(client) = daemon::running(global) else { return };
+    let Ok(session) = client.ask(&endpoint::Show::call(name)) else { return };
+    if session.mode == "always" && session.state != "stopped" {
+        talk(&format!(
             "note: session `{name}` is of mode `always` and is started again; `pinfold stop {}` keeps it down",
             quoted(name)
         ));
@@ -153,16 +167,16 @@ fn record(lock: &LockSeen, processes: &[ProcessSeen], why: &str) -> Value {
         "why": why,
         "resource": lock.resource,
         "fence": lock.fence,
-        "holder": json::holder(&lock.holder),
-        "ended": processes.iter().map(json::process).collect::<Vec<_>>(),
+        "holder": objects::holder(&lock.holder),
+        "ended": processes.iter().map(objects::process).collect::<Vec<_>>(),
         "by": by("pinfold unlock"),
     })
 }
 
 fn tell(global: &Global, text: &str, value: &Value) {
     if global.json {
-        super::say(value);
+        say(value);
     } else if !global.quiet {
-        super::say(&text);
+        say(&text);
     }
 }

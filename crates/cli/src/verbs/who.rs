@@ -1,23 +1,36 @@
-//! `pinfold who`: everything that uses a directory.
+//! `who`: everything that uses a directory. Needs no daemon.
 
-use crate::args::Global;
-use crate::error::Failure;
-use crate::json;
-use crate::places;
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::home;
+use crate::output::{Cell, Failure, Paper, plain, print, say};
+use clap::{Args, ValueHint};
+use pinfold_daemon::objects;
 use pinfold_lock::{Relation, User, shorten};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::PathBuf;
 
-pub(crate) fn run(directory: &Path, global: &Global) -> Result<(), Failure> {
-    // Only a directory can be asked about: that a name could be locked does not help.
-    let users = places::user_folder(global)?.users_of(directory);
-    let users = users.map_err(|error| Failure::from(error).without_hint())?;
-    if global.json {
-        super::say(&Value::Array(users.iter().map(object).collect()));
-    } else {
-        super::print_table(&["PID", "USES", "PLACE", "COMMAND"], &users.iter().map(row).collect::<Vec<_>>());
+/// Which directory.
+#[derive(Debug, Args)]
+pub(crate) struct Who {
+    /// The directory
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    directory: PathBuf,
+}
+
+impl Alone for Who {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        // Only a directory can be asked about: that a name could be locked does not help.
+        let users = home::user_folder(global)?.users_of(&self.directory);
+        let users = users.map_err(|error| Failure::from(error).without_hint())?;
+        if global.json {
+            say(&Value::Array(users.iter().map(object).collect()));
+        } else if !users.is_empty() {
+            let rows: Vec<_> = users.iter().map(row).collect();
+            print(&Paper::endless().table(["PID", "USES", "PLACE", "COMMAND"], &rows));
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 fn word(relation: Relation) -> &'static str {
@@ -35,7 +48,7 @@ fn object(user: &User) -> Value {
             "pid": lock.holder.identity.map(|identity| identity.pid),
             "command": lock.holder.command,
             "place": lock.resource,
-            "lock": json::lock(lock),
+            "lock": objects::lock(lock),
         }),
         User::Worker { process, place } => json!({
             "how": "works",
@@ -47,19 +60,20 @@ fn object(user: &User) -> Value {
     }
 }
 
-fn row(user: &User) -> Vec<String> {
-    match user {
-        User::Holder { relation, lock } => vec![
+fn row(user: &User) -> [Cell<'static>; 4] {
+    let cells = match user {
+        User::Holder { relation, lock } => [
             lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string()),
             word(*relation).replace('_', " "),
             lock.resource.clone(),
             shorten(&lock.holder.command),
         ],
-        User::Worker { process, place } => vec![
+        User::Worker { process, place } => [
             process.pid.to_string(),
             "works".to_owned(),
             place.display().to_string(),
             shorten(&process.command),
         ],
-    }
+    };
+    cells.map(plain)
 }

@@ -10,31 +10,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
 use pinfold_api::object::Event;
+use pinfold_api::query::Events as Which;
 use pinfold_core::Wall;
 use pinfold_store::{EventQuery, Part, ReadError, Reader, Take};
-use serde::Deserialize;
 use tokio::sync::mpsc;
-
-/// Which events.
-#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-#[schemars(rename = "EventsAsked")]
-pub(crate) struct Which {
-    /// After this number.
-    since: u64,
-    /// After this moment (milliseconds since 1970).
-    since_ms: Option<i64>,
-    session: Option<String>,
-    /// Only the last so many.
-    last: Option<u32>,
-    /// Only the first so many, as an array; the field `next` of the answer's head says what `after` has to be for the
-    /// next ones.
-    limit: Option<u64>,
-    /// The same as `since`.
-    after: u64,
-    /// `false`: what there is, as an array.
-    follow: Option<bool>,
-}
 
 pub(crate) async fn events(
     context: Context,

@@ -9,21 +9,9 @@ use crate::objects;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Lock;
+use pinfold_api::query::Locks as Which;
 use pinfold_api::{ErrorBody, ErrorKind};
-use serde::Deserialize;
 use std::collections::BTreeSet;
-
-/// Which locks.
-#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-#[schemars(rename = "LocksAsked")]
-pub(crate) struct Which {
-    /// Only the first so many, in the order of their resources, and those that are of the same resource as the last one;
-    /// the field `next` of the answer's head says what `after` has to be for the next ones.
-    limit: Option<usize>,
-    /// Only those behind this resource.
-    after: Option<String>,
-}
 
 pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result<Response, Failure> {
     let failed = |message: String| Failure::from(ErrorBody::new(ErrorKind::Failed, message));
@@ -41,7 +29,7 @@ pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result
             None => lock.kind == "key",
         });
     }
-    let (head, page) = which.page(all);
+    let (head, page) = page(&which, all);
     Ok((head.fields(), Json(page)).into_response())
 }
 
@@ -50,21 +38,19 @@ fn names(view: View<'_>, pass: &Pass) -> BTreeSet<String> {
     view.sessions().filter(|known| pass.shows(known.id())).map(|known| known.name().to_owned()).collect()
 }
 
-impl Which {
-    fn page(&self, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
-        if self.limit.is_none() && self.after.is_none() {
-            return (Head::default(), all);
-        }
-        all.sort_by(|one, other| one.resource.cmp(&other.resource));
-        let total = Some(all.len() as u64);
-        all.retain(|lock| self.after.as_ref().is_none_or(|after| lock.resource > *after));
-        let limit = self.limit.unwrap_or(all.len()).max(1);
-        // A resource that several hold is not cut in two.
-        let last = all.get(limit - 1).map(|lock| lock.resource.clone());
-        let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
-        all.truncate(rest.unwrap_or(all.len()));
-        (Head { total, next: last.filter(|_| rest.is_some()).map(|last| encoded(&last)) }, all)
+fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
+    if which.limit.is_none() && which.after.is_none() {
+        return (Head::default(), all);
     }
+    all.sort_by(|one, other| one.resource.cmp(&other.resource));
+    let total = Some(all.len() as u64);
+    all.retain(|lock| which.after.as_ref().is_none_or(|after| lock.resource > *after));
+    let limit = which.limit.unwrap_or(all.len()).max(1);
+    // A resource that several hold is not cut in two.
+    let last = all.get(limit - 1).map(|lock| lock.resource.clone());
+    let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
+    all.truncate(rest.unwrap_or(all.len()));
+    (Head { total, next: last.filter(|_| rest.is_some()).map(|last| encoded(&last)) }, all)
 }
 
 /// A resource as it is put into an address.
@@ -93,7 +79,7 @@ mod tests {
         let all = || ["key:c", "/a", "/a", "key:b d"].map(lock).to_vec();
         let page = |limit, after: Option<&str>| {
             let which = Which { limit: Some(limit), after: after.map(str::to_owned) };
-            let (head, page) = which.page(all());
+            let (head, page) = super::page(&which, all());
             (page.into_iter().map(|lock| lock.resource).collect::<Vec<_>>(), head.next)
         };
         assert_eq!(page(1, None), (vec!["/a".into(), "/a".into()], Some("/a".into())));

@@ -10,12 +10,12 @@ use crate::output::printed::{Printed, Sequences};
 use axum::body::Bytes;
 use axum::response::Response;
 use pinfold_api::object::{LogLine, Turn};
+use pinfold_api::query::Logs as Which;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::{Position, Reader, tail};
 use pinfold_store::{ReadError, SessionId, Take};
-use serde::Deserialize;
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -33,20 +33,6 @@ const PART: usize = 256 << 10;
 
 /// A line on a screen that did not change for this long is shown to whoever follows.
 const SETTLES: Duration = Duration::from_millis(250);
-
-/// Which output.
-#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-#[schemars(rename = "OutputAsked")]
-pub(crate) struct Which {
-    n: Option<usize>,
-    run: Option<String>,
-    follow: bool,
-    /// Only what was printed in the last turn of this message.
-    message: Option<String>,
-    /// What was printed on a terminal as it was printed, not as the screen showed it.
-    raw: bool,
-}
 
 pub(crate) async fn logs(
     context: Context,

@@ -12,14 +12,14 @@ use axum::Json;
 use axum::extract::{Path, Request};
 use axum::response::Response;
 use pinfold_api::object::{Message, Sent, Session};
-use pinfold_api::request::NewMessage;
+use pinfold_api::query::{Messages as Which, Patience};
+use pinfold_api::request::{NewMessage, Permission};
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::decision::{Answer, Wakes};
 use pinfold_core::event::Ask;
 use pinfold_core::quoted::quoted;
 use pinfold_core::{Life, MessageId};
 use pinfold_store::{MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid};
-use serde::Deserialize;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
@@ -31,21 +31,11 @@ pub(crate) const LARGEST_BODY: usize = 6 * LONGEST_TEXT + (64 << 10);
 const USUAL_BODY: usize = 2 << 20;
 const TOO_LARGE: u16 = 413;
 
-/// How long to wait for the end of a turn.
-#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-pub(crate) struct Patience {
-    wait: Option<String>,
-}
-
-impl Patience {
-    fn time(&self) -> Result<Option<Duration>, Failure> {
-        let time = self
-            .wait
-            .as_deref()
-            .map(|text| if text.is_empty() { Ok(Duration::MAX) } else { units::duration(text) });
-        time.transpose().map_err(|error| usage(error.to_string()))
-    }
+/// How long to wait for an answer; an empty word is for ever.
+fn time(patience: &Patience) -> Result<Option<Duration>, Failure> {
+    let read = |text: &str| if text.is_empty() { Ok(Duration::MAX) } else { units::duration(text) };
+    let time = patience.wait.as_deref().map(read).transpose();
+    time.map_err(|error| usage(error.to_string()))
 }
 
 pub(crate) async fn send(
@@ -55,7 +45,7 @@ pub(crate) async fn send(
     request: Request,
 ) -> Answered<Sent> {
     let NewMessage { text, key } = read(request).await?;
-    let time = patience.time()?;
+    let time = time(&patience)?;
     let id = find(&context, session).await?;
     let answer = context.handle.post(id, Post::Send { text, key }).await?;
     let Answer::Queued { message, wakes } = answer else { return Err(refused(&context, id, answer).await) };
@@ -106,47 +96,31 @@ fn usage(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-/// Which messages.
-#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-#[schemars(rename = "MessagesAsked")]
-pub(crate) struct Which {
-    state: Option<String>,
-    /// Only the last so many.
-    last: Option<u32>,
-    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
-    limit: Option<u64>,
-    /// Only those behind this message.
-    after: Option<String>,
+fn state(which: &Which) -> Result<Option<MessageState>, Failure> {
+    which.state.as_deref().map(str::parse).transpose().map_err(|error| {
+        let body = ErrorBody::new(ErrorKind::Usage, format!("{error}"));
+        Failure::bad_value(body.hint("the states are queued, delivered, done, failed"))
+    })
 }
 
-impl Which {
-    fn state(&self) -> Result<Option<MessageState>, Failure> {
-        self.state.as_deref().map(str::parse).transpose().map_err(|error| {
-            let body = ErrorBody::new(ErrorKind::Usage, format!("{error}"));
-            Failure::bad_value(body.hint("the states are queued, delivered, done, failed"))
-        })
-    }
-
-    /// Where the list begins, and what is said of it.
-    fn begin(&self, reader: &Reader, query: MessageQuery) -> Result<Option<(Place, Head)>, ReadError> {
-        let after = match &self.after {
-            None => Some(Place::default()),
-            Some(after) => match after.to_ascii_uppercase().parse::<Ulid>() {
-                Ok(after) => reader.place_behind(query.session, after.into())?,
-                Err(_) => None,
-            },
-        };
-        let Some(after) = after else { return Ok(None) };
-        let from = after.max(reader.message_place(query, self.last.map_or(Take::All, Take::Last))?);
-        let next = match self.limit {
-            Some(limit) => reader.message_behind_which_more_come(query, from, limit)?,
-            None => None,
-        };
-        let some = self.last.is_some() || self.limit.is_some();
-        let total = if some { Some(reader.count_messages(query, after)?) } else { None };
-        Ok(Some((from, Head { total, next: next.map(|next| next.to_string()) })))
-    }
+/// Where the list begins, and what is said of it.
+fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(Place, Head)>, ReadError> {
+    let after = match &which.after {
+        None => Some(Place::default()),
+        Some(after) => match after.to_ascii_uppercase().parse::<Ulid>() {
+            Ok(after) => reader.place_behind(query.session, after.into())?,
+            Err(_) => None,
+        },
+    };
+    let Some(after) = after else { return Ok(None) };
+    let from = after.max(reader.message_place(query, which.last.map_or(Take::All, Take::Last))?);
+    let next = match which.limit {
+        Some(limit) => reader.message_behind_which_more_come(query, from, limit)?,
+        None => None,
+    };
+    let some = which.last.is_some() || which.limit.is_some();
+    let total = if some { Some(reader.count_messages(query, after)?) } else { None };
+    Ok(Some((from, Head { total, next: next.map(|next| next.to_string()) })))
 }
 
 pub(crate) async fn list(
@@ -154,13 +128,13 @@ pub(crate) async fn list(
     super::answer::Named(session): super::answer::Named,
     Asked(which): Asked<Which>,
 ) -> Result<Response, Failure> {
-    let state = which.state()?;
+    let state = state(&which)?;
     let session = find(&context, session).await?;
     let name = name(&context, session).await?;
     let query = MessageQuery { session, state };
     let most = which.limit.unwrap_or(u64::MAX);
     let missing = no_such_message(which.after.as_deref().unwrap_or_default());
-    let begin = context.read(move |reader| which.begin(reader, query)).await?;
+    let begin = context.read(move |reader| begin(&which, reader, query)).await?;
     let (from, head) = begin.ok_or(missing)?;
     let read = move |reader: &Reader, after, most| {
         let Part { rows, next } = reader.message_part(query, after, most, PART)?;
@@ -180,7 +154,7 @@ pub(crate) async fn show(
     Path((session, message)): Address,
     Asked(patience): Asked<Patience>,
 ) -> Answered<Message> {
-    let time = patience.time()?;
+    let time = time(&patience)?;
     let id = find(&context, session).await?;
     let message = parse(&message)?;
     Ok(Json(match time {
@@ -242,15 +216,6 @@ pub(crate) async fn interrupt(
     let id = find(&context, session).await?;
     ask_of(&context, id, Ask::Interrupt).await?;
     object(&context, id).await
-}
-
-/// The answer to a permission request.
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
-pub(crate) struct Permission {
-    answer: String,
-    /// Which request.
-    #[serde(default)]
-    id: Option<String>,
 }
 
 pub(crate) async fn answer(

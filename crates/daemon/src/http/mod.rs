@@ -19,6 +19,7 @@ mod metrics;
 mod openapi;
 mod paging;
 mod reach;
+mod reads;
 mod routes;
 mod server;
 mod session_stream;

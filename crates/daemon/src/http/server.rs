@@ -12,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
+use pinfold_api::endpoint::{self, Endpoint};
 use pinfold_api::object::{Ping, Starting};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_lock::peer::Other;
@@ -139,7 +140,7 @@ async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
 
 /// Answers; before everything is loaded, only that it is under way.
 async fn answer(request: Request, mut door: Door) -> Result<Response, Infallible> {
-    if door.borrow().is_none() && request.uri().path() == "/v1/ping" {
+    if door.borrow().is_none() && request.uri().path() == endpoint::Ping::DESCRIPTION.path {
         return Ok(axum::Json(Ping { starting: Some(Starting::default()) }).into_response());
     }
     let Ok(Some(mut router)) = door.wait_for(Option::is_some).await.map(|router| router.clone()) else {

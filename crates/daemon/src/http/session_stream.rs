@@ -9,10 +9,11 @@ use crate::output::printed::Sequences;
 use axum::body::Bytes;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
+use pinfold_api::query::Stream as Which;
 use pinfold_core::MessageId;
 use pinfold_core::event::ConsumerKind;
 use pinfold_store::{EventQuery, SessionId, Take, Ulid};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::convert::Infallible;
 use tokio::sync::mpsc;
 
@@ -20,15 +21,6 @@ use tokio::sync::mpsc;
 const PAGE: u32 = 1000;
 /// A client that lags behind so far makes the stream wait for it.
 const WAITING: usize = 64;
-
-/// How much of the past.
-#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-#[schemars(rename = "StreamAsked")]
-pub(crate) struct Which {
-    /// So many lines of output that are there already.
-    n: Option<usize>,
-}
 
 /// Server-sent events `state` (the session), `message` (a message that took a step) and `output` (a line).
 pub(crate) async fn stream(

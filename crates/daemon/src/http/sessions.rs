@@ -12,11 +12,12 @@ use crate::engine::input::{Create, Define, Given, Input};
 use crate::engine::session::STATES;
 use crate::engine::{SessionView, Snapshot, View, WhyNot};
 use crate::show;
-use crate::show::list::{self, Filter, Shape, Writing};
+use crate::show::list::{self, Shape, Writing};
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Session;
+use pinfold_api::query::{Sessions as Filter, Wait};
 use pinfold_api::request::{NewSession, Stop};
 use pinfold_api::{ErrorBody, ErrorKind, Name, units};
 use pinfold_core::decision::Answer;
@@ -26,7 +27,6 @@ use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, Now, Refusal, State as CoreState};
 use pinfold_store::{Facts, SessionId};
-use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -255,13 +255,6 @@ pub(crate) async fn until(
     // It was so for a moment when somebody has started another run since.
     reach(context, id, &mut seen, done, |seen| reached(seen.state) || seen.runs.last > asked).await?;
     object(context, id).await
-}
-
-/// What `wait` waits for.
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
-pub(crate) struct Wait {
-    r#for: String,
-    timeout: Option<String>,
 }
 
 pub(crate) async fn wait(

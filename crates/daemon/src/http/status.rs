@@ -7,13 +7,11 @@ use crate::memory::capabilities;
 use crate::show;
 use axum::Json;
 use pinfold_api::object::{Backup, Ping, Status, WentDown};
-use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_api::{ErrorBody, ErrorKind, request};
 use pinfold_store::OpenError;
 use pinfold_store::backup::BackupError;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::time::Instant;
 use tokio::sync::{OnceCell, oneshot};
@@ -41,15 +39,7 @@ async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure
     Ok(all.await.clone())
 }
 
-/// How to go down.
-#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-pub(crate) struct Down {
-    /// Leave the agents running under their shims.
-    keep: bool,
-}
-
-pub(crate) async fn down(context: Context, Said(down): Said<Down>) -> Answered<WentDown> {
+pub(crate) async fn down(context: Context, Said(down): Said<request::Down>) -> Answered<WentDown> {
     let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
     let (sender, receiver) = oneshot::channel();
     context.handle.tell(Input::Down { agents, by: context.handle.by(), reply: Some(sender) });
@@ -57,16 +47,8 @@ pub(crate) async fn down(context: Context, Said(down): Said<Down>) -> Answered<W
     Ok(Json(WentDown { left }))
 }
 
-/// Where to put a copy of the database.
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Copy {
-    /// The file; it must not be there yet.
-    path: PathBuf,
-}
-
 /// Copies the database while it is in use.
-pub(crate) async fn backup(context: Context, Said(copy): Said<Copy>) -> Answered<Backup> {
+pub(crate) async fn backup(context: Context, Said(copy): Said<request::Backup>) -> Answered<Backup> {
     if !copy.path.is_absolute() {
         return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
     }

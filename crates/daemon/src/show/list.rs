@@ -6,6 +6,7 @@ use crate::caller::Pass;
 use crate::define::definition::mode_word;
 use crate::engine::{Known, SessionView, View};
 use pinfold_api::object::Row;
+use pinfold_api::query::Sessions as Filter;
 use pinfold_core::{Now, State};
 use pinfold_store::SessionId;
 use serde::Serialize;
@@ -21,36 +22,17 @@ const ROW: usize = 256;
 /// So much of a command is enough to know it by.
 const COMMAND: usize = 64;
 
-/// Which sessions a listing shows.
-#[derive(Debug, Clone, Default, serde::Deserialize, schemars::JsonSchema)]
-#[serde(default)]
-pub(crate) struct Filter {
-    pub(crate) all: bool,
-    pub(crate) state: Option<String>,
-    pub(crate) tag: Option<String>,
-    /// Without policies: for whoever prints a table.
-    pub(crate) brief: bool,
-    /// Only those that can be read: none that are damaged, and none that the database does not know.
-    pub(crate) known: bool,
-    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
-    pub(crate) limit: Option<usize>,
-    /// Only those behind the session of this id.
-    pub(crate) after: Option<String>,
+fn shows(filter: &Filter, known: Known<'_>) -> bool {
+    let state = known.state();
+    let asked_for = filter.state.as_deref() == Some(state.word());
+    let listed = filter.all || asked_for || state != State::Archived;
+    let tagged = filter.tag.as_ref().is_none_or(|tag| known.definition().tags.contains(tag));
+    listed && tagged && filter.state.as_deref().is_none_or(|wanted| wanted == state.word())
 }
 
-impl Filter {
-    fn shows(&self, known: Known<'_>) -> bool {
-        let state = known.state();
-        let asked_for = self.state.as_deref() == Some(state.word());
-        let listed = self.all || asked_for || state != State::Archived;
-        let tagged = self.tag.as_ref().is_none_or(|tag| known.definition().tags.contains(tag));
-        listed && tagged && self.state.as_deref().is_none_or(|wanted| wanted == state.word())
-    }
-
-    /// Whether what is not a session may be among them.
-    fn shows_odd_ones(&self) -> bool {
-        !self.known && self.state.is_none() && self.tag.is_none()
-    }
+/// Whether what is not a session may be among them.
+fn shows_odd_ones(filter: &Filter) -> bool {
+    !filter.known && filter.state.is_none() && filter.tag.is_none()
 }
 
 /// What is shown of each session.
@@ -80,7 +62,7 @@ pub(crate) fn part(
     after: Option<SessionId>,
     most: usize,
 ) -> Part {
-    let is_shown = |known: &Known<'_>| filter.shows(*known) && pass.shows(known.id());
+    let is_shown = |known: &Known<'_>| shows(filter, *known) && pass.shows(known.id());
     let mut shown = view.sessions_after(after).filter(is_shown);
     let sessions = shown.by_ref().take(most).map(Known::copy).collect();
     let more = shown.next().is_some();
@@ -90,7 +72,7 @@ pub(crate) fn part(
 
 /// What is listed beside sessions: those whose records are damaged, and with `--all` those that the store does not know.
 pub(crate) fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
-    if pass.is_kept() || !filter.shows_odd_ones() {
+    if pass.is_kept() || !shows_odd_ones(filter) {
         return Vec::new();
     }
     let damaged = view.damaged().map(|damaged| {

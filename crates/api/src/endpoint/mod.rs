@@ -1,0 +1,14 @@
+//! The addresses of the API, as types.
+//!
+//! Each endpoint is one line of `table`: its method, its address, what it is asked and told, and what it answers.
+//! [`Client::ask`](crate::Client::ask) takes a [`Call`] of one; the daemon matches [`Address`] and serves every one.
+
+mod call;
+mod description;
+mod form;
+mod table;
+
+pub use call::Call;
+pub use description::{Describe, Description, Method, schema_of};
+pub use form::{Answer, Events, Form, Lines, List, Text, Whole};
+pub use table::*;

@@ -1,0 +1,205 @@
+//! Every address of the API, once. The client calls them, the daemon serves them, the OpenAPI document lists them.
+
+use super::call::Call;
+use super::description::{Describe, Description, Method, schema_of};
+use super::form::{Answer, Events, Lines, Text, Whole};
+use crate::{object, query, request};
+use serde_json::Value;
+
+/// What an endpoint is asked or told that takes nothing: there is no value of it.
+#[derive(Debug, Clone)]
+pub enum Nothing {}
+
+/// One method of one address: what it is asked and told, and what it answers.
+pub trait Endpoint {
+    /// What it is asked behind the `?`.
+    type Query;
+    /// What it is told in the body.
+    type Body;
+    /// What it answers.
+    type Answer: Answer;
+    /// Which of all it is.
+    const ADDRESS: Address;
+    /// The same for those who list all of them.
+    const DESCRIPTION: Description;
+}
+
+macro_rules! described {
+    () => {
+        None
+    };
+    ($type:ty) => {
+        Some(schema_of::<$type> as Describe)
+    };
+}
+
+macro_rules! or_nothing {
+    () => {
+        Nothing
+    };
+    ($type:ty) => {
+        $type
+    };
+}
+
+/// `NAME: METHOD "path" (the names in braces) ?what it is asked {what it is told} => what it answers`. The comment above
+/// an endpoint is its summary.
+macro_rules! endpoints {
+    ($(
+        #[doc = $summary:literal]
+        $Name:ident: $Method:ident $path:literal $(($($name:ident),+))? $(? $query:ty)? $({ $body:ty })? => $answer:ty;
+    )+) => {
+        /// Which endpoint. It is matched without `_`: a new one stops the build where it has to be served.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "they are those of the endpoints")]
+        pub enum Address { $($Name),+ }
+
+        impl Address {
+            /// All of them.
+            pub const ALL: &[Address] = &[$(Address::$Name),+];
+
+            /// What it is.
+            #[must_use]
+            pub const fn description(self) -> Description {
+                match self { $(Address::$Name => $Name::DESCRIPTION),+ }
+            }
+        }
+
+        $(
+            #[doc = $summary]
+            #[derive(Debug, Clone)]
+            pub enum $Name {}
+
+            impl Endpoint for $Name {
+                type Query = or_nothing!($($query)?);
+                type Body = or_nothing!($($body)?);
+                type Answer = $answer;
+                const ADDRESS: Address = Address::$Name;
+                const DESCRIPTION: Description = Description {
+                    method: Method::$Method,
+                    path: $path,
+                    summary: $summary.trim_ascii(),
+                    query: described!($($query)?),
+                    body: described!($($body)?),
+                    form: <$answer as Answer>::FORM,
+                    answer: <$answer as Answer>::OBJECT,
+                };
+            }
+
+            impl $Name {
+                /// A request to it.
+                #[must_use]
+                pub fn call($($($name: &str,)+)? $(query: &$query,)? $(body: &$body)?) -> Call<$Name> {
+                    const NAMES: &[&str] = &[$($(stringify!($name)),+)?];
+                    const { assert!(braces($path) == NAMES.len(), "as many names as braces") };
+                    Call::to(&[$($($name),+)?])$(.asking::<$query>(query))?$(.saying::<$body>(body))?
+                }
+            }
+        )+
+    };
+}
+
+const fn braces(path: &str) -> usize {
+    let (mut count, mut at) = (0, 0);
+    while at < path.len() {
+        count += (path.as_bytes()[at] == b'{') as usize;
+        at += 1;
+    }
+    count
+}
+
+endpoints! {
+    /// A sign of life, within 5 s; while it starts, how far that has come
+    Ping: Get "/v1/ping" => Whole<object::Ping>;
+    /// The daemon
+    Status: Get "/v1/status" => Whole<object::Status>;
+    /// Metrics, as Prometheus reads them
+    MetricsText: Get "/metrics" => Text;
+    /// Metrics
+    Metrics: Get "/v1/metrics" => Whole<Vec<object::Metric>>;
+    /// End the daemon; returns when it has nothing left to do
+    Down: Post "/v1/daemon/down" { request::Down } => Whole<object::WentDown>;
+    /// Copy the database to a new file
+    Backup: Post "/v1/daemon/backup" { request::Backup } => Whole<object::Backup>;
+    /// Take what verbs wrote down into the events
+    TakeAudit: Post "/v1/daemon/audit" => Whole<Value>;
+    /// Audit records: server-sent events, or an array with follow=false
+    ListEvents: Get "/v1/events" ? query::Events => Events<object::Event>;
+    /// This description of the API
+    OpenApi: Get "/v1/openapi.json" => Whole<Value>;
+
+    /// The sessions
+    Sessions: Get "/v1/sessions" ? query::Sessions => Whole<Vec<object::Session>>;
+    /// The sessions as `pinfold ls` shows them, a row each
+    Table: Get "/v1/table" ? query::Sessions => Whole<Vec<object::Row<'static>>>;
+    /// Create a session; returns after the first attempt to start it
+    New: Post "/v1/sessions" { request::NewSession } => Whole<object::Session>;
+    /// One session
+    Show: Get "/v1/sessions/{session}" (session) => Whole<object::Session>;
+    /// Delete an archived session for good
+    Remove: Delete "/v1/sessions/{session}" (session) => Whole<object::Removed>;
+    /// Change a session, from its next run on
+    Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => Whole<object::Session>;
+    /// Start it; returns when it runs
+    Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session>;
+    /// Stop it; returns when nothing of it lives
+    Stop: Post "/v1/sessions/{session}/stop" (session) { request::Stop } => Whole<object::Session>;
+    /// End its run and start another
+    Restart: Post "/v1/sessions/{session}/restart" (session) => Whole<object::Session>;
+    /// Stop it and put it away, with its history
+    Archive: Post "/v1/sessions/{session}/archive" (session) => Whole<object::Session>;
+    /// Bring it back from the archive
+    Restore: Post "/v1/sessions/{session}/restore" (session) => Whole<object::Session>;
+    /// Wait until it is in one of several states
+    Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => Whole<object::Session>;
+    /// Archive every session that nobody uses; returns when they are
+    Purge: Post "/v1/purge" { request::Purge } => Whole<object::Purged>;
+    /// Bring every archived session back whose name is free
+    RestoreAll: Post "/v1/restore" => Whole<Vec<object::Session>>;
+
+    /// What its agents printed, one object a line
+    Logs: Get "/v1/sessions/{session}/logs" (session) ? query::Logs => Lines<object::LogLine>;
+    /// Its state, messages and output as they come; a consumer
+    Stream: Get "/v1/sessions/{session}/stream" (session) ? query::Stream => Events<Value>;
+    /// Attach: counted while it is read; says where its terminal is
+    Attach: Post "/v1/sessions/{session}/attach" (session) { request::Attach } => Lines<object::AttachLine>;
+
+    /// Its messages
+    Messages: Get "/v1/sessions/{session}/messages" (session) ? query::Messages => Whole<Vec<object::Message>>;
+    /// Send a message; with wait, returns its answer
+    Send: Post "/v1/sessions/{session}/messages" (session) ? query::Patience { request::NewMessage } => Whole<object::Sent>;
+    /// One message
+    ShowMessage: Get "/v1/sessions/{session}/messages/{message}" (session, message) ? query::Patience
+        => Whole<object::Message>;
+    /// Cancel it before its turn
+    CancelMessage: Post "/v1/sessions/{session}/messages/{message}/cancel" (session, message) => Whole<object::Message>;
+    /// Try a failed one again
+    RetryMessage: Post "/v1/sessions/{session}/messages/{message}/retry" (session, message) => Whole<object::Sent>;
+    /// End the turn under way, keep the run
+    Interrupt: Post "/v1/sessions/{session}/interrupt" (session) => Whole<object::Session>;
+    /// Answer a permission request
+    AnswerPermission: Post "/v1/sessions/{session}/answer" (session) { request::Permission } => Whole<object::Session>;
+
+    /// Every lock that is held now
+    Locks: Get "/v1/locks" ? query::Locks => Whole<Vec<object::Lock>>;
+    /// Hold a `key:` lock for as long as the connection is open
+    Hold: Post "/v1/locks/hold" { request::Hold } => Lines<object::HoldLine>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_endpoints_are_at_the_same_place() {
+        let place = |address: &Address| {
+            let description = address.description();
+            (description.method.word(), description.path)
+        };
+        let mut places: Vec<_> = Address::ALL.iter().map(place).collect();
+        places.sort_unstable();
+        let all = places.len();
+        places.dedup();
+        assert_eq!(places.len(), all);
+    }
+}

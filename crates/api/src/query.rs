@@ -1,0 +1,113 @@
+//! What a request asks for behind the `?`. What is not there is left out; a daemon passes over what it does not know.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Which sessions a listing shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "Filter")]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Sessions {
+    pub all: bool,
+    pub state: Option<String>,
+    pub tag: Option<String>,
+    /// Without policies: for whoever prints a table.
+    pub brief: bool,
+    /// Only those that can be read: none that are damaged, and none that the database does not know.
+    pub known: bool,
+    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
+    pub limit: Option<usize>,
+    /// Only those behind the session of this id.
+    pub after: Option<String>,
+}
+
+/// What `wait` waits for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Wait {
+    pub r#for: String,
+    pub timeout: Option<String>,
+}
+
+/// Which events.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "EventsAsked")]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Events {
+    /// After this number.
+    pub since: u64,
+    /// After this moment (milliseconds since 1970).
+    pub since_ms: Option<i64>,
+    pub session: Option<String>,
+    /// Only the last so many.
+    pub last: Option<u32>,
+    /// Only the first so many, as an array; the field `next` of the answer's head says what `after` has to be for the
+    /// next ones.
+    pub limit: Option<u64>,
+    /// The same as `since`.
+    pub after: u64,
+    /// `false`: what there is, as an array.
+    pub follow: Option<bool>,
+}
+
+/// Which output.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "OutputAsked")]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Logs {
+    pub n: Option<usize>,
+    pub run: Option<String>,
+    pub follow: bool,
+    /// Only what was printed in the last turn of this message.
+    pub message: Option<String>,
+    /// What was printed on a terminal as it was printed, not as the screen showed it.
+    pub raw: bool,
+}
+
+/// How much of the past.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "StreamAsked")]
+pub struct Stream {
+    /// So many lines of output that are there already.
+    pub n: Option<usize>,
+}
+
+/// Which messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "MessagesAsked")]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Messages {
+    pub state: Option<String>,
+    /// Only the last so many.
+    pub last: Option<u32>,
+    /// Only the first so many; the field `next` of the answer's head says what `after` has to be for the next ones.
+    pub limit: Option<u64>,
+    /// Only those behind this message.
+    pub after: Option<String>,
+}
+
+/// How long to wait for the end of a turn.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Patience {
+    // Not at all where it is left out, for ever where it is empty.
+    pub wait: Option<String>,
+}
+
+/// Which locks.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "LocksAsked")]
+pub struct Locks {
+    /// Only the first so many, in the order of their resources, and those that are of the same resource as the last one;
+    /// the field `next` of the answer's head says what `after` has to be for the next ones.
+    pub limit: Option<usize>,
+    /// Only those behind this resource.
+    pub after: Option<String>,
+}

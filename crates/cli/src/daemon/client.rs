@@ -1,0 +1,43 @@
+//! A daemon to ask: found, or started where none runs, unless that was forbidden.
+
+use super::find::{Found, at, down, find};
+use super::start::{refuse_inside, start};
+use crate::global::Global;
+use crate::home;
+use crate::output::Failure;
+use pinfold_api::{Client, ClientError};
+
+/// The daemon that a verb asks. It is looked for when it is asked, so a verb can look at its own words first.
+#[derive(Debug, Clone)]
+pub(crate) struct Daemon {
+    /// The options that every verb takes.
+    pub(crate) global: Global,
+}
+
+impl Daemon {
+    /// A client of the daemon, which answers.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let home = home::home(&self.global)?;
+        match find(&home)? {
+            Found::Up(client) => Ok(client),
+            Found::Down if self.global.no_start => Err(down(&home)),
+            Found::Down => {
+                refuse_inside(&home)?;
+                start(&home, &self.global)
+            }
+        }
+    }
+
+    /// Asks at once: whether a daemon answers is seen by its answer.
+    pub(crate) fn at_once<T>(&self, ask: impl Fn(&Client) -> Result<T, ClientError>) -> Result<T, Failure> {
+        match ask(&at(&home::home(&self.global)?)) {
+            Err(ClientError::Down { .. } | ClientError::Broken(_)) => Ok(ask(&self.client()?)?),
+            answer => Ok(answer?),
+        }
+    }
+}
+
+/// A client of a daemon that runs already, for a verb that does its work without one.
+pub(crate) fn running(global: &Global) -> Result<Client, Failure> {
+    Daemon { global: global.never_starting() }.client()
+}

@@ -1,0 +1,77 @@
+//! The daemon in this process, and what keeps one from starting.
+
+use super::damage;
+use super::start::refuse_inside;
+use crate::global::Global;
+use crate::home;
+use crate::output::{Failure, Kind, say};
+use pinfold_daemon::config::LoadError;
+use pinfold_daemon::{Options, StartError};
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
+
+/// The word that makes this program a shim, where the small one is not beside it.
+pub(crate) const SHIM: &str = "__shim";
+
+/// Runs the daemon in this process.
+pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
+    // Files and locks of whoever started it would stay open for as long as it lives.
+    pinfold_lock::process::close_inherited();
+    let home = home::home(global)?;
+    refuse_inside(&home)?;
+    if detached {
+        // Fails only for a process that leads a group, which a spawned one does not.
+        _ = rustix::process::setsid();
+    }
+    let umask = Some(rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077)).as_raw_mode());
+    let log = detached.then(|| home.daemon_log());
+    let shim = shim_program().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+    let up = move || {
+        if detached {
+            say(&"up");
+            close_stdout();
+        }
+    };
+    pinfold_daemon::run(Options { home, shim, umask, log }, up).map_err(|error| start_failure(&error))
+}
+
+/// Whoever waits for our word must not wait for our end.
+fn close_stdout() {
+    if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
+        _ = rustix::stdio::dup2_stdout(&null);
+    }
+}
+
+/// The small shim beside this program, or this program as shim.
+pub(crate) fn shim_program() -> std::io::Result<(PathBuf, Vec<OsString>)> {
+    let own = std::env::current_exe()?;
+    let small = own.parent().unwrap_or(Path::new("/")).join("pinfold-shim");
+    if small.is_file() { Ok((small, Vec::new())) } else { Ok((own, vec![SHIM.into()])) }
+}
+
+pub(crate) fn start_failure(error: &StartError) -> Failure {
+    match error {
+        StartError::Running => Failure::from_error(Kind::Busy, error).hint("`pinfold status` tells about it"),
+        StartError::Store(
+            pinfold_store::OpenError::Damaged { .. } | pinfold_store::OpenError::TooNew { .. },
+        )
+        | StartError::Missing { .. }
+        | StartError::Read(pinfold_store::ReadError::Damaged { .. } | pinfold_store::ReadError::Row { .. }) => {
+            Failure::from_error(Kind::Damaged, error).hint(damage::hint(error))
+        }
+        StartError::Place { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            Failure::from_error(Kind::NotPermitted, error)
+        }
+        StartError::Config(LoadError::NotOurs { .. }) => Failure::from_error(Kind::BadConfig, error)
+            .hint("it says which programs run as you: look into it, make it yours, and `chmod go-w` it"),
+        StartError::Config(_) => Failure::from_error(Kind::BadConfig, error)
+            .hint("correct it, or move it aside: then everything has its usual value"),
+        StartError::Locks(_) => Failure::from_error(Kind::BadConfig, error),
+        StartError::Place { .. }
+        | StartError::Store(_)
+        | StartError::Read(_)
+        | StartError::Commit(_)
+        | StartError::System(_) => Failure::from_error(Kind::Failed, error),
+    }
+}

@@ -1,0 +1,11 @@
+//! The daemon of a home: found, started where that is wanted, or run in this process.
+
+mod client;
+mod damage;
+mod find;
+mod foreground;
+mod start;
+
+pub(crate) use client::{Daemon, running};
+pub(crate) use find::{Found, at, find, mute};
+pub(crate) use foreground::{SHIM, run, shim_program, start_failure};

@@ -1,0 +1,88 @@
+//! The variables that a session is given: `--env K=V`, `--env K`, `--env-file F`.
+
+use crate::output::{Failure, Kind};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// More than any list of variables has.
+const LARGEST: u64 = 1 << 20;
+
+/// What files and words give; the later one counts, and a word counts before a file.
+pub(super) fn given(
+    files: &[PathBuf],
+    words: &[String],
+) -> Result<Option<BTreeMap<String, String>>, Failure> {
+    let mut all = BTreeMap::new();
+    for file in files {
+        all.extend(from_file(file)?);
+    }
+    for word in words {
+        all.extend([variable(word)?]);
+    }
+    Ok(Some(all).filter(|all| !all.is_empty()))
+}
+
+/// `K=V` sets a variable, `K` takes it from here.
+fn variable(word: &str) -> Result<(String, String), Failure> {
+    match word.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        Some(_) => Err(Failure::new(Kind::Usage, format!("`{word}` has no variable name"))),
+        None => match std::env::var(word) {
+            Ok(value) => Ok((word.to_owned(), value)),
+            Err(_) => Err(Failure::new(Kind::Usage, format!("the variable `{word}` is not set here"))
+                .hint(format!("--env {word}=VALUE sets it"))),
+        },
+    }
+}
+
+/// The lines of a file that only its owner can read. What others may read is not where a secret belongs, so that is
+/// refused and not passed over.
+fn from_file(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
+    let bad = |problem: &dyn std::fmt::Display| {
+        Failure::new(Kind::BadConfig, format!("{}: {problem}", path.display()))
+    };
+    let file = File::open(path).map_err(|error| bad(&error))?;
+    let facts = file.metadata().map_err(|error| bad(&error))?;
+    if facts.mode() & 0o077 != 0 {
+        let problem = format!("others may read it or write to it (mode {:03o})", facts.mode() & 0o777);
+        return Err(bad(&problem).hint("`chmod 600` keeps it to you"));
+    }
+    let mut text = String::new();
+    file.take(LARGEST + 1).read_to_string(&mut text).map_err(|error| bad(&error))?;
+    if text.len() as u64 > LARGEST {
+        return Err(bad(&"it is larger than a mebibyte"));
+    }
+    parse(&text).map_err(|(line, failure)| bad(&format!("line {line}: {failure}")))
+}
+
+/// A variable a line, as `--env` has it; empty lines and those that begin with `#` are left out. Nothing is unquoted.
+fn parse(text: &str) -> Result<BTreeMap<String, String>, (usize, Failure)> {
+    let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line));
+    let meant = lines.filter(|(_, line)| !line.trim().is_empty() && !line.trim_start().starts_with('#'));
+    meant.map(|(number, line)| variable(line).map_err(|failure| (number, failure))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_set_taken_or_an_error() {
+        let set = given(&[], &["A=1=2".into(), "B=".into()]).unwrap().unwrap();
+        assert_eq!((set["A"].as_str(), set["B"].as_str()), ("1=2", ""));
+        assert_eq!(given(&[], &[]).unwrap(), None);
+        assert!(given(&[], &["=x".into()]).is_err());
+        assert!(given(&[], &["SURELY_NOT_SET_ANYWHERE".into()]).is_err());
+    }
+
+    #[test]
+    fn a_file_has_a_variable_a_line_and_comments() {
+        let all = parse("# comment\n\nA=1 2\n  # indented\nB=\"q\" # not a comment\r\nC=\n").unwrap();
+        let expected = [("A", "1 2"), ("B", "\"q\" # not a comment"), ("C", "")];
+        assert_eq!(all.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect::<Vec<_>>(), expected);
+        assert_eq!(parse("A=1\n=x\n").unwrap_err().0, 2);
+    }
+}

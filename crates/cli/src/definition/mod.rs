@@ -1,0 +1,8 @@
+//! What a session is: the options of `new`, `set` and `run`, and the request that they make.
+
+mod ceiling;
+mod env;
+mod options;
+
+pub(crate) use ceiling::warn_of_ceiling;
+pub(crate) use options::{Definition, request};

@@ -1,0 +1,117 @@
+//! The options that define a session.
+
+use super::env;
+use crate::output::{Failure, Kind};
+use clap::Args;
+use pinfold_api::request::NewSession;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// The options of `new` and `set`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Definition {
+    /// The name; for `set` also a unique beginning of the id
+    pub(crate) name: String,
+    /// The kind of agent; `command` runs any program
+    #[arg(long, value_name = "A")]
+    agent: Option<String>,
+    /// The agent's own session to continue
+    #[arg(long, value_name = "ID")]
+    vendor_session: Option<String>,
+    /// Where it runs; the directory is locked for it
+    #[arg(long, value_name = "D")]
+    dir: Option<String>,
+    /// When it runs: on-demand, always or once
+    #[arg(long, value_name = "M")]
+    mode: Option<String>,
+    /// Memory at which it is drained: 512M, 2G
+    #[arg(long, value_name = "SIZE")]
+    memory: Option<String>,
+    /// How long a run without need is kept: 5m
+    #[arg(long, value_name = "DUR")]
+    idle: Option<String>,
+    /// Time between the stop signal and SIGKILL: 10s
+    #[arg(long, value_name = "DUR")]
+    stop_grace: Option<String>,
+    /// Give it a terminal
+    #[arg(long)]
+    pty: bool,
+    /// How messages are written: line or json
+    #[arg(long, value_name = "HOW")]
+    input: Option<String>,
+    /// When a turn is over: line or done
+    #[arg(long, value_name = "WHEN")]
+    turns: Option<String>,
+    /// The session it belongs to
+    #[arg(long, value_name = "S")]
+    parent: Option<String>,
+    /// A tag; may be given several times
+    #[arg(long, value_name = "T")]
+    tag: Vec<String>,
+    /// A variable to take from here, or to set (K=V can be seen in the list of processes); may be given several times
+    #[arg(long, value_name = "K[=V]")]
+    env: Vec<String>,
+    /// A file of variables, K=V a line, that only you can read; may be given several times
+    #[arg(long, value_name = "F")]
+    env_file: Vec<PathBuf>,
+    /// Do not lock the directory
+    #[arg(long)]
+    no_dir_lock: bool,
+    /// Run beside a foreign agent in the directory
+    #[arg(long)]
+    beside: bool,
+    /// Create it although its program or directory is missing
+    #[arg(long)]
+    force: bool,
+    /// The command to run
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+/// The request for a session, with what it takes from the caller.
+pub(crate) fn request(definition: &Definition) -> Result<NewSession, Failure> {
+    let own = definition.clone();
+    Ok(NewSession {
+        env: env::given(&own.env_file, &own.env)?,
+        name: own.name,
+        agent: own.agent,
+        vendor_session: own.vendor_session,
+        dir: own.dir.map(|dir| absolute(&dir)).transpose()?,
+        mode: own.mode,
+        memory: own.memory,
+        idle: own.idle,
+        stop_grace: own.stop_grace,
+        pty: own.pty.then_some(true),
+        input: own.input,
+        turns: own.turns,
+        parent: own.parent,
+        tags: (!own.tag.is_empty()).then_some(own.tag),
+        dir_lock: own.no_dir_lock.then_some(false),
+        beside: own.beside.then_some(true),
+        force: own.force.then_some(true),
+        command: (!own.command.is_empty()).then_some(own.command),
+        caller_dir: Some(absolute(".")?),
+        caller_env: Some(harmless()),
+        caller_umask: Some(umask()),
+    })
+}
+
+/// The umask can be read only by setting it; this program has one thread.
+fn umask() -> u32 {
+    let own = rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
+    rustix::process::umask(own);
+    own.as_raw_mode()
+}
+
+fn absolute(path: &str) -> Result<String, Failure> {
+    let path = std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+    Ok(path.to_string_lossy().into_owned())
+}
+
+/// Harmless variables that a session keeps from whoever made it.
+fn harmless() -> BTreeMap<String, String> {
+    std::env::vars_os()
+        .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(key, _)| pinfold_daemon::is_harmless(key))
+        .collect()
+}

@@ -1,0 +1,10 @@
+//! The home: where it is, whether a directory may be one, and the lock folders beside it.
+
+mod locks;
+mod paths;
+mod settled;
+mod trust;
+
+pub(crate) use locks::{existing_folders, folder_for, session_locks, user_folder};
+pub(crate) use paths::{named, said_home};
+pub(crate) use settled::{folder, home};

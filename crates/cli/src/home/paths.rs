@@ -1,0 +1,162 @@
+//! Where things live: the home, its sockets and configuration, and the one lock folder of the user. Nothing is made.
+
+use crate::global::Global;
+use crate::output::{Failure, Kind};
+use pinfold_lock::private::{self, NotPrivate, Wider};
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+pub(super) fn user_locks() -> Result<PathBuf, Failure> {
+    let password = || password_home(rustix::process::geteuid().as_raw()).filter(|home| home.is_dir());
+    let chosen = choose_user_locks(variable("PINFOLD_LOCKS"), password, || variable("HOME"));
+    let chosen = chosen.ok_or_else(|| {
+        Failure::new(Kind::BadConfig, "this user has no home directory")
+            .hint("PINFOLD_LOCKS names a lock folder")
+    })?;
+    absolute(&chosen)
+}
+
+/// Only `PINFOLD_LOCKS` moves it: two folders would be two truths. `HOME` and XDG differ between a login, a
+/// service and sudo, so the user's entry in the password file decides.
+fn choose_user_locks(
+    variable: Option<PathBuf>,
+    password: impl Fn() -> Option<PathBuf>,
+    home: impl Fn() -> Option<PathBuf>,
+) -> Option<PathBuf> {
+    let below = |home: PathBuf| home.join(".local/state/pinfold/locks");
+    variable.or_else(|| password().map(below)).or_else(|| home().filter(|home| home.is_absolute()).map(below))
+}
+
+fn password_home(user: u32) -> Option<PathBuf> {
+    let text = std::fs::read_to_string("/etc/passwd").ok()?;
+    text.lines().find_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        let ours = fields.get(2)?.parse() == Ok(user);
+        fields.get(5).filter(|home| ours && home.starts_with('/')).map(PathBuf::from)
+    })
+}
+
+/// Where sockets live: below a home that was named, else in the runtime folder of the login. Where that is not this
+/// user's alone, in the home too; and why.
+pub(super) fn runtime(global: &Global) -> Result<(PathBuf, Option<String>), Failure> {
+    let home = home_path(global)?;
+    let login = variable("XDG_RUNTIME_DIR").filter(|path| path.is_absolute() && path.is_dir());
+    let Some(login) = login.filter(|_| is_usual(&home)) else { return Ok((home, None)) };
+    Ok(match own_runtime(&login) {
+        Ok(folder) => (folder, None),
+        Err(error) => (home, Some(error.to_string())),
+    })
+}
+
+/// A folder of ours in the runtime folder of a login, if that is ours: `sudo -E` and `su` bring along another user's.
+fn own_runtime(login: &Path) -> Result<PathBuf, NotPrivate> {
+    let folder = login.join("pinfold");
+    let caller = rustix::process::geteuid().as_raw();
+    let real = private::way(login)?;
+    let owner = rustix::fs::lstat(&real).map_or(caller, |facts| facts.st_uid);
+    if owner != caller {
+        return Err(NotPrivate::NotOurs { path: login.to_owned(), owner, caller });
+    }
+    private::way(&folder)?;
+    if std::fs::symlink_metadata(&folder).is_ok() {
+        private::make_private(&folder, Wider::Refuse)?;
+    }
+    Ok(folder)
+}
+
+/// The configuration: in a home that was named, else in the user's folder for such files.
+pub(super) fn config(global: &Global) -> Result<PathBuf, Failure> {
+    let home = home_path(global)?;
+    let user = variable("XDG_CONFIG_HOME")
+        .filter(|path| path.is_absolute())
+        .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".config")));
+    match user.filter(|_| is_usual(&home)) {
+        Some(folder) => Ok(folder.join("pinfold/config.toml")),
+        None => Ok(home.join("config.toml")),
+    }
+}
+
+/// What agents are told of where things live, as `NAME=value`.
+pub(super) fn variables(global: &Global) -> Result<Vec<OsString>, Failure> {
+    let said = |name: &str, path: PathBuf| {
+        let mut entry = OsString::from(format!("{name}="));
+        entry.push(path);
+        entry
+    };
+    let mut all = vec![said("PINFOLD_HOME", home_path(global)?)];
+    if variable("PINFOLD_LOCKS").is_some() {
+        all.push(said("PINFOLD_LOCKS", user_locks()?));
+    }
+    Ok(all)
+}
+
+/// The variables by which the caller named a place, for a process in another directory.
+pub(crate) fn named() -> Result<Vec<(&'static str, PathBuf)>, Failure> {
+    let names = ["PINFOLD_HOME", "PINFOLD_LOCKS"].into_iter();
+    names
+        .filter_map(|name| Some((name, variable(name)?)))
+        .map(|(name, path)| Ok((name, absolute(&path)?)))
+        .collect()
+}
+
+pub(super) fn home_path(global: &Global) -> Result<PathBuf, Failure> {
+    if let Some(path) = global.home.clone().or_else(said_home) {
+        return absolute(&path);
+    }
+    usual_home().ok_or_else(|| {
+        Failure::new(Kind::BadConfig, "there is no home directory")
+            .hint("--home DIR or PINFOLD_HOME names one")
+    })
+}
+
+/// The home that the environment names: by its own variable, or inside a session by that session's socket, which is
+/// all that agents of the version before were told.
+pub(crate) fn said_home() -> Option<PathBuf> {
+    variable("PINFOLD_HOME").or_else(|| {
+        let socket = variable("PINFOLD_SESSION").and_then(|_| variable("PINFOLD_SOCKET"))?;
+        let socket = std::fs::read_link(&socket).unwrap_or(socket);
+        let home = socket.parent()?;
+        home.join("daemon.lock").exists().then(|| home.to_owned())
+    })
+}
+
+/// Whether a home is the one that is used where none is named: agents are told its name too.
+fn is_usual(home: &Path) -> bool {
+    usual_home().is_some_and(|usual| usual == home)
+}
+
+pub(super) fn usual_home() -> Option<PathBuf> {
+    let state = variable("XDG_STATE_HOME").filter(|path| path.is_absolute());
+    let state = state
+        .or_else(|| variable("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".local/state")));
+    let state = state
+        .or_else(|| password_home(rustix::process::geteuid().as_raw()).map(|home| home.join(".local/state")));
+    state.map(|state| state.join("pinfold"))
+}
+
+fn variable(name: &str) -> Option<PathBuf> {
+    env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| Failure::from_error(Kind::Failed, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_its_own_variable_moves_the_users_lock_folder() {
+        let choose = |variable: Option<&str>, password: Option<&str>, home: Option<&str>| {
+            let path = |text: Option<&str>| text.map(PathBuf::from);
+            choose_user_locks(path(variable), || path(password), || path(home))
+        };
+        let standard = Some(PathBuf::from("/home/u/.local/state/pinfold/locks"));
+        assert_eq!(choose(None, Some("/home/u"), Some("/elsewhere")), standard);
+        assert_eq!(choose(None, None, Some("/home/u")), standard);
+        assert_eq!(choose(None, None, Some("relative")), None);
+        assert_eq!(choose(Some("/locks"), Some("/home/u"), Some("/home/u")), Some("/locks".into()));
+    }
+}

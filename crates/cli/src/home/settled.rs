@@ -1,0 +1,57 @@
+//! A home that may be used: made where it is missing, and closed to others.
+
+use super::paths;
+use super::trust::{self, Candidate, Missing};
+use crate::global::Global;
+use crate::output::{Failure, talk};
+use pinfold_daemon::Home;
+use std::path::{Path, PathBuf};
+
+/// Where everything of a home lives.
+pub(crate) fn home(global: &Global) -> Result<Home, Failure> {
+    let state = folder(global)?;
+    let (runtime, refused) = paths::runtime(global)?;
+    Ok(Home {
+        state,
+        runtime,
+        user_locks: paths::user_locks()?,
+        config: paths::config(global)?,
+        variables: paths::variables(global)?,
+        refused,
+    })
+}
+
+/// The home, made when it is missing and tightened when it is open to others.
+pub(crate) fn folder(global: &Global) -> Result<PathBuf, Failure> {
+    let path = paths::home_path(global)?;
+    settle(&path, Missing::Make, global)?;
+    Ok(path)
+}
+
+/// The home, if there is one.
+pub(super) fn existing(global: &Global) -> Result<Option<PathBuf>, Failure> {
+    let path = paths::home_path(global)?;
+    Ok(settle(&path, Missing::Leave, global)?.then_some(path))
+}
+
+/// Whether there is a home, which may be used.
+fn settle(path: &Path, missing: Missing, global: &Global) -> Result<bool, Failure> {
+    let usual = paths::usual_home();
+    let candidate = Candidate {
+        path,
+        usual: usual.as_deref() == Some(path),
+        list: usual.as_ref().map(|usual| usual.join(trust::LIST)),
+    };
+    let Some(settled) = trust::settle(&candidate, missing, global)? else { return Ok(false) };
+    if let Some(from) = settled.tightened {
+        say_tightened(path, from, global);
+    }
+    Ok(true)
+}
+
+pub(super) fn say_tightened(path: &Path, from: u32, global: &Global) {
+    if !global.quiet {
+        let path = path.display();
+        talk(&format!("note: {path} was open to others (mode {from:04o}); it is 0700 now"));
+    }
+}

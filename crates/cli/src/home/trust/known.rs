@@ -1,0 +1,80 @@
+//! The homes that this user made, or said to be good: a file for each, named by the home's id, with its path in it.
+//!
+//! A copy of a home, and one that was moved to another file system, is known by it. Where no list can be kept, it is
+//! not: nothing else depends on it.
+
+use pinfold_lock::private::{self, Wider};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// The folder that has the list, in the user's usual home.
+pub(in crate::home) const LIST: &str = "homes";
+/// With more than this, those are forgotten that are not there any more.
+const MANY: usize = 512;
+
+pub(super) fn is_listed(list: &Path, id: &str) -> bool {
+    is_ours(list) && std::fs::symlink_metadata(list.join(id)).is_ok_and(|entry| entry.is_file())
+}
+
+pub(super) fn add(list: &Path, id: &str, home: &Path) -> io::Result<()> {
+    let real = private::way(list)?;
+    private::make_private(&real, Wider::Refuse)?;
+    forget(&real);
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.write(true).create(true).truncate(true).mode(0o600).open(real.join(id))?;
+    file.write_all(home.as_os_str().as_bytes())
+}
+
+/// Another user's list says nothing, also where `HOME` names it.
+fn is_ours(list: &Path) -> bool {
+    let Ok(real) = private::way(list) else { return false };
+    // Looking must not make it.
+    real.is_dir() && private::make_private(&real, Wider::Refuse).is_ok()
+}
+
+fn forget(list: &Path) {
+    let entries = || std::fs::read_dir(list).into_iter().flatten().flatten();
+    if entries().count() < MANY {
+        return;
+    }
+    for entry in entries() {
+        let home = std::fs::read(entry.path()).unwrap_or_default();
+        if !Path::new(std::ffi::OsStr::from_bytes(&home)).exists() {
+            _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn what_is_listed_is_known_and_a_list_that_others_can_write_is_not_believed() {
+        let temp = tempfile::tempdir().unwrap();
+        let list = temp.path().canonicalize().unwrap().join("homes");
+        assert!(!is_listed(&list, "a") && !list.exists());
+        add(&list, "a", Path::new("/home")).unwrap();
+        assert!(is_listed(&list, "a") && !is_listed(&list, "b"));
+        std::fs::set_permissions(&list, std::fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(!is_listed(&list, "a") && add(&list, "b", Path::new("/home")).is_err());
+    }
+
+    #[test]
+    fn homes_that_are_gone_are_forgotten_when_there_are_many() {
+        let temp = tempfile::tempdir().unwrap();
+        let list = temp.path().canonicalize().unwrap().join("homes");
+        add(&list, "there", temp.path()).unwrap();
+        for number in 0..MANY {
+            std::fs::write(list.join(number.to_string()), "/nowhere").unwrap();
+        }
+        add(&list, "new", temp.path()).unwrap();
+        let mut left: Vec<_> =
+            std::fs::read_dir(&list).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["new", "there"]);
+    }
+}

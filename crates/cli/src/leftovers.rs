@@ -1,0 +1,14 @@
+//! Runs that were to end and do not: an error that names them, whatever else was done.
+
+use crate::output::{Failure, Kind};
+use pinfold_api::object::Left;
+
+/// An error where anything was left. `done` says what was done all the same.
+pub(crate) fn none_left(left: &[Left], done: &str, hint: &str) -> Result<(), Failure> {
+    if left.is_empty() {
+        return Ok(());
+    }
+    let each: Vec<String> =
+        left.iter().map(|left| format!("session `{}`: {}", left.session, left.why)).collect();
+    Err(Failure::new(Kind::Failed, format!("{done}; {}", each.join("; "))).hint(hint))
+}

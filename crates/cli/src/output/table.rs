@@ -1,0 +1,167 @@
+//! Output for people: aligned, coloured on a terminal, cut to its width.
+
+use pinfold_core::visible::visible;
+use std::borrow::Cow;
+use std::io::IsTerminal;
+
+/// Few lines are longer.
+const LINE: usize = 100;
+
+/// What a cell means, and so how it looks on a terminal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shade {
+    Plain,
+    Good,
+    Busy,
+    Bad,
+    Faint,
+}
+
+impl Shade {
+    fn code(self) -> Option<&'static str> {
+        match self {
+            Shade::Plain => None,
+            Shade::Good => Some("32"),
+            Shade::Busy => Some("33"),
+            Shade::Bad => Some("31"),
+            Shade::Faint => Some("2"),
+        }
+    }
+}
+
+/// One cell of a table.
+pub(crate) struct Cell<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) shade: Shade,
+}
+
+impl<'a> Cell<'a> {
+    /// A row without what a terminal would obey.
+    fn visible<'b, const N: usize>(row: &'b [Cell<'a>; N]) -> [Cell<'b>; N] {
+        std::array::from_fn(|column| Cell { text: visible(&row[column].text), shade: row[column].shade })
+    }
+}
+
+/// A cell without colour.
+pub(crate) fn plain<'a>(text: impl Into<Cow<'a, str>>) -> Cell<'a> {
+    Cell { text: text.into(), shade: Shade::Plain }
+}
+
+/// Where the table goes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Paper {
+    colour: bool,
+    width: Option<usize>,
+}
+
+impl Paper {
+    /// Standard output, as it is.
+    pub(crate) fn stdout() -> Paper {
+        let terminal = std::io::stdout().is_terminal();
+        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok();
+        let width =
+            size.filter(|_| terminal).map(|size| usize::from(size.ws_col)).filter(|width| *width > 20);
+        Paper { colour, width }
+    }
+
+    /// Any width, and no colour: for what is often read by programs.
+    pub(crate) fn endless() -> Paper {
+        Paper { colour: false, width: None }
+    }
+
+    /// The table as text; the last column takes what is left of the width.
+    pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
+        let heads = heads.map(|head| Cell { text: head.into(), shade: Shade::Faint });
+        let seen: Vec<[Cell<'_>; N]> = std::iter::once(&heads).chain(rows).map(Cell::visible).collect();
+        let all = || seen.iter();
+        let widest = |column: usize| all().map(|row| columns(&row[column].text)).max().unwrap_or(0);
+        let widths: [usize; N] = std::array::from_fn(widest);
+        let mut text = String::with_capacity(LINE * (rows.len() + 1));
+        for row in all() {
+            self.write_row(row, &widths, &mut text);
+        }
+        text
+    }
+
+    fn write_row(self, row: &[Cell<'_>], widths: &[usize], text: &mut String) {
+        let mut used = 0;
+        for (cell, width) in row.iter().zip(widths) {
+            let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(used));
+            let cut = cut(&cell.text, room);
+            let taken = columns(&cut);
+            let padding = (width + 2 - taken).min(room - taken);
+            used += taken + padding;
+            text.push_str(&self.paint(&cut, cell.shade));
+            text.extend(std::iter::repeat_n(' ', padding));
+        }
+        text.truncate(text.trim_end_matches(' ').len());
+        text.push('\n');
+    }
+
+    /// A text as it looks here.
+    pub(crate) fn paint(self, text: &str, shade: Shade) -> Cow<'_, str> {
+        match shade.code().filter(|_| self.colour && !text.is_empty()) {
+            Some(code) => format!("\x1b[{code}m{text}\x1b[0m").into(),
+            None => text.into(),
+        }
+    }
+}
+
+fn columns(text: &str) -> usize {
+    text.chars().count()
+}
+
+fn cut(text: &str, room: usize) -> Cow<'_, str> {
+    if columns(text) <= room {
+        return text.into();
+    }
+    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    if room == 0 { kept.into() } else { format!("{kept}…").into() }
+}
+
+/// The beginning of a text, on one line.
+pub(crate) fn preview(text: &str, most: usize) -> Cow<'_, str> {
+    let (kept, more) = match text.char_indices().nth(most) {
+        Some((end, _)) => (&text[..end], "…"),
+        None => (text, ""),
+    };
+    if more.is_empty() && !kept.contains(char::is_control) {
+        return kept.into();
+    }
+    format!("{}{more}", kept.replace(char::is_control, " ")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_the_last_is_cut_to_the_width() {
+        let rows = [
+            [plain("api"), Cell { text: "running".into(), shade: Shade::Good }, plain("running for 3 min")],
+            [plain("a-long-name"), plain("idle"), plain("")],
+        ];
+        let table = |colour, width| Paper { colour, width }.table(["NAME", "STATE", "WHY"], &rows);
+        assert_eq!(
+            table(false, None),
+            "NAME         STATE    WHY\napi          running  running for 3 min\na-long-name  idle\n"
+        );
+        assert_eq!(table(false, Some(30)).lines().nth(1), Some("api          running  running…"));
+        assert!(table(true, None).contains("\x1b[32mrunning\x1b[0m"));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        let rows = [[plain("a-name-of-25-letters-or-so"), plain("idle"), plain("why")]];
+        let table = Paper { colour: false, width: Some(21) }.table(["NAME", "STATE", "WHY"], &rows);
+        assert!(table.lines().all(|line| columns(line) <= 21), "{table}");
+    }
+
+    #[test]
+    fn a_preview_is_one_line_and_says_when_there_is_more() {
+        assert_eq!(preview("two\nlines", 24), "two lines");
+        assert_eq!(preview("éééé", 4), "éééé");
+        assert_eq!(preview("éé\té\u{1b}", 4), "éé é…");
+    }
+}

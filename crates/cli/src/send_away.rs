@@ -1,0 +1,50 @@
+//! Sends the daemon away, for `down` and `up --replace`.
+
+use crate::daemon::{self, Found};
+use crate::leftovers::none_left;
+use crate::output::Failure;
+use pinfold_api::object::WentDown;
+use pinfold_api::{ClientError, endpoint, place, request};
+use pinfold_daemon::Home;
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// A daemon that has answered to `down` has only its database to close.
+const ENDS_WITHIN: Duration = Duration::from_secs(8);
+
+/// When a daemon went.
+pub(crate) enum Gone {
+    /// It was asked to.
+    Now,
+    /// There was none.
+    Before,
+}
+
+/// Asks the daemon to go, and returns when it has.
+pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
+    let Found::Up(client) = daemon::find(home)? else { return Ok(Gone::Before) };
+    let went = match client.ask(&endpoint::Down::call(&request::Down { keep })) {
+        Ok(went) => went,
+        // It may be gone before its answer is out.
+        Err(ClientError::Broken(_) | ClientError::Down { .. }) => WentDown::default(),
+        Err(error) => return Err(error.into()),
+    };
+    wait_until_gone(home)?;
+    let hint = "their locks stay held; `pinfold up` finds them again";
+    none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
+    Ok(Gone::Now)
+}
+
+/// The daemon's locks are free when its process has ended, whatever its socket says.
+fn wait_until_gone(home: &Home) -> Result<(), Failure> {
+    let (sender, receiver) = mpsc::channel();
+    let locks = place::locks(&home.state);
+    std::thread::spawn(move || {
+        for file in locks.iter().filter_map(|lock| std::fs::File::open(lock).ok()) {
+            // Shared: several who wait do not keep a new daemon out for longer than this call.
+            _ = rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared);
+        }
+        _ = sender.send(());
+    });
+    receiver.recv_timeout(ENDS_WITHIN).map_err(|_| daemon::mute(home).into())
+}

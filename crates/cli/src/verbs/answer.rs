@@ -1,0 +1,41 @@
+//! `answer`: answers a permission request.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::{Failure, say};
+use clap::{Args, ValueEnum};
+use pinfold_api::{endpoint, request};
+use serde_json::json;
+
+/// Which request, and what to say.
+#[derive(Debug, Args)]
+pub(crate) struct Answer {
+    /// The session
+    session: String,
+    /// What to say
+    answer: Permission,
+    /// Which request; the oldest unless it says so
+    id: Option<String>,
+}
+
+/// The answer to a permission request.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Permission {
+    Allow,
+    Deny,
+}
+
+impl Asks for Answer {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let word = match self.answer {
+            Permission::Allow => "allow",
+            Permission::Deny => "deny",
+        };
+        let permission = request::Permission { answer: word.to_owned(), id: self.id.clone() };
+        let object = daemon.client()?.ask(&endpoint::AnswerPermission::call(&self.session, &permission))?;
+        if daemon.global.json {
+            say(&json!(object));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,24 @@
+//! `archive`: puts sessions away, with their history.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::Failure;
+use crate::several;
+use clap::Args;
+use pinfold_api::endpoint;
+
+/// Which sessions.
+#[derive(Debug, Args)]
+pub(crate) struct Archive {
+    /// Which
+    #[arg(required = true)]
+    sessions: Vec<String>,
+}
+
+impl Asks for Archive {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        several::each_session(&self.sessions, daemon, |client, session| {
+            client.ask(&endpoint::Archive::call(session))
+        })
+    }
+}

@@ -1,0 +1,17 @@
+//! `demo`: shows what pinfold does, in a home of its own that is thrown away.
+
+use crate::demo;
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::output::Failure;
+use clap::Args;
+
+/// Nothing to choose.
+#[derive(Debug, Args)]
+pub(crate) struct Demo {}
+
+impl Alone for Demo {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        demo::play(global)
+    }
+}

@@ -1,0 +1,67 @@
+//! `down`: stops the agents, then the daemon.
+
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::output::{Failure, Kind, say, talk};
+use crate::send_away::{Gone, send_away};
+use crate::{home, inside};
+use clap::Args;
+use pinfold_lock::LockSeen;
+use serde_json::{Value, json};
+
+/// What becomes of the agents.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Down {
+    /// Leave the agents running under their shims
+    #[arg(long)]
+    keep: bool,
+}
+
+impl Alone for Down {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        let home = home::home(global)?;
+        inside::refuse(&home, "down")?;
+        let (was_up, running) = match send_away(&home, self.keep)? {
+            Gone::Now => (true, Vec::new()),
+            Gone::Before => (false, running_on(global)?),
+        };
+        if global.json {
+            say(&json!({ "was_up": was_up, "running": running }));
+        } else if !global.quiet {
+            talk(&if was_up { "the daemon is down" } else { "the daemon was down already" });
+            if !running.is_empty() {
+                talk(&warning(&running));
+                talk(&"hint: `pinfold up`, then `pinfold down`, stops them");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The daemon's sessions that live although it does not, as their locks tell. `pinfold run` and `lock` are no such.
+fn running_on(global: &Global) -> Result<Vec<Value>, Failure> {
+    let Some(folder) = home::session_locks(global)? else { return Ok(Vec::new()) };
+    let locks = folder.locks().map_err(|errno| Failure::from_error(Kind::Failed, &errno))?;
+    let object = |lock: &LockSeen| {
+        let name = lock.resource.strip_prefix("session:")?;
+        Some(json!({ "name": name, "pid": lock.holder.identity.map(|identity| identity.pid) }))
+    };
+    let of_daemon = |lock: &&LockSeen| lock.reason.as_deref() == Some(pinfold_daemon::BY_DAEMON);
+    Ok(locks.iter().filter(of_daemon).filter_map(object).collect())
+}
+
+fn warning(running: &[Value]) -> String {
+    /// More names than this are a list that nobody reads.
+    const SHOWN: usize = 5;
+    let named = |one: &Value| match one["pid"].as_u64() {
+        Some(pid) => format!("{} (pid {pid})", one["name"].as_str().unwrap_or_default()),
+        None => one["name"].as_str().unwrap_or_default().to_owned(),
+    };
+    let mut names: Vec<String> = running.iter().take(SHOWN).map(named).collect();
+    if running.len() > SHOWN {
+        names.push("...".to_owned());
+    }
+    let (count, names) = (running.len(), names.join(", "));
+    let subject = if count == 1 { "1 agent runs on".to_owned() } else { format!("{count} agents run on") };
+    format!("warning: {subject} without a daemon: {names}")
+}

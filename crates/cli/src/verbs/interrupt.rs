@@ -1,0 +1,27 @@
+//! `interrupt`: ends the turn under way, and keeps the run.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::{Failure, say, talk};
+use clap::Args;
+use pinfold_api::endpoint;
+use serde_json::json;
+
+/// Which session.
+#[derive(Debug, Args)]
+pub(crate) struct Interrupt {
+    /// The session
+    session: String,
+}
+
+impl Asks for Interrupt {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let object = daemon.client()?.ask(&endpoint::Interrupt::call(&self.session))?;
+        if daemon.global.json {
+            say(&json!(object));
+        } else if !daemon.global.quiet {
+            talk(&format!("the turn of {} was asked to end", object.name));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,70 @@
+//! `purge`: archives every session that nobody uses.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::inside;
+use crate::leftovers::none_left;
+use crate::output::{Failure, say, talk};
+use clap::Args;
+use pinfold_api::endpoint;
+use pinfold_api::object::Purged;
+use pinfold_api::request::{self, Caller};
+use serde_json::json;
+
+/// What is cleared out.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Purge {
+    /// Those in use too: with a consumer, a turn under way or a queued message, and your own
+    #[arg(long)]
+    include_active: bool,
+    /// Sessions of this mode: on-demand (unless it says so), always, once or all
+    #[arg(long, value_name = "M")]
+    mode: Option<String>,
+    /// Only say what would be archived
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Asks for Purge {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let request = request::Purge {
+            include_active: self.include_active,
+            mode: self.mode.clone(),
+            dry_run: self.dry_run,
+            caller: caller(),
+        };
+        let purged = daemon.client()?.ask(&endpoint::Purge::call(&request))?;
+        if !daemon.global.json && !daemon.global.quiet {
+            tell(&purged, self.dry_run);
+        }
+        let hint = "they are archived as soon as that has ended";
+        none_left(&purged.left, "not everything could be archived", hint)?;
+        if daemon.global.json {
+            say(&json!(purged));
+        }
+        Ok(())
+    }
+}
+
+fn tell(purged: &Purged, dry_run: bool) {
+    let word = if dry_run { "would be archived" } else { "is archived" };
+    purged.archived.iter().for_each(|name| talk(&format!("{name} {word}")));
+    purged
+        .skipped
+        .iter()
+        .for_each(|skipped| talk(&format!("{} is left alone: {}", skipped.name, skipped.why)));
+    if purged.archived.is_empty() && purged.left.is_empty() {
+        talk(&"nothing to do");
+    }
+}
+
+/// Who asks: whatever this process was given, and whoever is above it.
+fn caller() -> Caller {
+    let variable = |name| std::env::var(name).ok().filter(|value: &String| !value.is_empty());
+    Caller {
+        session: variable("PINFOLD_SESSION"),
+        run: variable("PINFOLD_RUN"),
+        socket: variable("PINFOLD_SOCKET"),
+        ancestors: inside::above(),
+    }
+}

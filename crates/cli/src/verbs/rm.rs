@@ -1,0 +1,42 @@
+//! `rm`: deletes archived sessions for good.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::{Failure, Kind};
+use crate::several::{self, Done};
+use clap::Args;
+use pinfold_api::endpoint;
+use pinfold_api::object::Removed;
+use pinfold_core::words;
+use serde_json::json;
+
+/// Which sessions.
+#[derive(Debug, Args)]
+pub(crate) struct Rm {
+    /// Which
+    #[arg(required = true)]
+    sessions: Vec<String>,
+    /// Really
+    #[arg(long)]
+    yes: bool,
+}
+
+impl Asks for Rm {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        if !self.yes {
+            let names = self.sessions.join(", ");
+            let text = format!("rm deletes the record, the inbox and the output of {names} for good");
+            return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
+        }
+        several::each(&self.sessions, daemon, |client, session| {
+            let removed = client.ask(&endpoint::Remove::call(session))?;
+            Ok(Done { words: words_of(&removed), object: json!(removed) })
+        })
+    }
+}
+
+fn words_of(removed: &Removed) -> String {
+    let Removed { name, messages, runs, bytes, .. } = removed;
+    let size = words::size(*bytes);
+    format!("{name} is deleted: its record, {messages} messages, {runs} runs, {size} of files")
+}

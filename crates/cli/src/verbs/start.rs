@@ -1,0 +1,24 @@
+//! `start`: starts sessions.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::Failure;
+use crate::several;
+use clap::Args;
+use pinfold_api::endpoint;
+
+/// Which sessions.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    /// Which
+    #[arg(required = true)]
+    sessions: Vec<String>,
+}
+
+impl Asks for Start {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        several::each_session(&self.sessions, daemon, |client, session| {
+            client.ask(&endpoint::Start::call(session))
+        })
+    }
+}

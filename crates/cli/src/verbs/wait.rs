@@ -1,0 +1,58 @@
+//! `wait`: waits until a session is in a state.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::{Failure, say, talk};
+use clap::Args;
+use pinfold_api::object::{LastExit, Session};
+use pinfold_api::{endpoint, query};
+use pinfold_core::{Exit, words};
+use serde_json::json;
+use std::time::Duration;
+
+/// Which session, and what for.
+#[derive(Debug, Args)]
+pub(crate) struct Wait {
+    /// Its name, or a unique beginning of its id
+    session: String,
+    /// The states, separated by commas
+    #[arg(long = "for", value_name = "STATE[,STATE]")]
+    states: String,
+    /// Give up after so long (124)
+    #[arg(long, value_name = "DUR")]
+    timeout: Option<String>,
+}
+
+impl Asks for Wait {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let what = query::Wait { r#for: self.states.clone(), timeout: self.timeout.clone() };
+        let object = daemon.client()?.ask(&endpoint::Wait::call(&self.session, &what))?;
+        if let Some(how) = how_it_came(&object).filter(|_| !daemon.global.quiet) {
+            talk(&how);
+        }
+        if daemon.global.json {
+            say(&json!(object));
+        }
+        Ok(())
+    }
+}
+
+/// What brought a session into its state, where that was the end of a run or a start that failed.
+fn how_it_came(session: &Session) -> Option<String> {
+    match (session.state.as_str(), &session.last_exit) {
+        ("failed" | "backoff", _) => Some(format!("{} is {}", session.name, session.why)),
+        ("stopped" | "idle", Some(exit)) => Some(format!("{} {}", session.name, told(exit))),
+        _ => None,
+    }
+}
+
+fn told(exit: &LastExit) -> String {
+    let how = match (exit.code, exit.signal) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::ShimLost,
+    };
+    let after = words::duration(Duration::from_millis(exit.uptime_ms));
+    let line = exit.last_line.as_ref().map(|line| format!(": `{line}`")).unwrap_or_default();
+    format!("{how} after {after}{line}")
+}

@@ -1,0 +1,36 @@
+//! `why`: says in a sentence what a session does, why, and what comes next.
+
+use crate::daemon::Daemon;
+use crate::doing::Asks;
+use crate::output::{Failure, say};
+use clap::Args;
+use pinfold_api::endpoint;
+use pinfold_api::object::Session;
+use serde_json::json;
+
+/// Which session.
+#[derive(Debug, Args)]
+pub(crate) struct Why {
+    /// Its name, or a unique beginning of its id
+    session: String,
+}
+
+impl Asks for Why {
+    fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let object = daemon.client()?.ask(&endpoint::Show::call(&self.session))?;
+        if daemon.global.json {
+            let Session { name, state, why, next, holder, last_exit, .. } = object;
+            say(&json!({
+                "name": name,
+                "state": state,
+                "why": why,
+                "next": next,
+                "holder": holder,
+                "last_exit": last_exit,
+            }));
+        } else {
+            say(&format!("{} is {}.", object.name, object.why));
+        }
+        Ok(())
+    }
+}
