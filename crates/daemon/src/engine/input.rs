@@ -3,7 +3,7 @@
 use crate::caller::By;
 use crate::define::definition::Definition;
 use crate::engine::{Engine, Goodbye, Overdue, Watch};
-use crate::ports::locks::{HolderEnded, Refused, Reserved};
+use crate::ports::locks::{Held, HolderEnded, Refused};
 use crate::ports::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
 use pinfold_api::object::Ping;
@@ -33,7 +33,7 @@ pub(crate) enum Input {
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
     Committed { id: Option<SessionId>, outcome: Outcome },
     /// The locks of a session were taken, or not.
-    Reserved { id: SessionId, result: Result<Vec<Reserved>, Refused> },
+    Reserved { id: SessionId, result: Result<Box<dyn Held>, Refused> },
     /// A shim was started, or not.
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
     /// A shim said something; nothing when its connection ended.
@@ -60,6 +60,8 @@ pub(crate) enum Input {
     HolderEnded { id: SessionId, ended: HolderEnded },
     /// A verb wrote something down for the events.
     Audited,
+    /// What verbs wrote down is durable, or could not be made so.
+    AuditStored { outcome: Outcome },
     /// An agent that the store does not know was ended, as far as it could be.
     StrangerEnded { id: String },
     /// Something keeps the store from being written, or does so no more.
@@ -83,21 +85,39 @@ pub(crate) enum Post {
 }
 
 /// Whoever waits for the answer of a session. Dropped without one, they hear why nothing can be recorded.
-pub(crate) struct Reply(oneshot::Sender<Result<Answer, ErrorBody>>);
+pub(crate) struct Reply(Waits);
+
+/// Where an answer goes.
+enum Waits {
+    For(oneshot::Sender<Result<Answer, ErrorBody>>),
+    Then(Box<dyn FnOnce(Result<Answer, ErrorBody>) + Send>),
+}
 
 impl Reply {
     pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, ErrorBody>>) {
         let (sender, receiver) = oneshot::channel();
-        (Reply(sender), receiver)
+        (Reply(Waits::For(sender)), receiver)
     }
 
     /// Answers; whoever has gone does not want to know.
     pub(crate) fn give(self, answer: Answer) {
-        _ = self.0.send(Ok(answer));
+        self.tell(Ok(answer));
     }
 
     pub(crate) fn refuse(self, why: ErrorBody) {
-        _ = self.0.send(Err(why));
+        self.tell(Err(why));
+    }
+
+    /// An answer that is passed on in other words. It is given by the loop: nothing in it may wait.
+    pub(crate) fn then(then: impl FnOnce(Result<Answer, ErrorBody>) + Send + 'static) -> Reply {
+        Reply(Waits::Then(Box::new(then)))
+    }
+
+    fn tell(self, answer: Result<Answer, ErrorBody>) {
+        match self.0 {
+            Waits::For(sender) => _ = sender.send(answer),
+            Waits::Then(then) => then(answer),
+        }
     }
 }
 

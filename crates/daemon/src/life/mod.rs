@@ -148,7 +148,7 @@ async fn live(
     only: Arc<Only>,
     limits: Limits,
     up: impl FnOnce(),
-    left: &mut Option<Store>,
+    left: &mut Option<Arc<Store>>,
 ) -> Result<(), StartError> {
     let config = crate::define::config::load(&options.home.config)?;
     let (doorway, listener) = Doorway::open(&options.home)?;
