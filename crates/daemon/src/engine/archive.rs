@@ -1,6 +1,6 @@
 //! The archive: what purge takes, what comes back, and what is deleted for good.
 
-use super::Engine;
+use super::{Engine, WhyNot};
 use crate::caller::By;
 use crate::crash;
 use crate::engine::input::Reply;
@@ -8,9 +8,7 @@ use crate::engine::session::Tracked;
 use crate::log::log;
 use pinfold_api::object::Removed;
 use pinfold_api::request::{Caller, Purge};
-use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::Ask;
-use pinfold_core::quoted::quoted;
 use pinfold_core::{Event, Mode, Refusal, State};
 use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
 use serde_json::json;
@@ -61,7 +59,7 @@ impl Engine {
         let named = |text: &String| *text == tracked.name || *text == tracked.id.to_string();
         let by_name = here && caller.session.as_ref().is_some_and(named);
         let by_run = caller.run.is_some() && caller.run == tracked.run.map(|(_, run)| run.to_string());
-        let pid = crate::show::session::pid(tracked);
+        let pid = tracked.pid();
         let shim = tracked.shim.as_ref().map(|shim| shim.pid);
         let by_blood = caller.ancestors.iter().any(|pid_above| [pid, shim].contains(&Some(*pid_above)));
         by_name || by_run || by_blood
@@ -73,7 +71,7 @@ impl Engine {
     }
 
     /// The archived session that a name or the beginning of an id stands for; the latest of a name.
-    pub(crate) fn find_archived(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
+    pub(crate) fn find_archived(&self, wanted: &str) -> Result<SessionId, WhyNot> {
         let archived = |tracked: &&Tracked| tracked.session.life().is_retired() && tracked.name == wanted;
         match self
             .sessions
@@ -88,16 +86,12 @@ impl Engine {
     }
 
     /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
-    pub(crate) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) -> Result<(), ErrorBody> {
+    pub(crate) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) -> Result<(), WhyNot> {
         self.can_record()?;
-        let Some(tracked) = self.sessions.get_mut(&id) else { return Err(super::sessions::gone()) };
+        let Some(tracked) = self.sessions.get_mut(&id) else { return Err(WhyNot::Gone) };
         let name = tracked.name.clone();
         if self.names.get(&name).is_some_and(|other| *other != id) {
-            let text = format!("another session has the name `{name}` now");
-            return Err(ErrorBody::new(ErrorKind::Exists, text).hint(format!(
-                "`pinfold archive {}` frees it, `pinfold ls --all` shows the ids",
-                quoted(&name)
-            )));
+            return Err(WhyNot::NameTaken { name });
         }
         if self.has_lost_parent(id) {
             self.forget_parent(id);
@@ -149,7 +143,7 @@ impl Engine {
         &mut self,
         id: SessionId,
         by: Option<Arc<By>>,
-        done: oneshot::Sender<Result<Removed, ErrorBody>>,
+        done: oneshot::Sender<Result<Removed, WhyNot>>,
     ) {
         match self.removable(id) {
             Ok(removed) => {
@@ -166,8 +160,7 @@ impl Engine {
                     let end = move |engine: &mut Engine| match gone {
                         Ok(bytes) => engine.forget(id, Removed { bytes, ..removed }, by.as_deref(), done),
                         Err(problem) => {
-                            let text = format!("its output could not be deleted: {problem}");
-                            _ = done.send(Err(ErrorBody::new(ErrorKind::Failed, text)));
+                            _ = done.send(Err(WhyNot::NotDeleted { problem }));
                         }
                     };
                     _ = handle.look(end).await;
@@ -177,22 +170,18 @@ impl Engine {
         }
     }
 
-    fn removable(&self, id: SessionId) -> Result<Removed, ErrorBody> {
+    fn removable(&self, id: SessionId) -> Result<Removed, WhyNot> {
         self.can_record()?;
-        let Some(tracked) = self.sessions.get(&id) else { return Err(super::sessions::gone()) };
+        let Some(tracked) = self.sessions.get(&id) else { return Err(WhyNot::Gone) };
         let name = &tracked.name;
-        if tracked.session.state() != State::Archived || !tracked.at_rest(&self.health) {
-            let text = format!("session `{name}` is {}, not archived", tracked.session.state().word());
-            return Err(ErrorBody::new(ErrorKind::Failed, text).hint(format!(
-                "`pinfold archive {}` keeps everything; `rm` deletes what is archived",
-                quoted(name)
-            )));
+        if tracked.session.state() != State::Archived || !tracked.at_rest(self.health.holds_up()) {
+            return Err(WhyNot::NotArchived { name: name.clone(), state: tracked.session.state().word() });
         }
         let running = |other: &&Tracked| other.session.live_run().is_some();
-        let running: Vec<&str> = self.children(id).filter(running).map(|child| child.name.as_str()).collect();
+        let running: Vec<String> =
+            self.children(id).filter(running).map(|child| child.name.clone()).collect();
         if !running.is_empty() {
-            let text = format!("session `{name}` has children that run: {}", running.join(", "));
-            return Err(ErrorBody::new(ErrorKind::Failed, text).hint("archive them first"));
+            return Err(WhyNot::ChildrenRun { name: name.clone(), running });
         }
         let inbox = tracked.session.inbox();
         let (settled, failed) = inbox.settled();
@@ -215,7 +204,7 @@ impl Engine {
         id: SessionId,
         removed: Removed,
         by: Option<&By>,
-        done: oneshot::Sender<Result<Removed, ErrorBody>>,
+        done: oneshot::Sender<Result<Removed, WhyNot>>,
     ) {
         // Restored, or removed by somebody else, while its files were deleted.
         if let Err(error) = self.removable(id) {

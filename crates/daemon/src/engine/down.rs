@@ -4,7 +4,7 @@ use super::unended::NO_ANSWER;
 use super::{Closing, Engine};
 use crate::caller::By;
 use crate::crash;
-use crate::engine::input::{Agents, Input};
+use crate::engine::input::{Agents, Goodbye, Input};
 use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::locks::HolderEnded;
@@ -14,10 +14,6 @@ use pinfold_core::unended::Unended;
 use pinfold_store::{Batch, Facts, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
-
-/// Whoever asked for the end, and is told what was left behind.
-pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
 
 /// What is not decided yet is looked at again after this.
 const SOON: Duration = Duration::from_millis(250);
@@ -25,14 +21,6 @@ const SOON: Duration = Duration::from_millis(250);
 const SETTLES: Duration = Duration::from_secs(3);
 /// So often a tree that does not come to rest is ended again, before it is left behind.
 const ENDINGS: u32 = 2;
-
-/// How the daemon's end stands with one session.
-#[derive(Debug, Default)]
-pub(crate) struct Farewell {
-    endings: u32,
-    /// Who is left behind, where somebody is.
-    left: Option<Unended>,
-}
 
 impl Engine {
     pub(super) fn go_down(&mut self, agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye>) {
@@ -129,7 +117,7 @@ impl Engine {
             && self
                 .sessions
                 .values()
-                .all(|tracked| tracked.at_rest(&self.health) || tracked.farewell.left.is_some())
+                .all(|tracked| tracked.at_rest(self.health.holds_up()) || tracked.farewell.left.is_some())
         {
             self.closing = Closing::Over(std::mem::take(replies));
         }
@@ -165,7 +153,7 @@ impl Engine {
 
     /// A session that the daemon's end leaves behind although it was to stop.
     fn left(&self, tracked: &Tracked) -> Option<Left> {
-        let by = tracked.farewell.left.as_ref().filter(|_| !tracked.at_rest(&self.health))?;
+        let by = tracked.farewell.left.as_ref().filter(|_| !tracked.at_rest(self.health.holds_up()))?;
         Some(Left { session: tracked.name.clone(), why: by.to_string(), pids: by.pids() })
     }
 }

@@ -55,7 +55,7 @@ impl Engine {
         let in_state = |state: State| {
             self.sessions.values().filter(|tracked| tracked.session.state() == state).count() as f64
         };
-        let samples = crate::show::session::STATES.iter();
+        let samples = super::session::STATES.iter();
         let samples =
             samples.map(|state| sample("pinfold_sessions", &[("state", state.word())], in_state(*state)));
         metric("pinfold_sessions", "gauge", "Sessions, by state.", samples.collect())

@@ -3,12 +3,11 @@
 //! Nothing that is not recorded is acknowledged. What was decided waits; what is new is refused at the door, with the
 //! reason; a stop acts first and is recorded later.
 
-use super::Engine;
+use super::{Engine, WhyNot};
 use crate::engine::input::{Input, Reply};
 use crate::engine::session::{Deeds, Snapshot};
 use crate::engine::stops::{Noted, Stops, Wish};
 use crate::log::log;
-use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::{Action, Event};
@@ -41,7 +40,7 @@ impl Engine {
     pub(super) fn troubled(&mut self, trouble: Trouble) {
         log(format_args!("{trouble}"));
         let recorded = !trouble.holds_up();
-        self.handle.refuse(refusal(&trouble));
+        self.handle.refuse((trouble != Trouble::None).then(|| WhyNot::Unrecordable(trouble.clone())));
         let before = std::mem::replace(&mut self.health.trouble, trouble);
         let words: Option<Arc<str>> =
             (self.health.trouble != Trouble::None).then(|| self.health.trouble.to_string().into());
@@ -122,8 +121,8 @@ impl Engine {
     }
 
     /// Refuses what cannot be recorded now and does not come in by the door.
-    pub(super) fn can_record(&self) -> Result<(), ErrorBody> {
-        if self.holds_up() { refusal(&self.health.trouble).map_or(Ok(()), Err) } else { Ok(()) }
+    pub(super) fn can_record(&self) -> Result<(), WhyNot> {
+        if self.holds_up() { Err(WhyNot::Unrecordable(self.health.trouble.clone())) } else { Ok(()) }
     }
 
     fn holds_up(&self) -> bool {
@@ -216,15 +215,13 @@ fn ends_something(action: &Action) -> bool {
 }
 
 /// What is said to those whose wish was on its way to the disk: it may still come true.
-fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> ErrorBody {
+fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> WhyNot {
     let what = match answer {
         Some(Answer::Queued { message, .. }) => format!("message {} for `{session}`", Ulid::from(*message)),
         Some(Answer::UnderWay | Answer::Done | Answer::Already | Answer::Joined | Answer::Refused(_))
         | None => format!("what was asked of `{session}`"),
     };
-    let body = refusal(trouble).unwrap_or_else(|| ErrorBody::new(ErrorKind::Failed, trouble.to_string()));
-    let message = format!("{}; {what} was on its way, and may still be recorded", body.message);
-    ErrorBody { message, ..body }
+    WhyNot::PerhapsRecorded { trouble: trouble.clone(), what }
 }
 
 fn kind(trouble: &Trouble) -> &'static str {
@@ -237,38 +234,4 @@ fn kind(trouble: &Trouble) -> &'static str {
         Trouble::Damaged { .. } => "database_damaged",
         Trouble::Ended => "database_ended",
     }
-}
-
-/// What is said to those who ask for something that must be recorded.
-fn refusal(trouble: &Trouble) -> Option<ErrorBody> {
-    let (kind, hint) = match trouble {
-        Trouble::None => return None,
-        Trouble::Busy => (ErrorKind::Busy, "it is waited for; `fuser` on the database names that program"),
-        Trouble::Reserve => (
-            ErrorKind::Failed,
-            "nothing new is taken until there is room; `ls`, `why`, `logs`, `stop` and `down` work",
-        ),
-        Trouble::Full => (
-            ErrorKind::Failed,
-            "what was decided is recorded as soon as there is room; `ls`, `why`, `logs`, `stop` and `down` work",
-        ),
-        Trouble::Gone { .. } => (
-            ErrorKind::Damaged,
-            "put it back, or save what the daemon still has: `pinfold backup FILE`, `pinfold down`, \
-             `pinfold restore-backup FILE`, with an older backup where none can be made",
-        ),
-        Trouble::Failed { .. } => (
-            ErrorKind::Failed,
-            "what was decided is recorded as soon as the disk takes it; `ls`, `why`, `logs`, `stop` and `down` work",
-        ),
-        Trouble::Damaged { .. } => (
-            ErrorKind::Damaged,
-            "`ls`, `why`, `logs` and `stop` work; save what can be read: `pinfold backup FILE`, then `pinfold down`, \
-             and `pinfold restore-backup FILE` with that or an older one",
-        ),
-        Trouble::Ended => {
-            (ErrorKind::Failed, "`pinfold up --replace` begins again from what is stored; the agents go on")
-        }
-    };
-    Some(ErrorBody::new(kind, trouble.to_string()).hint(hint))
 }

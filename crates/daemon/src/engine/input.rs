@@ -2,12 +2,13 @@
 
 use crate::caller::By;
 use crate::define::definition::Definition;
-use crate::engine::{Engine, Goodbye, Overdue, Watch};
+use crate::engine::stopping::{Overdue, Watch};
+use crate::engine::{Engine, WhyNot};
 use crate::ports::locks::{Held, HolderEnded, Refused};
 use crate::ports::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
-use pinfold_api::object::Ping;
-use pinfold_api::{ErrorBody, ErrorKind, Name};
+use pinfold_api::Name;
+use pinfold_api::object::{Left, Ping};
 use pinfold_core::decision::Answer;
 use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
@@ -89,12 +90,12 @@ pub(crate) struct Reply(Waits);
 
 /// Where an answer goes.
 enum Waits {
-    For(oneshot::Sender<Result<Answer, ErrorBody>>),
-    Then(Box<dyn FnOnce(Result<Answer, ErrorBody>) + Send>),
+    For(oneshot::Sender<Result<Answer, WhyNot>>),
+    Then(Box<dyn FnOnce(Result<Answer, WhyNot>) + Send>),
 }
 
 impl Reply {
-    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, ErrorBody>>) {
+    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, WhyNot>>) {
         let (sender, receiver) = oneshot::channel();
         (Reply(Waits::For(sender)), receiver)
     }
@@ -104,16 +105,16 @@ impl Reply {
         self.tell(Ok(answer));
     }
 
-    pub(crate) fn refuse(self, why: ErrorBody) {
+    pub(crate) fn refuse(self, why: WhyNot) {
         self.tell(Err(why));
     }
 
     /// An answer that is passed on in other words. It is given by the loop: nothing in it may wait.
-    pub(crate) fn then(then: impl FnOnce(Result<Answer, ErrorBody>) + Send + 'static) -> Reply {
+    pub(crate) fn then(then: impl FnOnce(Result<Answer, WhyNot>) + Send + 'static) -> Reply {
         Reply(Waits::Then(Box::new(then)))
     }
 
-    fn tell(self, answer: Result<Answer, ErrorBody>) {
+    fn tell(self, answer: Result<Answer, WhyNot>) {
         match self.0 {
             Waits::For(sender) => _ = sender.send(answer),
             Waits::Then(then) => then(answer),
@@ -123,6 +124,9 @@ impl Reply {
 
 /// Somebody who looks at the engine.
 pub(crate) type Looker = Box<dyn FnOnce(&mut Engine) + Send>;
+
+/// Whoever asked for the end, and is told what was left behind.
+pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
 
 /// What becomes of the agents when the daemon goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +161,7 @@ pub(crate) struct Create {
     /// Why it cannot run, where it was forced.
     pub(crate) broken: Option<CannotStart>,
     pub(crate) by: Option<Arc<By>>,
-    pub(crate) reply: oneshot::Sender<Result<SessionId, ErrorBody>>,
+    pub(crate) reply: oneshot::Sender<Result<SessionId, WhyNot>>,
 }
 
 /// How everybody reaches the loop.
@@ -167,7 +171,7 @@ pub(crate) struct Handle {
     by: Option<Arc<By>>,
     inputs: mpsc::UnboundedSender<Input>,
     /// What is said to those who ask for what cannot be recorded now.
-    refusal: Arc<Mutex<Option<ErrorBody>>>,
+    refusal: Arc<Mutex<Option<WhyNot>>>,
 }
 
 impl Handle {
@@ -202,35 +206,34 @@ impl Handle {
     }
 
     /// Notes why nothing can be recorded at the moment.
-    pub(crate) fn refuse(&self, why: Option<ErrorBody>) {
+    pub(crate) fn refuse(&self, why: Option<WhyNot>) {
         if let Ok(mut refusal) = self.refusal.lock() {
             *refusal = why;
         }
     }
 
     /// Why nothing can be recorded at the moment, if so.
-    pub(crate) fn refusal(&self) -> Option<ErrorBody> {
+    pub(crate) fn refusal(&self) -> Option<WhyNot> {
         self.refusal.lock().ok().and_then(|refusal| refusal.clone())
     }
 
     /// What is said to those who get no answer any more.
-    pub(crate) fn going_down(&self) -> ErrorBody {
-        let going = || ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down");
-        self.refusal().unwrap_or_else(going)
+    pub(crate) fn going_down(&self) -> WhyNot {
+        self.refusal().unwrap_or(WhyNot::GoingDown)
     }
 
     /// Looks at the engine from outside the loop.
     pub(crate) async fn look<T: Send + 'static>(
         &self,
         look: impl FnOnce(&mut Engine) -> T + Send + 'static,
-    ) -> Result<T, ErrorBody> {
+    ) -> Result<T, WhyNot> {
         let (sender, receiver) = oneshot::channel();
         self.tell(Input::Look(Box::new(move |engine| _ = sender.send(look(engine)))));
         self.answer(receiver).await
     }
 
     /// Tells a session something and waits for its answer, which is durable then.
-    pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, ErrorBody> {
+    pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, WhyNot> {
         let (reply, receiver) = Reply::new();
         let (event, facts) = (Box::new(event), Box::new(Facts { by: self.words(), ..facts }));
         self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
@@ -246,14 +249,14 @@ impl Handle {
     }
 
     /// Wants something of an inbox and waits for the answer, which is durable then.
-    pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, ErrorBody> {
+    pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, WhyNot> {
         let (reply, receiver) = Reply::new();
         self.tell(Input::Post { id, post, by: self.by(), reply });
         self.answer(receiver).await?
     }
 
     /// Waits for an answer of the loop.
-    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, ErrorBody> {
+    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, WhyNot> {
         receiver.await.map_err(|_| self.going_down())
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod input;
 mod memory;
 mod messages;
 mod notes;
+mod parts;
 mod plug;
 mod recover;
 mod reports;
@@ -20,28 +21,27 @@ mod run;
 pub(crate) mod session;
 mod sessions;
 mod speech;
+mod stopping;
 mod stops;
 mod strangers;
 mod timer;
 mod unended;
+mod why_not;
 
 pub(crate) use archive::{Candidate, Modes};
-pub(crate) use down::{Farewell, Goodbye};
 pub(crate) use health::Health;
-pub(crate) use sessions::gone;
-pub(crate) use unended::{Heard, Overdue, Watch};
+pub(crate) use parts::{Alone, Fault, Limits, Parts};
+pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
-use crate::engine::input::{Handle, Input, Looker, Reply};
+use crate::engine::input::{Goodbye, Handle, Input, Looker, Reply};
 use crate::engine::recover::Audit;
 use crate::engine::session::Tracked;
 use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
-use crate::foreground::Alone;
-use crate::life::Limits;
 use crate::metrics::Metrics;
 use crate::ports::Ports;
 use crate::ports::clock::{Alarm, Clock};
@@ -49,7 +49,7 @@ use crate::ports::locks::Folders;
 use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_core::{Boot, Change, Decision, Event};
-use pinfold_store::{AuditEvent, DamagedSession, Facts, Reader, RunId, SessionId, Store, Ulid};
+use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,22 +116,6 @@ enum Closing {
     No,
     Waiting(Vec<Goodbye>),
     Over(Vec<Goodbye>),
-}
-
-/// What an engine is made of.
-pub(crate) struct Parts {
-    pub(crate) home: Home,
-    pub(crate) store: Store,
-    pub(crate) alone: Option<Alone>,
-    pub(crate) reader: Option<Reader>,
-    pub(crate) folders: Folders,
-    pub(crate) generation: u64,
-    pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
-    pub(crate) limits: Limits,
-    pub(crate) umask: Option<u32>,
-    pub(crate) last_event: u64,
-    pub(crate) handle: Handle,
-    pub(crate) config: Config,
 }
 
 impl Engine {

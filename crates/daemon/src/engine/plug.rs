@@ -47,10 +47,7 @@ impl Engine {
     /// An engine that acts on these ports; somebody else says when a deadline has passed.
     pub(crate) fn with(parts: Parts, ports: Ports) -> Engine {
         Engine {
-            socket: match parts.alone {
-                Some(_) => parts.home.socket(),
-                None => crate::life::socket_link::make(&parts.home.socket(), &parts.home.state).path,
-            },
+            socket: parts.socket,
             values: parts.home.values(),
             home: parts.home,
             sessions: BTreeMap::new(),

@@ -259,7 +259,7 @@ impl Engine {
         match crate::define::config::load(&self.home.config) {
             Ok(config) => (self.config, self.config_refused) = (config, None),
             Err(error) => {
-                let problem = crate::ports::locks::chain(&error);
+                let problem = crate::error_chain::chain(&error);
                 let why = format!("the configuration stays as it was: {problem}");
                 log(format_args!("{why}"));
                 self.config_refused = Some(problem);

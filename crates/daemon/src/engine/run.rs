@@ -1,8 +1,7 @@
 //! The loop under a runtime: inputs, the alarm, and a rest when a burst is over.
 
-use super::{Closing, Engine};
+use super::{Closing, Engine, Fault};
 use crate::engine::input::Input;
-use crate::life::StartError;
 use crate::ports::clock::Alarm;
 use pinfold_store::{Facts, Store};
 use std::io;
@@ -18,12 +17,12 @@ impl Engine {
     pub(crate) async fn run(
         mut self,
         mut inputs: mpsc::UnboundedReceiver<Input>,
-    ) -> (Result<(), StartError>, Arc<Store>) {
+    ) -> (Result<(), Fault>, Arc<Store>) {
         let ended = self.take_all(&mut inputs).await;
         (ended, self.store)
     }
 
-    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), StartError> {
+    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), Fault> {
         let alarm = self.alarm.clone();
         while !self.is_over() {
             tokio::select! {

@@ -2,7 +2,7 @@
 
 use crate::define::definition::{self, Definition, Turns};
 use crate::engine::input::{Input, Reply};
-use crate::engine::{Farewell, Health, Heard, Watch};
+use crate::engine::stopping::{Farewell, Heard, Watch};
 use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::{Answer, TakeoverEnd};
@@ -17,6 +17,20 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
+
+/// Every state, in the order in which people think of them.
+pub(crate) const STATES: [State; 10] = [
+    State::Idle,
+    State::Starting,
+    State::Running,
+    State::Stopping,
+    State::Backoff,
+    State::Blocked,
+    State::Held,
+    State::Stopped,
+    State::Failed,
+    State::Archived,
+];
 
 /// One session and what the daemon holds for it.
 pub(crate) struct Tracked {
@@ -222,11 +236,11 @@ impl Tracked {
     }
 
     /// Whether nothing of it is under way any more, so that the daemon may go.
-    pub(crate) fn at_rest(&self, health: &Health) -> bool {
+    pub(crate) fn at_rest(&self, held_up: bool) -> bool {
         self.early.is_none()
             && self.session.live_run().is_none()
             // What cannot be recorded is not waited for.
-            && (self.pending.is_empty() || health.holds_up())
+            && (self.pending.is_empty() || held_up)
             && self.shim.is_none()
     }
 
@@ -245,6 +259,11 @@ impl Tracked {
             Some((spoken, input, turns)) if spoken == run => (input, turns),
             Some(_) | None => (self.definition.input, self.definition.turns),
         }
+    }
+
+    /// The pid of its agent.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.session.life().at_work().map(|(_, process, _)| process.pid)
     }
 
     /// The latest run, if it is this one.

@@ -1,15 +1,13 @@
 //! New sessions and changed ones.
 
-use super::Engine;
+use super::{Engine, WhyNot};
 use crate::crash;
 use crate::define::preset::Preset;
 use crate::define::values::Values;
 use crate::engine::input::{Create, Define, Given, Reply};
 use crate::engine::session::{Pending, Tracked};
-use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
-use pinfold_core::quoted::quoted;
 use pinfold_core::{Change, Event, RunEvent, Session};
 use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId, Ulid};
 use tokio::sync::oneshot;
@@ -34,33 +32,25 @@ impl Engine {
     }
 
     /// Whether a new session may have this name.
-    pub(crate) fn is_free(&self, name: &str) -> Result<(), ErrorBody> {
+    pub(crate) fn is_free(&self, name: &str) -> Result<(), WhyNot> {
         self.whole(name)?;
         if !self.names.contains_key(name) {
             return Ok(());
         }
-        let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
-        Err(exists.hint(format!(
-            "`pinfold show {0}` tells about it; `pinfold archive {0}` frees the name",
-            quoted(name)
-        )))
+        Err(WhyNot::Exists { name: name.to_owned() })
     }
 
     /// Whether there may be one more session.
-    fn has_place(&self) -> Result<(), ErrorBody> {
+    fn has_place(&self) -> Result<(), WhyNot> {
         let most = self.config.settings("", "").session_limit as usize;
         let there = self.sessions.len();
         if most == 0 || there < most {
             return Ok(());
         }
-        let message =
-            format!("there are {there} sessions already, archived ones included, and may be no more");
-        let hint =
-            "`pinfold rm` removes archived ones; `session_limit` in config.toml is how many there may be";
-        Err(ErrorBody::new(ErrorKind::Busy, message).hint(hint))
+        Err(WhyNot::TooMany { there })
     }
 
-    fn make_folder_of_next(&self) -> Result<(), ErrorBody> {
+    fn make_folder_of_next(&self) -> Result<(), WhyNot> {
         make_private(&self.home.state.join("sessions"))
             .map_err(|error| no_folder("the home cannot be written", &error))
     }
@@ -163,30 +153,25 @@ impl Engine {
     }
 
     /// Whether no damaged session has this name.
-    fn whole(&self, name: &str) -> Result<(), ErrorBody> {
+    fn whole(&self, name: &str) -> Result<(), WhyNot> {
         let is_meant = |damaged: &&DamagedSession| damaged.name == name || damaged.id == name;
         let Some(damaged) = self.damaged.values().find(is_meant) else { return Ok(()) };
-        let DamagedSession { id, problem, .. } = damaged;
-        let message = format!("the record of session `{name}` ({id}) is damaged: {problem}");
-        Err(ErrorBody::new(ErrorKind::Damaged, message).hint(self.damage_hint()))
-    }
-
-    fn damage_hint(&self) -> String {
-        format!(
-            "nothing was changed; `pinfold restore-backup FILE` puts a backup back; its files are in {}",
-            self.home.state.display()
-        )
+        Err(WhyNot::Damaged {
+            name: name.to_owned(),
+            id: damaged.id.clone(),
+            problem: damaged.problem.clone(),
+            state: self.home.state.clone(),
+        })
     }
 
     /// Nobody of this name; where records are damaged it may be one of them: their names are no more certain.
-    fn nobody(&self, wanted: &str) -> ErrorBody {
+    fn nobody(&self, wanted: &str) -> WhyNot {
+        let wanted = wanted.to_owned();
         if self.damaged.is_empty() {
-            return ErrorBody::new(ErrorKind::NotFound, format!("there is no session `{wanted}`"))
-                .hint("`pinfold ls --all` lists them");
+            return WhyNot::Unknown { wanted };
         }
-        let ids: Vec<&str> = self.damaged.keys().map(String::as_str).collect();
-        let message = format!("no session `{wanted}` can be read, and damaged are: {}", ids.join(", "));
-        ErrorBody::new(ErrorKind::Damaged, message).hint(self.damage_hint())
+        let damaged = self.damaged.keys().cloned().collect();
+        WhyNot::PerhapsDamaged { wanted, damaged, state: self.home.state.clone() }
     }
 
     /// Finds the parent of a session, which must not be below it.
@@ -194,24 +179,20 @@ impl Engine {
         &self,
         wanted: &str,
         own: Option<SessionId>,
-    ) -> Result<(SessionId, String), ErrorBody> {
-        let parent = self.find(wanted).map_err(|error| ErrorBody {
-            message: format!("its parent was not found: {}", error.message),
-            ..error
-        })?;
+    ) -> Result<(SessionId, String), WhyNot> {
+        let parent = self.find(wanted).map_err(|why| WhyNot::NoParent(Box::new(why)))?;
         let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
         // No chain is longer than there are sessions, whatever an old record says.
         let mut line = std::iter::successors(Some(parent), above).take(self.sessions.len());
         if line.any(|id| Some(id) == own) {
-            let text = format!("`{wanted}` is the session itself, or below it");
-            return Err(ErrorBody::new(ErrorKind::BadConfig, text));
+            return Err(WhyNot::ParentBelow { wanted: wanted.to_owned() });
         }
         let name = self.sessions.get(&parent).map(|tracked| tracked.name.clone()).unwrap_or_default();
         Ok((parent, name))
     }
 
     /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
-    pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
+    pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, WhyNot> {
         if let Some(id) = self.names.get(wanted) {
             return Ok(*id);
         }
@@ -233,25 +214,14 @@ impl Engine {
         match found[..] {
             [id] => Ok(id),
             [] => Err(self.nobody(wanted)),
-            [..] => {
-                Err(ErrorBody::new(ErrorKind::Usage, format!("`{wanted}` is the beginning of several ids"))
-                    .hint("`pinfold ls --all` lists them"))
-            }
+            [..] => Err(WhyNot::Ambiguous { wanted: wanted.to_owned() }),
         }
     }
 }
 
-pub(crate) fn gone() -> ErrorBody {
-    ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
-}
-
-fn no_folder(what: &str, error: &std::io::Error) -> ErrorBody {
+fn no_folder(what: &'static str, error: &std::io::Error) -> WhyNot {
     let full = error.kind() == std::io::ErrorKind::StorageFull;
-    match full {
-        true => ErrorBody::new(ErrorKind::Failed, format!("the disk is full: {what}: {error}"))
-            .hint("make room (`df`), or remove files where it has no inode left (`df -i`)"),
-        false => ErrorBody::new(ErrorKind::Failed, format!("{what}: {error}")),
-    }
+    WhyNot::NoFolder { what, full, problem: error.to_string() }
 }
 
 /// Removes a file of values that no record names any more, then answers.

@@ -1,12 +1,13 @@
 //! A deadline on every stop: a shim that runs answers, and says who cannot be ended.
 
 use super::Engine;
+use super::stopping::{Heard, Overdue, Watch};
 use crate::engine::input::Input;
 use pinfold_core::unended::{Survivor, Unended};
 use pinfold_core::{RunEvent, RunNumber, State};
 use pinfold_shim::{Command, Report};
 use pinfold_store::SessionId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Behind the grace, a shim that lives has answered within this.
 pub(super) const NO_ANSWER: Duration = Duration::from_secs(2);
@@ -17,35 +18,6 @@ const ASK: Duration = Duration::from_secs(1);
 const NO_END: Duration = Duration::from_secs(8);
 /// No run has this number: a shim that is asked about it answers that it knows of none.
 const NO_RUN: RunNumber = RunNumber(0);
-
-/// A stop that is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Watch {
-    run: RunNumber,
-    /// When its grace is over.
-    until: Instant,
-}
-
-/// How far a watched stop is behind its grace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Overdue {
-    /// Long enough to ask.
-    ToAsk,
-    /// Too long for a shim that runs to be silent.
-    Unanswered,
-    /// Too long for a tree that can be ended.
-    Unended,
-}
-
-/// Whether a shim has said anything since it was asked for a sign of life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Heard {
-    Since,
-    /// It has not; and how long it had run when it was asked, in nanoseconds.
-    NotSince {
-        ran: Option<u64>,
-    },
-}
 
 impl Engine {
     /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.

@@ -8,6 +8,7 @@ use super::logs::{self, Source};
 use super::streaming;
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::engine::WhyNot;
 use crate::engine::session::Tracked;
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
@@ -87,7 +88,7 @@ pub(crate) async fn attach(
 
 /// Notes the size that a terminal shall have, and says what attaching means.
 fn prepare(engine: &mut Engine, id: SessionId, request: &Attach) -> Result<Way, ErrorBody> {
-    let tracked = engine.sessions.get_mut(&id).ok_or_else(super::sessions::gone)?;
+    let tracked = engine.sessions.get_mut(&id).ok_or(WhyNot::Gone)?;
     if request.rows > 0 && !request.read_only {
         tracked.terminal = Size::new(request.rows, request.columns);
     }
@@ -169,7 +170,7 @@ impl Attaching {
             .handle
             .look(move |engine| engine.sessions.get(&id).map(|tracked| look(tracked)))
             .await?;
-        looked.ok_or_else(super::sessions::gone)
+        looked.ok_or(WhyNot::Gone.into())
     }
 
     /// Counts whoever has its terminal already, until it goes.
@@ -263,7 +264,7 @@ impl Attaching {
             if due {
                 said = Some((message.clone(), tokio::time::Instant::now()));
                 if sender.send(line(&standing)).await.is_err() {
-                    return Err(super::sessions::gone());
+                    return Err(WhyNot::Gone.into());
                 }
             }
             tokio::select! {
@@ -294,7 +295,7 @@ fn line(line: &AttachLine) -> Bytes {
 
 /// How far an attach has come: ready, waiting for something, or an end to it; nothing when no takeover is under way.
 fn standing(engine: &Engine, id: SessionId, way: Way) -> Result<Option<AttachLine>, ErrorBody> {
-    let tracked = engine.sessions.get(&id).ok_or_else(super::sessions::gone)?;
+    let tracked = engine.sessions.get(&id).ok_or(WhyNot::Gone)?;
     let now = Clock::new().now();
     let run = match (tracked.session.life(), way) {
         (Life::Running { run, .. }, Way::Terminal) | (Life::Held { run, .. }, _) => Some(*run),

@@ -1,8 +1,9 @@
 //! The one door to every handler: who asks is known by the socket, and what it may is looked up before anything is done.
 
 use super::Context;
+use super::admission::Wanted;
 use super::answer::Failure;
-use crate::caller::{Act, Caller, Pass, Wanted};
+use crate::caller::{Act, Caller, Pass};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;

@@ -10,9 +10,10 @@ use super::server::Peer;
 use super::streaming;
 use crate::engine::Engine;
 use crate::engine::input::Handle;
+use crate::error_chain::chain;
 use crate::metrics::Metrics;
 use crate::objects;
-use crate::ports::locks::{chain, lost_in};
+use crate::ports::locks::lost_in;
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -165,8 +166,8 @@ impl Client {
         };
         std::thread::Builder::new().name("hold".into()).stack_size(128 << 10).spawn(work).map_err(failed)?;
         tokio::select! {
-            answer = context.handle.answer(receiver) => answer,
-            () = context.handle.ended() => Err(context.handle.going_down()),
+            answer = context.handle.answer(receiver) => answer.map_err(ErrorBody::from),
+            () = context.handle.ended() => Err(context.handle.going_down().into()),
         }
     }
 
@@ -253,7 +254,7 @@ impl Held {
     /// Returns when the event is durable.
     async fn acquired(&self) -> Result<(), ErrorBody> {
         let written = self.handle.note(note("lock_acquired", "a client holds it over HTTP", self.facts()));
-        self.handle.answer(written).await
+        Ok(self.handle.answer(written).await?)
     }
 
     fn release(mut self, why: &str) {

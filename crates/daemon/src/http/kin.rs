@@ -4,6 +4,7 @@ use super::Context;
 use super::answer::Failure;
 use crate::define::definition::{Definition, check_environment, names_checked};
 use crate::engine::Engine;
+use crate::engine::WhyNot;
 use crate::engine::session::Tracked;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -20,7 +21,7 @@ pub(super) async fn as_child(
 ) -> Result<Definition, Failure> {
     let wanted = definition.parent.take();
     let look = move |engine: &mut Engine| {
-        let tracked = engine.sessions.get(&own).ok_or_else(super::sessions::gone)?;
+        let tracked = engine.sessions.get(&own).ok_or(WhyNot::Gone)?;
         if let Some(other) = wanted.filter(|wanted| engine.find(wanted).ok() != Some(own)) {
             return Err(refused(format!(
                 "a session that a run makes is its child, and not one of `{other}`"
@@ -84,7 +85,7 @@ pub(super) async fn is_inside(
 ) -> Result<(), Failure> {
     let look =
         move |engine: &mut Engine| engine.sessions.get(&own).map(|tracked| tracked.definition.dir.clone());
-    let allowed: PathBuf = context.handle.look(look).await?.ok_or_else(super::sessions::gone)?;
+    let allowed: PathBuf = context.handle.look(look).await?.ok_or(WhyNot::Gone)?;
     if definition.dir.starts_with(&allowed) {
         return Ok(());
     }

@@ -3,9 +3,10 @@
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
 use super::paging::{self, Head, PART};
-use super::sessions::{ask_of, find, gone, object};
+use super::sessions::{ask_of, find, object};
 use crate::clock::Clock;
 use crate::engine::Engine;
+use crate::engine::WhyNot;
 use crate::engine::input::Post;
 use crate::engine::session::{Snapshot, Tracked};
 use crate::show;
@@ -284,7 +285,7 @@ fn no_such_message(id: &str) -> ErrorBody {
 
 async fn name(context: &Context, id: SessionId) -> Result<String, Failure> {
     let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.name.clone());
-    Ok(context.handle.look(look).await?.ok_or_else(gone)?)
+    Ok(context.handle.look(look).await?.ok_or(WhyNot::Gone)?)
 }
 
 async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
@@ -319,7 +320,7 @@ async fn settled(
         tracked.wait_for(message, sender);
         Some(tracked.seen.subscribe())
     };
-    let seen = context.handle.look(look).await?.ok_or_else(gone)?;
+    let seen = context.handle.look(look).await?.ok_or(WhyNot::Gone)?;
     let now = row(context, id, message).await?;
     if is_settled(&now) {
         return Ok(now);

@@ -103,7 +103,7 @@ where
         while self.at.is_some() {
             let part = tokio::select! {
                 part = self.part() => part,
-                () = handle.ended() => Err(handle.going_down()),
+                () = handle.ended() => Err(handle.going_down().into()),
             };
             let part = part.map_err(|error| {
                 crate::log::log(format_args!("a list breaks off: {}", error.message));

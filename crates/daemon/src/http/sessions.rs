@@ -8,10 +8,11 @@ use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::preset::Preset;
 use crate::engine::Engine;
+use crate::engine::WhyNot;
 use crate::engine::input::{Create, Define, Given, Input};
-use crate::engine::session::Snapshot;
+use crate::engine::session::{STATES, Snapshot};
+use crate::show;
 use crate::show::list::{self, Filter, Listed};
-use crate::show::{self, session::STATES};
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -111,7 +112,7 @@ pub(crate) async fn set(
         kin::may_set(own, id, &request)?;
     }
     let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.definition.clone());
-    let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
+    let mut definition = context.handle.look(look).await?.ok_or(WhyNot::Gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
     if request.parent.is_some() {
         definition = with_parent(&context, definition, Some(id)).await?;
@@ -251,10 +252,6 @@ fn bad_value(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-pub(crate) fn gone() -> ErrorBody {
-    ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
-}
-
 /// Finds the parent by what it was called: its id is what stays true.
 async fn with_parent(
     context: &Context,
@@ -315,12 +312,12 @@ pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId
 
 pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
     let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.seen.subscribe());
-    Ok(context.handle.look(look).await?.ok_or_else(gone)?)
+    Ok(context.handle.look(look).await?.ok_or(WhyNot::Gone)?)
 }
 
 pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session> {
     let found = context.handle.look(move |engine| show::session::one(engine, id)).await?;
-    Ok(Json(found.ok_or_else(gone)?))
+    Ok(Json(found.ok_or(WhyNot::Gone)?))
 }
 
 pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {

@@ -91,7 +91,7 @@ pub(crate) async fn backup(context: Context, Said(copy): Said<Copy>) -> Answered
 }
 
 fn not_copied(error: &BackupError) -> ErrorBody {
-    let message = crate::ports::locks::chain(error);
+    let message = crate::error_chain::chain(error);
     match error {
         BackupError::Exists { .. } => {
             ErrorBody::new(ErrorKind::Exists, message).hint("a backup is never replaced: name another file")

@@ -2,6 +2,7 @@
 
 use super::Then;
 use super::shims::order::Order;
+use crate::error_chain::chain;
 use crate::output::last_line;
 use pinfold_core::exit::Exit;
 use pinfold_core::rules::verdict::Asked;
@@ -119,10 +120,10 @@ impl Journal for StoreJournal {
     }
 
     fn session(&self, id: SessionId) -> Result<Option<Remembered>, String> {
-        let reader = self.store.reader().map_err(|error| super::locks::chain(&error))?;
-        let loaded = reader.session(id).map_err(|error| super::locks::chain(&error))?;
+        let reader = self.store.reader().map_err(|error| chain(&error))?;
+        let loaded = reader.session(id).map_err(|error| chain(&error))?;
         let whole = loaded.map(|loaded| Remembered::read(loaded, &reader)).transpose();
-        whole.map_err(|error| super::locks::chain(&error))
+        whole.map_err(|error| chain(&error))
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
+use crate::error_chain::chain;
 use crate::log::log;
 use crate::metrics::Metrics;
 use crate::ports::Then;
@@ -411,17 +412,6 @@ pub(crate) fn lost_in(receipt: &pinfold_lock::Receipt) {
     if let Some(trouble) = &receipt.trouble {
         log(format_args!("`{}` was given back, but {}", receipt.resource, chain(trouble)));
     }
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }
 
 /// The kernel's number for what an error of our own comes down to, where it is one that passes. What is wrong with our own

@@ -144,7 +144,7 @@ fn row(tracked: &Tracked, now: Now) -> Row<'_> {
         name: Cow::Borrowed(&tracked.name),
         state: Cow::Borrowed(core.state().word()),
         mode: Cow::Borrowed(mode_word(core.spec().mode)),
-        pid: show::session::pid(tracked),
+        pid: tracked.pid(),
         restarts: core.runs().count.saturating_sub(1),
         command: Cow::Owned(beginning(&tracked.definition.command)),
         why: Cow::Owned(show::session::why(tracked, now)),

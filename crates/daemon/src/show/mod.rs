@@ -4,3 +4,4 @@ pub(crate) mod contained;
 pub(crate) mod disk;
 pub(crate) mod list;
 pub(crate) mod session;
+mod why_not;

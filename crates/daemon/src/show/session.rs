@@ -1,38 +1,18 @@
 //! The objects of the contract, made from what the daemon knows.
 
-use crate::clock::Clock;
+use crate::clock::{Clock, time};
 use crate::define::definition::mode_word;
 use crate::engine::Engine;
 use crate::engine::session::Tracked;
 use pinfold_api::object::{Event, Inbox, LastExit, Message, Next, Session, Status, Turn};
 use pinfold_core::life::{HolderSeen, Life};
-use pinfold_core::{Now, State, Wall};
-use pinfold_lock::time::rfc3339;
+use pinfold_core::{Now, Wall};
 use pinfold_store::SessionId;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Every state, in the order in which people think of them.
-pub(crate) const STATES: [State; 10] = [
-    State::Idle,
-    State::Starting,
-    State::Running,
-    State::Stopping,
-    State::Backoff,
-    State::Blocked,
-    State::Held,
-    State::Stopped,
-    State::Failed,
-    State::Archived,
-];
-
 /// Lists have so many bytes of an answer; the message itself has all of it.
 const LISTED_ANSWER: usize = 4 << 10;
-
-/// A moment as people read it.
-pub(crate) fn time(at: Wall) -> String {
-    rfc3339(u64::try_from(at.0).unwrap_or(0))
-}
 
 /// One session.
 pub(crate) fn session(tracked: &Tracked, now: Now) -> Session {
@@ -120,11 +100,6 @@ pub(crate) fn why(tracked: &Tracked, now: Now) -> String {
         Some(problem) if tracked.stops_first => format!("{why}; not recorded yet: {problem}"),
         Some(problem) => format!("{why}; {problem}"),
     }
-}
-
-/// The pid of a session's agent.
-pub(crate) fn pid(tracked: &Tracked) -> Option<u32> {
-    tracked.session.life().at_work().map(|(_, process, _)| process.pid)
 }
 
 fn archived(life: &Life) -> Option<Wall> {

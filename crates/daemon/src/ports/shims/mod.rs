@@ -360,7 +360,7 @@ fn make_places(opening: &Opening) {
 
 /// Why there is no shim, with the kernel's number for it.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
-    let text = format!("no shim: {}", crate::ports::locks::chain(error));
+    let text = format!("no shim: {}", crate::error_chain::chain(error));
     StartRefused { errno: crate::ports::locks::shortage_in(error), text }
 }
 
