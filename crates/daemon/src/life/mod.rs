@@ -150,7 +150,7 @@ async fn live(
     only: Arc<Only>,
     limits: Limits,
     up: impl FnOnce(),
-    left: &mut Option<Store>,
+    left: &mut Option<Arc<Store>>,
 ) -> Result<(), StartError> {
     let config = crate::define::config::load(&options.home.config)?;
     let (doorway, listener) = Doorway::open(&options.home)?;
