@@ -117,13 +117,18 @@ impl Engine {
         }
     }
 
+    /// Whether nothing of a session is under way any more, so that the daemon may go.
+    pub(super) fn at_rest(&self, tracked: &Tracked) -> bool {
+        !self.early.contains_key(&tracked.id) && tracked.at_rest(self.health.holds_up())
+    }
+
     pub(super) fn end_if_at_rest(&mut self) {
-        if let Closing::Waiting(replies) = &mut self.closing
-            && self.strangers == 0
-            && self
-                .sessions
-                .values()
-                .all(|tracked| tracked.at_rest(self.health.holds_up()) || tracked.farewell.left.is_some())
+        if !matches!(self.closing, Closing::Waiting(_)) || self.strangers > 0 {
+            return;
+        }
+        let rests = |tracked: &Tracked| self.at_rest(tracked) || tracked.farewell.left.is_some();
+        if self.sessions.values().all(|tracked| rests(tracked))
+            && let Closing::Waiting(replies) = &mut self.closing
         {
             self.closing = Closing::Over(std::mem::take(replies));
         }
@@ -158,7 +163,7 @@ impl Engine {
 
     /// A session that the daemon's end leaves behind although it was to stop.
     fn left(&self, tracked: &Tracked) -> Option<Left> {
-        let by = tracked.farewell.left.as_ref().filter(|_| !tracked.at_rest(self.health.holds_up()))?;
+        let by = tracked.farewell.left.as_ref().filter(|_| !self.at_rest(tracked))?;
         Some(Left { session: tracked.name.clone(), why: by.to_string(), pids: by.pids() })
     }
 }

@@ -75,6 +75,7 @@ impl Engine {
         let tracked = self.sessions.remove(&id)?;
         self.names.retain(|_, owner| *owner != id);
         self.timer.set(id, None);
+        self.early.remove(&id);
         Some(tracked)
     }
 
@@ -128,7 +129,7 @@ impl Engine {
                 facts: Box::default(),
                 reply: None,
             });
-            tracked.early.get_or_insert_default().extend(joined);
+            self.early.entry(id).or_default().extend(joined);
             self.look_at(id, Machine::Same, Duration::ZERO);
         }
         answer_all(old, &why);

@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// Everything that is counted and measured.
-    pub(crate) fn measured(&self) -> Vec<Metric> {
+    pub(super) fn measured(&self) -> Vec<Metric> {
         let mut all = vec![self.sessions_by_state()];
         all.extend(self.metrics.counted());
         all.push(self.waiters());

@@ -6,6 +6,7 @@ use crate::define::definition::Definition;
 use crate::log::log;
 use pinfold_store::{Batch, SessionId, Ulid};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Engine {
     /// Reads what a session was given; says what is wrong with its file.
@@ -30,7 +31,9 @@ impl Engine {
     /// Takes the values out of records of before. The database is then written anew: pages of before that are not in
     /// use may have them still.
     fn take_apart(&mut self) -> Result<(), Fault> {
-        self.sessions.values_mut().for_each(|tracked| tracked.definition.env.take_apart());
+        self.sessions
+            .values_mut()
+            .for_each(|tracked| Arc::make_mut(&mut tracked.definition).env.take_apart());
         let ids: Vec<SessionId> = self
             .sessions
             .values()
@@ -45,8 +48,8 @@ impl Engine {
         let mut batch = Batch::new();
         for (id, file) in ids.iter().zip(files) {
             let Some(tracked) = self.sessions.get_mut(id) else { continue };
-            tracked.definition.env.kept_in(file);
-            batch.define(*id, &serde_json::to_value(&tracked.definition).unwrap_or_default());
+            Arc::make_mut(&mut tracked.definition).env.kept_in(file);
+            batch.define(*id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
         }
         self.store.commit(batch).wait().map_err(Fault::Commit)?;
         log(format_args!("the values of --env of {} sessions are in files of their own now", ids.len()));

@@ -4,7 +4,8 @@
 //! reason; a stop acts first and is recorded later.
 
 use super::{Engine, WhyNot};
-use crate::engine::input::{Input, Reply};
+use crate::engine::input::Input;
+use crate::engine::reply::Reply;
 use crate::engine::stops::{Noted, Stops, Wish};
 use crate::log::log;
 use pinfold_core::decision::Answer;
@@ -88,6 +89,8 @@ impl Engine {
             Input::Define { .. } => self.holds_up(),
             Input::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
             Input::Look(_)
+            | Input::Command(_)
+            | Input::FilesDeleted { .. }
             | Input::Committed { .. }
             | Input::Reserved { .. }
             | Input::ShimUp { .. }
@@ -114,7 +117,7 @@ impl Engine {
     }
 
     /// A connection of its own to the store; none while its file has lost its name.
-    pub(crate) fn own_reader(&self) -> Option<Reader> {
+    pub(super) fn own_reader(&self) -> Option<Reader> {
         if let Trouble::Gone { .. } = self.health.trouble { None } else { self.store.reader().ok() }
     }
 
@@ -178,7 +181,7 @@ impl Engine {
         decision.actions = later;
         first.iter().for_each(|action| self.perform(id, action));
         if let Some(tracked) = self.sessions.get(&id) {
-            tracked.publish(crate::engine::session::Snapshot::of(&tracked.session));
+            tracked.publish(tracked.snapshot());
         }
         if let Some(reply) = reply {
             reply.give(decision.answer.clone().unwrap_or(Answer::Done));

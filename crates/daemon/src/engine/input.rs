@@ -2,8 +2,11 @@
 
 use crate::caller::By;
 use crate::define::definition::Definition;
+use crate::engine::command::{Command, Removal};
+use crate::engine::reply::Reply;
 use crate::engine::stopping::{Overdue, Watch};
-use crate::engine::{Engine, WhyNot};
+use crate::engine::view::{Known, View};
+use crate::engine::why_not::WhyNot;
 use crate::ports::locks::{HolderEnded, Refused, Reserved};
 use crate::ports::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
@@ -29,8 +32,10 @@ pub(crate) enum Input {
     Create(Box<Create>),
     /// Somebody changed a session's definition.
     Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
-    /// Somebody wants to look at the engine.
+    /// Somebody wants to read what the engine knows.
     Look(Looker),
+    /// Somebody wants something done that no session decides.
+    Command(Box<Command>),
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
     Committed { id: Option<SessionId>, outcome: Outcome },
     /// The locks of a session were taken, or not.
@@ -59,6 +64,8 @@ pub(crate) enum Input {
     DownOverdue { id: SessionId },
     /// Whoever held a session's lock was to be ended for that.
     HolderEnded { id: SessionId, ended: HolderEnded },
+    /// The files of a session that is to be removed were deleted, or not.
+    FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
     /// A verb wrote something down for the events.
     Audited,
     /// An agent that the store does not know was ended, as far as it could be.
@@ -83,27 +90,8 @@ pub(crate) enum Post {
     Retry { message: MessageId },
 }
 
-/// Whoever waits for the answer of a session. Dropped without one, they hear why nothing can be recorded.
-pub(crate) struct Reply(oneshot::Sender<Result<Answer, WhyNot>>);
-
-impl Reply {
-    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, WhyNot>>) {
-        let (sender, receiver) = oneshot::channel();
-        (Reply(sender), receiver)
-    }
-
-    /// Answers; whoever has gone does not want to know.
-    pub(crate) fn give(self, answer: Answer) {
-        _ = self.0.send(Ok(answer));
-    }
-
-    pub(crate) fn refuse(self, why: WhyNot) {
-        _ = self.0.send(Err(why));
-    }
-}
-
-/// Somebody who looks at the engine.
-pub(crate) type Looker = Box<dyn FnOnce(&mut Engine) + Send>;
+/// Somebody who reads what the engine knows.
+pub(crate) type Looker = Box<dyn FnOnce(View<'_>) + Send>;
 
 /// Whoever asked for the end, and is told what was left behind.
 pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
@@ -202,13 +190,37 @@ impl Handle {
         self.refusal().unwrap_or(WhyNot::GoingDown)
     }
 
-    /// Looks at the engine from outside the loop.
-    pub(crate) async fn look<T: Send + 'static>(
+    /// Reads what the engine knows.
+    pub(crate) async fn view<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&mut Engine) -> T + Send + 'static,
+        read: impl FnOnce(View<'_>) -> T + Send + 'static,
     ) -> Result<T, WhyNot> {
         let (sender, receiver) = oneshot::channel();
-        self.tell(Input::Look(Box::new(move |engine| _ = sender.send(look(engine)))));
+        self.tell(Input::Look(Box::new(move |view| _ = sender.send(read(view)))));
+        self.answer(receiver).await
+    }
+
+    /// Reads something of one session.
+    pub(crate) async fn session<T: Send + 'static>(
+        &self,
+        id: SessionId,
+        read: impl FnOnce(Known<'_>) -> T + Send + 'static,
+    ) -> Result<T, WhyNot> {
+        self.view(move |view| view.session(id).map(read)).await?.ok_or(WhyNot::Gone)
+    }
+
+    /// Wants something done.
+    pub(crate) fn command(&self, command: Command) {
+        self.tell(Input::Command(Box::new(command)));
+    }
+
+    /// Wants something done, and waits for what came of it.
+    pub(crate) async fn order<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, WhyNot> {
+        let (sender, receiver) = oneshot::channel();
+        self.command(command(sender));
         self.answer(receiver).await
     }
 

@@ -3,7 +3,8 @@
 use super::Engine;
 use crate::caller::By;
 use crate::define::definition::Turns;
-use crate::engine::input::{Input, Post, Reply};
+use crate::engine::input::{Input, Post};
+use crate::engine::reply::Reply;
 use crate::engine::speech;
 use crate::log::log;
 use pinfold_core::decision::{Answer, Refusal};

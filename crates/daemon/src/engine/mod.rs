@@ -3,6 +3,8 @@
 mod act;
 mod archive;
 mod asked_by;
+mod attach;
+mod command;
 mod down;
 mod failed;
 mod gauges;
@@ -13,9 +15,12 @@ mod memory;
 mod messages;
 mod notes;
 mod parts;
+mod purge;
 mod recover;
+mod reply;
 mod reports;
 pub(crate) mod session;
+mod session_view;
 mod sessions;
 mod speech;
 mod stopping;
@@ -23,11 +28,17 @@ mod stops;
 mod strangers;
 mod timer;
 mod unended;
+mod view;
 mod why_not;
 
-pub(crate) use archive::{Candidate, Modes};
+pub(crate) use attach::{Standing, Way};
+pub(crate) use command::Command;
 pub(crate) use health::Health;
 pub(crate) use parts::{Alone, Fault, Limits, Parts};
+pub(crate) use purge::{Candidate, Modes};
+pub(crate) use reply::Reply;
+pub(crate) use session_view::{SessionView, Snapshot};
+pub(crate) use view::{Known, View};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;
@@ -36,8 +47,8 @@ use crate::crash;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
-use crate::engine::input::{Goodbye, Handle, Input, Looker, Reply};
-use crate::engine::session::{Pending, Snapshot, Tracked};
+use crate::engine::input::{Goodbye, Handle, Input};
+use crate::engine::session::{Pending, Tracked};
 use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
 use crate::log::log;
@@ -114,8 +125,10 @@ pub(crate) struct Engine {
     /// Who asked for its end.
     closed_by: Option<Arc<By>>,
     pub(crate) metrics: Arc<Metrics>,
-    /// Who came before every session was looked at.
-    lookers: Vec<Looker>,
+    /// The sessions that recovery has not looked at yet, and the inputs for each that arrived meanwhile.
+    early: BTreeMap<SessionId, Vec<Input>>,
+    /// What is to be read or done once every session was looked at.
+    waiting: Vec<Input>,
 }
 
 /// How far the daemon's own end has come.
@@ -164,7 +177,8 @@ impl Engine {
             closing: Closing::No,
             closed_by: None,
             metrics: Arc::default(),
-            lookers: Vec::new(),
+            early: BTreeMap::new(),
+            waiting: Vec::new(),
         })
     }
 
@@ -220,8 +234,9 @@ impl Engine {
                 None => self.define(id, *define, reply),
             },
             // What is stored is not shown as what is: every session is looked at first.
-            Input::Look(look) if self.unseen() => self.lookers.push(look),
-            Input::Look(look) => look(self),
+            Input::Look(_) | Input::Command(_) if self.unseen() => self.waiting.push(input),
+            Input::Look(look) => look(View(self)),
+            Input::Command(command) => self.obey(*command),
             Input::Committed { id, outcome } => self.committed(id, outcome),
             Input::Reserved { id, result } => self.reserved(id, result),
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
@@ -236,6 +251,9 @@ impl Engine {
             Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
             Input::DownOverdue { id } => self.down_overdue(id),
             Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
+            Input::FilesDeleted { id, deleted, by, done } => {
+                self.files_deleted(id, deleted, by.as_deref(), done);
+            }
             Input::Audited => self.take_audit(),
             Input::StrangerEnded { id } => self.stranger_ended(&id),
             Input::Trouble(trouble) => self.troubled(trouble),
@@ -316,7 +334,7 @@ impl Engine {
             answer: decision.answer,
             reply,
             settles,
-            snapshot: Snapshot::of(&tracked.session),
+            snapshot: tracked.snapshot(),
             settled,
         };
         tracked.pending.push_back(pending);
@@ -407,21 +425,21 @@ impl Engine {
         }
     }
 
-    /// Where to put what comes for a session that was not looked at yet.
+    /// Whether some session was not looked at yet.
     fn unseen(&self) -> bool {
-        self.sessions.values().any(|tracked| tracked.early.is_some())
+        !self.early.is_empty()
     }
 
     /// How far the start has come, if it is not over.
     fn ping(&self) -> Ping {
-        let (of, seen) =
-            (self.sessions.len(), self.sessions.values().filter(|tracked| tracked.early.is_none()));
-        let starting = Starting { seen: seen.count() as u64, of: of as u64 };
-        Ping { starting: (starting.seen < starting.of).then_some(starting) }
+        let of = self.sessions.len() as u64;
+        let starting = Starting { seen: of.saturating_sub(self.early.len() as u64), of };
+        Ping { starting: self.unseen().then_some(starting) }
     }
 
+    /// Where to put what comes for a session that was not looked at yet.
     fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
-        self.sessions.get_mut(&id)?.early.as_mut()
+        self.early.get_mut(&id)
     }
 
     pub(crate) fn daemon_event(&self, kind: &str, why: &str) -> AuditEvent {

@@ -7,7 +7,6 @@ use crate::engine::input::Input;
 use crate::ports::locks::Folders;
 use pinfold_shim::Joins;
 use pinfold_store::{AuditEvent, Batch};
-use std::time::Duration;
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -25,7 +24,7 @@ impl Engine {
     }
 
     /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
-    pub(crate) fn rest_soon(&mut self) {
+    pub(super) fn rest_soon(&mut self) {
         self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
     }
 
@@ -33,18 +32,8 @@ impl Engine {
         self.folders.clone()
     }
 
-    /// How long what happened is kept.
-    pub(crate) fn retention(&self) -> crate::define::config::Retention {
-        self.config.retention()
-    }
-
-    /// What the runs of an agent may do as a person does.
-    pub(crate) fn may(&self, agent: &str) -> &[Act] {
-        self.config.may(agent)
-    }
-
     /// Whether one that is confined counts as if it were not; of a session, or of none.
-    pub(crate) fn lets_confined(&self, agent: &str, session: &str) -> bool {
+    pub(super) fn lets_confined(&self, agent: &str, session: &str) -> bool {
         self.config.settings(agent, session).confined == Confined::Allow
     }
 
@@ -52,16 +41,5 @@ impl Engine {
     pub(super) fn joins(&self, agent: &str, session: &str) -> Joins {
         let confined = self.lets_confined(agent, session);
         Joins { confined, runs: self.config.any_may(Act::Attach) }
-    }
-
-    /// How many children a session may be given by its runs, and how far below a person's session.
-    pub(crate) fn child_limits(&self, agent: &str, session: &str) -> (u32, u32) {
-        let settings = self.config.settings(agent, session);
-        (settings.child_limit, settings.child_depth)
-    }
-
-    /// How long an HTTP hold may last; zero is for ever.
-    pub(crate) fn hold_limit(&self) -> Duration {
-        self.config.settings("", "").hold_limit
     }
 }

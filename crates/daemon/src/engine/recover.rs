@@ -52,7 +52,7 @@ impl Engine {
         for (id, parent) in named {
             let found = self.find(&parent).ok().filter(|parent| *parent != id);
             if let Some(tracked) = self.sessions.get_mut(&id) {
-                tracked.definition.parent_id = found;
+                Arc::make_mut(&mut tracked.definition).parent_id = found;
             }
         }
     }
@@ -79,9 +79,8 @@ impl Engine {
         let mut session = stored.session;
         recall_last_exit(id, &mut session, reader)?;
         let mut tracked = Tracked::new(id, stored.name.clone(), definition, session, stored.created_at);
-        tracked.archived_at = stored.archived_at;
         tracked.damaged = stored.damaged;
-        tracked.early = Some(Vec::new());
+        self.early.insert(id, Vec::new());
         let latest = reader.runs(id, Take::Last(1))?.pop();
         tracked.run = latest.and_then(|run| Some((run.number, run.id?)));
         if stored.archived_at.is_none() {
@@ -148,10 +147,10 @@ impl Engine {
         if let Closing::Waiting(_) = self.closing {
             self.ask_down(id);
         }
-        let early = self.sessions.get_mut(&id).and_then(|tracked| tracked.early.take());
+        let early = self.early.remove(&id);
         early.into_iter().flatten().for_each(|input| self.take(input));
         if !self.unseen() {
-            std::mem::take(&mut self.lookers).into_iter().for_each(|look| look(self));
+            std::mem::take(&mut self.waiting).into_iter().for_each(|input| self.take(input));
         }
     }
 

@@ -1,12 +1,12 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::define::definition::{self, Definition, Turns};
-use crate::engine::input::{Input, Reply};
+use crate::engine::reply::Reply;
+use crate::engine::session_view::{SessionView, Snapshot};
 use crate::engine::stopping::{Farewell, Heard, Watch};
 use crate::ports::locks::Reserved;
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::{Answer, TakeoverEnd};
-use pinfold_core::session::Runs;
 use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::{Cancel, Resource};
 use pinfold_shim::Size;
@@ -36,9 +36,8 @@ pub(crate) const STATES: [State; 10] = [
 pub(crate) struct Tracked {
     pub(crate) id: SessionId,
     pub(crate) name: String,
-    pub(crate) definition: Definition,
+    pub(crate) definition: Arc<Definition>,
     pub(crate) created_at: Wall,
-    pub(crate) archived_at: Option<Wall>,
     pub(crate) session: Session,
     /// The name of the latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
@@ -48,8 +47,6 @@ pub(crate) struct Tracked {
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
     pub(crate) shim: Option<ShimLink>,
-    /// What came before it was known what is there of it; taken up behind that.
-    pub(crate) early: Option<Vec<Input>>,
     /// The stop that was asked for last: a shim that is still being started has not heard of it.
     pub(crate) stop: Option<(RunNumber, Duration)>,
     /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
@@ -129,21 +126,6 @@ pub(crate) struct Pending {
     pub(crate) settled: Vec<MessageId>,
 }
 
-/// What people wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Snapshot {
-    pub(crate) state: State,
-    pub(crate) runs: Runs,
-    /// Whether somebody is in the way of a run's end.
-    pub(crate) unended: bool,
-}
-
-impl Snapshot {
-    pub(crate) fn of(session: &Session) -> Snapshot {
-        Snapshot { state: session.state(), runs: session.runs(), unended: session.unended().is_some() }
-    }
-}
-
 impl Tracked {
     pub(crate) fn new(
         id: SessionId,
@@ -152,20 +134,24 @@ impl Tracked {
         session: Session,
         at: Wall,
     ) -> Tracked {
-        let snapshot = Snapshot::of(&session);
+        let snapshot = Snapshot {
+            state: session.state(),
+            runs: session.runs(),
+            unended: session.unended().is_some(),
+            takeover: session.takeover(),
+            connected: false,
+        };
         Tracked {
             id,
             name,
-            definition,
+            definition: Arc::new(definition),
             created_at: at,
-            archived_at: None,
             session,
             run: None,
             due: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,
-            early: None,
             stop: None,
             watch: None,
             heard: Heard::Since,
@@ -216,8 +202,7 @@ impl Tracked {
 
     /// Whether nothing of it is under way any more, so that the daemon may go.
     pub(crate) fn at_rest(&self, held_up: bool) -> bool {
-        self.early.is_none()
-            && self.session.live_run().is_none()
+        self.session.live_run().is_none()
             // What cannot be recorded is not waited for.
             && (self.pending.is_empty() || held_up)
             && self.shim.is_none()
@@ -237,6 +222,37 @@ impl Tracked {
         match self.spoken {
             Some((spoken, input, turns)) if spoken == run => (input, turns),
             Some(_) | None => (self.definition.input, self.definition.turns),
+        }
+    }
+
+    /// How it stands.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            state: self.session.state(),
+            runs: self.session.runs(),
+            unended: self.session.unended().is_some(),
+            takeover: self.session.takeover(),
+            connected: self.shim.is_some(),
+        }
+    }
+
+    /// A copy to show from.
+    pub(crate) fn view(&self) -> SessionView {
+        SessionView {
+            id: self.id,
+            name: self.name.clone(),
+            definition: Arc::clone(&self.definition),
+            core: self.session.outline(),
+            created_at: self.created_at,
+            run: self.run,
+            ready: self.ready,
+            status: self.status.clone(),
+            shim_pid: self.shim.as_ref().map(|shim| shim.pid),
+            swap: self.swap,
+            damaged: self.damaged,
+            held_up: self.held_up.clone(),
+            stops_first: self.stops_first,
+            takeover_end: self.takeover_end,
         }
     }
 

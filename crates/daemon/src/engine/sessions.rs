@@ -2,13 +2,14 @@
 
 use super::{Engine, WhyNot};
 use crate::crash;
-use crate::define::preset::Preset;
-use crate::engine::input::{Create, Define, Given, Reply};
-use crate::engine::session::{Pending, Snapshot, Tracked};
+use crate::engine::input::{Create, Define, Given};
+use crate::engine::reply::Reply;
+use crate::engine::session::{Pending, Tracked};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Change, Event, RunEvent, Session};
 use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -31,7 +32,7 @@ impl Engine {
     }
 
     /// Whether a new session may have this name.
-    pub(crate) fn is_free(&self, name: &str) -> Result<(), WhyNot> {
+    pub(super) fn is_free(&self, name: &str) -> Result<(), WhyNot> {
         self.whole(name)?;
         if !self.names.contains_key(name) {
             return Ok(());
@@ -85,7 +86,7 @@ impl Engine {
             answer: None,
             reply: Some(sender),
             settles: None,
-            snapshot: Snapshot::of(&tracked.session),
+            snapshot: tracked.snapshot(),
             settled: Vec::new(),
         };
         tracked.pending.push_back(pending);
@@ -133,13 +134,13 @@ impl Engine {
         let outdated = before.filter(|file| definition.env.file() != Some(*file));
         let settings = self.config.settings(&definition.agent, &tracked.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
-        tracked.definition = definition;
+        tracked.definition = Arc::new(definition);
         let decision = tracked.session.handle(&event, now);
         let mut batch = Batch::new();
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);
         }
-        batch.define(id, &serde_json::to_value(&tracked.definition).unwrap_or_default());
+        batch.define(id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
             batch.decided(
@@ -154,7 +155,7 @@ impl Engine {
             answer: None,
             reply: Some(sender),
             settles: None,
-            snapshot: Snapshot::of(&tracked.session),
+            snapshot: tracked.snapshot(),
             settled: Vec::new(),
         };
         tracked.pending.push_back(pending);
@@ -171,11 +172,6 @@ impl Engine {
             }
             _ = reply.send(());
         });
-    }
-
-    /// What an agent's name stands for.
-    pub(crate) fn preset(&self, agent: &str) -> Option<Preset> {
-        self.config.preset(agent)
     }
 
     /// Whether no damaged session has this name.
@@ -201,24 +197,27 @@ impl Engine {
     }
 
     /// Finds the parent of a session, which must not be below it.
-    pub(crate) fn find_parent(
+    pub(super) fn find_parent(
         &self,
         wanted: &str,
         own: Option<SessionId>,
     ) -> Result<(SessionId, String), WhyNot> {
         let parent = self.find(wanted).map_err(|why| WhyNot::NoParent(Box::new(why)))?;
-        let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
-        // No chain is longer than there are sessions, whatever an old record says.
-        let mut line = std::iter::successors(Some(parent), above).take(self.sessions.len());
-        if line.any(|id| Some(id) == own) {
+        if self.line_of(parent).any(|id| Some(id) == own) {
             return Err(WhyNot::ParentBelow { wanted: wanted.to_owned() });
         }
         let name = self.sessions.get(&parent).map(|tracked| tracked.name.clone()).unwrap_or_default();
         Ok((parent, name))
     }
 
+    /// The session and those above it. No line is longer than there are sessions, whatever an old record says.
+    pub(super) fn line_of(&self, id: SessionId) -> impl Iterator<Item = SessionId> {
+        let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
+        std::iter::successors(Some(id), above).take(self.sessions.len())
+    }
+
     /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
-    pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, WhyNot> {
+    pub(super) fn find(&self, wanted: &str) -> Result<SessionId, WhyNot> {
         if let Some(id) = self.names.get(wanted) {
             return Ok(*id);
         }

@@ -11,8 +11,7 @@ mod terminal;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::engine::input::{Agents, Create, Handle, Input};
-use crate::engine::session::Snapshot;
-use crate::engine::{Alone, Engine, Limits, Parts, WhyNot};
+use crate::engine::{Alone, Engine, Limits, Parts, Snapshot, WhyNot};
 use crate::life::StartError;
 use crate::ports::locks::Folders;
 use outcome::Ends;
@@ -172,7 +171,7 @@ async fn supervise(
     loop {
         let now = *seen.borrow_and_update();
         if over(now) {
-            let look = handle.look(move |engine| outcome::Look::at(engine, id)).await?;
+            let look = handle.view(move |view| view.session(id).map(outcome::Look::at)).await?;
             // What has been seen may be over by now: a lock that was busy has come free, and the run begins.
             if look.as_ref().is_none_or(|look| over(look.now)) {
                 let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
@@ -194,9 +193,8 @@ async fn supervise(
 
 /// A stop that does not come to an end is not waited for: whoever is in the way is named.
 async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, WhyNot> {
-    let look =
-        move |engine: &mut Engine| engine.sessions.get(&id)?.session.unended().map(ToString::to_string);
-    let by = handle.look(look).await?.unwrap_or_default();
+    let by = handle.session(id, |known| known.core().unended().map(ToString::to_string)).await?;
+    let by = by.unwrap_or_default();
     Ok(ErrorBody::new(ErrorKind::Failed, format!("its run does not end: {by}")))
 }
 
@@ -206,8 +204,7 @@ fn stop(handle: &Handle, id: SessionId, grace: Option<Duration>) {
 }
 
 async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snapshot>, WhyNot> {
-    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.seen.subscribe());
-    handle.look(look).await?.ok_or_else(|| handle.going_down())
+    handle.session(id, |known| known.watch()).await.map_err(|_| handle.going_down())
 }
 
 /// A lock that is busy before anything has run is the end; later it is waited for.

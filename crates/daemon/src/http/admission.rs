@@ -1,9 +1,7 @@
 //! Whether a request of a process that is not a person is let through, by what it is to the session that it names.
 
 use crate::caller::{Act, By, Caller, Kept, Kind, Pass, Relation, permits};
-use crate::engine::Engine;
-use crate::engine::WhyNot;
-use crate::engine::session::Tracked;
+use crate::engine::{Known, View, WhyNot};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::caller::Standing;
 use std::sync::Arc;
@@ -18,70 +16,65 @@ pub(crate) struct Wanted {
     pub(crate) session: Option<String>,
 }
 
-impl Engine {
-    /// Lets a request of somebody through who is not a person, or says why not.
-    pub(crate) fn admit(&self, caller: &Arc<Caller>, wanted: &Wanted) -> Result<Pass, ErrorBody> {
-        let own = self.owner_of(&caller.standing);
-        let named = own.map(|own| (own.id, own.name.clone()));
-        let by = By::new(Arc::clone(caller), named);
-        let Some(kind) = self.kind(&caller.standing, own) else { return Ok(Pass::of(by, None)) };
-        let widened = own.is_some_and(|own| self.may(&own.definition.agent).contains(&wanted.act));
-        if kind == Kind::Run && widened {
-            return Ok(Pass::of(by, None));
-        }
-        let relation = match (&wanted.session, own) {
-            (_, None) => Relation::Other,
-            (None, Some(_)) => Relation::Itself,
-            (Some(name), Some(own)) => relation(own, self.meant(name, wanted.act)?),
-        };
-        if !permits(wanted.act, kind, relation) {
-            let refused =
-                ErrorBody::new(ErrorKind::NotPermitted, refusal(&caller.standing, wanted, kind, own));
-            return Err(refused.hint(way_out(wanted.act, kind, own)));
-        }
-        Ok(Pass::of(by, own.map(|own| self.kept(own, kind))))
+/// Lets a request of a caller through who is not a person, or says why not.
+pub(super) fn admit(view: View<'_>, caller: &Arc<Caller>, wanted: &Wanted) -> Result<Pass, ErrorBody> {
+    let own = owner_of(view, &caller.standing);
+    let named = own.map(|own| (own.id(), own.name().to_owned()));
+    let by = By::new(Arc::clone(caller), named);
+    let Some(kind) = kind(view, &caller.standing, own) else { return Ok(Pass::of(by, None)) };
+    let widened = own.is_some_and(|own| view.may(&own.definition().agent).contains(&wanted.act));
+    if kind == Kind::Run && widened {
+        return Ok(Pass::of(by, None));
     }
-
-    fn kept(&self, own: &Tracked, kind: Kind) -> Kept {
-        let children = self.children(own.id).map(|child| child.id).collect();
-        Kept { own: own.id, parent: own.definition.parent_id, children, confined: kind == Kind::Confined }
+    let relation = match (&wanted.session, own) {
+        (_, None) => Relation::Other,
+        (None, Some(_)) => Relation::Itself,
+        (Some(name), Some(own)) => relation(own, meant(view, name, wanted.act)?),
+    };
+    if !permits(wanted.act, kind, relation) {
+        let refused = ErrorBody::new(ErrorKind::NotPermitted, refusal(&caller.standing, wanted, kind, own));
+        return Err(refused.hint(way_out(wanted.act, kind, own)));
     }
+    Ok(Pass::of(by, own.map(|own| kept(view, own, kind))))
+}
 
-    /// The session whose run a process belongs to: that of the nearest shim of this home above it.
-    fn owner_of(&self, standing: &Standing) -> Option<&Tracked> {
-        let of_shim = |pid: &u32| {
-            let is_its = |tracked: &&Tracked| tracked.shim.as_ref().is_some_and(|shim| shim.pid == *pid);
-            self.sessions.values().map(Box::as_ref).find(is_its)
-        };
-        standing.shims.iter().find_map(of_shim)
-    }
+fn kept(view: View<'_>, own: Known<'_>, kind: Kind) -> Kept {
+    let children = view.children(own.id()).map(Known::id).collect();
+    let parent = own.definition().parent_id;
+    Kept { own: own.id(), parent, children, confined: kind == Kind::Confined }
+}
 
-    /// What kind of caller it is; nothing for a person, or who counts as one by the configuration.
-    fn kind(&self, standing: &Standing, own: Option<&Tracked>) -> Option<Kind> {
-        let (agent, name) = own.map_or(("", ""), |own| (own.definition.agent.as_str(), own.name.as_str()));
-        match (standing.is_confined(), standing.shims.is_empty()) {
-            (true, _) if !self.lets_confined(agent, name) => Some(Kind::Confined),
-            (_, false) => Some(Kind::Run),
-            (_, true) => None,
-        }
-    }
+/// The session whose run a process belongs to: that of the nearest shim of this home above it.
+fn owner_of<'a>(view: View<'a>, standing: &Standing) -> Option<Known<'a>> {
+    let of_shim = |pid: &u32| view.sessions().find(|known| known.shim_pid() == Some(*pid));
+    standing.shims.iter().find_map(of_shim)
+}
 
-    fn meant(&self, name: &str, act: Act) -> Result<&Tracked, ErrorBody> {
-        // The same one that the request itself will find.
-        let archived = [Act::Restore, Act::Remove].contains(&act);
-        let id = if archived { self.find_archived(name) } else { self.find(name) }?;
-        self.sessions.get(&id).map(Box::as_ref).ok_or(WhyNot::Gone.into())
+/// What kind of caller it is; nothing for a person, or who counts as one by the configuration.
+fn kind(view: View<'_>, standing: &Standing, own: Option<Known<'_>>) -> Option<Kind> {
+    let (agent, name) = own.map_or(("", ""), |own| (own.definition().agent.as_str(), own.name()));
+    match (standing.is_confined(), standing.shims.is_empty()) {
+        (true, _) if !view.lets_confined(agent, name) => Some(Kind::Confined),
+        (_, false) => Some(Kind::Run),
+        (_, true) => None,
     }
 }
 
+fn meant<'a>(view: View<'a>, name: &str, act: Act) -> Result<Known<'a>, WhyNot> {
+    // The same one that the request itself will find.
+    let archived = [Act::Restore, Act::Remove].contains(&act);
+    let id = if archived { view.find_archived(name) } else { view.find(name) }?;
+    view.session(id).ok_or(WhyNot::Gone)
+}
+
 /// Who the caller is, what it may, and that this is not it.
-fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<&Tracked>) -> String {
+fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<Known<'_>>) -> String {
     let who = match (kind, own) {
         (Kind::Confined, _) => {
             let marks: Vec<String> = standing.confined.iter().map(ToString::to_string).collect();
             format!("you are confined ({})", marks.join(", "))
         }
-        (Kind::Run, Some(own)) => format!("you are part of a run of session `{}`", own.name),
+        (Kind::Run, Some(own)) => format!("you are part of a run of session `{}`", own.name()),
         (Kind::Run, None) => "you are part of a run that is not of this home".to_owned(),
     };
     let (subject, rule) = match kind {
@@ -98,10 +91,10 @@ fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<&Tracke
 }
 
 /// What would allow it.
-fn way_out(act: Act, kind: Kind, own: Option<&Tracked>) -> String {
+fn way_out(act: Act, kind: Kind, own: Option<Known<'_>>) -> String {
     match (kind, own, act.word()) {
         (Kind::Run, Some(own), Some(word)) => {
-            let agent = &own.definition.agent;
+            let agent = &own.definition().agent;
             format!("a person may; `may = [\"{word}\"]` under [agents.{agent}] in config.toml lets its runs")
         }
         (Kind::Run, _, _) => "call it outside of any run".to_owned(),
@@ -112,11 +105,11 @@ fn way_out(act: Act, kind: Kind, own: Option<&Tracked>) -> String {
     }
 }
 
-fn relation(own: &Tracked, other: &Tracked) -> Relation {
+fn relation(own: Known<'_>, other: Known<'_>) -> Relation {
     match () {
-        () if own.id == other.id => Relation::Itself,
-        () if own.definition.parent_id == Some(other.id) => Relation::Parent,
-        () if other.definition.parent_id == Some(own.id) => Relation::Child,
+        () if own.id() == other.id() => Relation::Itself,
+        () if own.definition().parent_id == Some(other.id()) => Relation::Parent,
+        () if other.definition().parent_id == Some(own.id()) => Relation::Child,
         () => Relation::Other,
     }
 }

@@ -8,7 +8,6 @@ use super::answer::{Failure, Said};
 use super::hold_limits::{self, Place};
 use super::server::Peer;
 use super::streaming;
-use crate::engine::Engine;
 use crate::engine::input::Handle;
 use crate::error_chain::chain;
 use crate::metrics::Metrics;
@@ -39,7 +38,7 @@ pub(crate) async fn hold(
     let resource = key(&wanted.resource)?;
     let wait = span("wait", wanted.wait.as_deref())?.unwrap_or_default();
     let asked = span("max_hold", wanted.max_hold.as_deref())?;
-    let policy = context.handle.look(|engine: &mut Engine| engine.hold_limit()).await?;
+    let policy = context.handle.view(|view| view.hold_limit()).await?;
     let limit = Limit::of(asked, policy);
     let place = context.holds.enter(hold_limits::Client::of(peer, context.pass.by.as_deref()))?;
     let client = Client { peer, reason: wanted.reason, resource };
