@@ -22,6 +22,7 @@ const ROW: usize = 256;
 /// So much of a command is enough to know it by.
 const COMMAND: usize = 64;
 
+/// Whether a filter shows a session.
 fn shows(filter: &Filter, known: Known<'_>) -> bool {
     let state = known.state();
     let asked_for = filter.state.as_deref() == Some(state.word());
