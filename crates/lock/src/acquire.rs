@@ -285,7 +285,7 @@ impl Acquiring<'_> {
         Record {
             fence: Fence(0),
             resource: self.target.resource.clone(),
-            since_ms: record::now_ms(),
+            since_ms: pinfold_kernel::clock::wall_ms(),
             holder: own,
             host: record::host().into(),
             command: if request.command.is_empty() {

@@ -5,8 +5,9 @@
 //! whoever hands a connection on hands on what it may do.
 
 use crate::process::{parse_parent, parse_start_ticks};
-use crate::{process, raw, sys};
+use crate::{process, raw};
 use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
+use pinfold_kernel::sys;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

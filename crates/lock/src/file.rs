@@ -3,7 +3,7 @@
 use crate::fence::{self, Evidence, Fence, Next, Writes};
 use crate::page::{self, HEAD, SIZE, Text};
 use crate::record::Record;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 

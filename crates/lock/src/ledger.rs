@@ -5,8 +5,8 @@
 
 use crate::file_name::FileName;
 use crate::page::checksum;
-use crate::sys;
 use pinfold_core::identity::BootId;
+use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};

@@ -118,7 +118,6 @@ mod scan;
 mod selftest;
 mod survivors;
 mod sweep;
-mod sys;
 pub mod time;
 mod told;
 mod users;

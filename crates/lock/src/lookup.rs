@@ -10,7 +10,7 @@ use crate::glance;
 use crate::held::facts;
 use crate::ours::{self, is_of};
 use crate::process;
-use crate::record::{Record, Run, Survivors, now_ms};
+use crate::record::{Record, Run, Survivors};
 use crate::resource::{FileId, Kind, Resource};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Left};
@@ -408,7 +408,9 @@ impl LockSeen {
         }
         if let Some(since) = self.since_ms {
             facts.push(format!("since {} UTC", &time::rfc3339(since)[11..19]));
-            facts.push(time::age(Duration::from_millis(now_ms().saturating_sub(since))));
+            facts.push(time::age(Duration::from_millis(
+                pinfold_kernel::clock::wall_ms().saturating_sub(since),
+            )));
         }
         if facts.is_empty() { who } else { format!("{who} ({})", facts.join(", ")) }
     }

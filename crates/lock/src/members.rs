@@ -12,7 +12,7 @@ use crate::process;
 use crate::record::{Record, Run, Survivors};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Survivor};
-use crate::sys;
+use pinfold_kernel::sys;
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 

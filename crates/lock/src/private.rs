@@ -3,7 +3,7 @@
 //! A name can be made to lead elsewhere by whoever may write to a folder above it. So the way is walked part by part,
 //! every part must belong to us or to root, and what was opened is judged by its descriptor.
 
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;

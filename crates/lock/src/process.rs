@@ -3,9 +3,9 @@
 //! The verdict itself is [`pinfold_core::holder::judge`], the same for locks, adoption and people; this file
 //! gathers its evidence. No subprocess is started and nothing is waited for.
 
-use crate::sys;
 use pinfold_core::holder::{AliveBecause, Holder, Sighting, judge};
 use pinfold_core::identity::{BootId, Identity, Vantage};
+use pinfold_kernel::sys;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::AtFlags;
 use rustix::io::Errno;

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The environment variable by which the processes of a session's run are recognised.
 pub const RUN_VARIABLE: &str = "PINFOLD_RUN";
@@ -200,11 +199,6 @@ fn cut(text: &mut String, most: usize) {
         text.truncate(end);
         text.push('…');
     }
-}
-
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The machine's name.

@@ -8,7 +8,7 @@ use crate::process::{parse_parent, proc_is_ours, proc_path};
 use crate::raw;
 use crate::record::{LOCK_RUNS_VARIABLE, RUN_VARIABLE, Run};
 use crate::resource::FileId;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};

@@ -7,9 +7,9 @@
 use crate::process;
 use crate::record::{Record, Survivors};
 use crate::scan;
-use crate::sys;
 use crate::wait::{Limit, Patience, Waited};
 use pinfold_core::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
+use pinfold_kernel::sys;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use rustix::process::Signal;

@@ -288,10 +288,7 @@ impl AsFd for Link {
 fn wait(stream: &UnixStream, until: Option<Instant>) -> Result<(), ReceiveError> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let timeout = left.map(|left| rustix::event::Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let timeout = left.map(pinfold_kernel::clock::timespec);
         match rustix::event::poll(&mut [PollFd::new(stream, PollFlags::IN)], timeout.as_ref()) {
             Ok(0) => return Err(ReceiveError::TimeUp),
             Ok(_) => return Ok(()),

@@ -83,7 +83,7 @@ impl Child<'_> {
         }
         rustix::io::write(&self.failure, &[HERE]).map_err(prepare)?;
         self.take_standard_streams().map_err(prepare)?;
-        raw::reset_signals();
+        pinfold_kernel::signals::reset();
         let Some((fence, start)) = self.wait_at_gate() else { return Ok(()) };
         self.restore_limits(&start).map_err(prepare)?;
         self.enter(&start).map_err(|errno| (Stage::Enter, errno))?;

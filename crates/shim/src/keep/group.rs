@@ -4,7 +4,7 @@
 use super::tree::read;
 use crate::command::Contain;
 use crate::groups::{self, Hierarchy};
-use crate::record::checksum;
+use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::Cell;

@@ -4,6 +4,7 @@ use super::raw;
 use super::title::Title;
 use super::{group, life};
 use crate::socket;
+use pinfold_kernel::signals;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
@@ -12,9 +13,9 @@ use std::process::ExitCode;
 pub(super) fn serve(title: Option<Title>) -> ExitCode {
     crate::memory::return_long_buffers();
     raw::close_from(3);
-    raw::reset_signals();
+    signals::reset();
     // Nobody asks how a shim ended: its connection and its records tell.
-    raw::ignore_children();
+    signals::ignore(libc::SIGCHLD);
     // What ends the daemon by its terminal ends no start that is under way.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"pinfold-nursery");

@@ -202,14 +202,6 @@ pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<(), Errno> {
     }
 }
 
-/// Has children that end leave nothing behind.
-pub(super) fn ignore_children() {
-    // SAFETY: ignoring a signal runs no code of ours.
-    unsafe {
-        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-    }
-}
-
 /// Writes over words of this process's command line, and ends them with zeroes.
 pub(super) fn write_words(from: usize, room: usize, text: &[u8]) {
     debug_assert!(text.len() < room, "a zero ends it");
@@ -241,60 +233,6 @@ pub(super) fn execute(program: &CString, arguments: &[CString], environment: &[C
         libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr());
     }
     last_errno()
-}
-
-/// Gives every signal its default meaning and lets all of them through.
-pub(super) fn reset_signals() {
-    // All zeroes is the default for the kernel, whatever the order of the fields. The C library would refuse
-    // two signals that it keeps to itself, and that a parent may have ignored.
-    let default = [0_u64; 4];
-    for signal in 1..=64 {
-        // SAFETY: the kernel reads at most 32 bytes; a default disposition runs no code of ours, and a signal
-        // that cannot be set is refused.
-        unsafe {
-            let set: libc::c_long = 8;
-            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), set);
-        }
-    }
-    // SAFETY: the set is initialised by `sigemptyset` and lives through the calls.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-    }
-}
-
-/// Blocks some signals, and gives a descriptor that is readable when one of them came.
-pub(super) fn signals(numbers: &[i32]) -> Result<OwnedFd, Errno> {
-    // SAFETY: the set is initialised by `sigemptyset` and lives through the calls; the descriptor is new.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for number in numbers {
-            libc::sigaddset(&raw mut set, *number);
-        }
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
-            -1 => Err(last_errno()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
-}
-
-/// The signal that a read from such a descriptor names.
-pub(super) fn signal_number(bytes: &[u8; SIGNAL]) -> u32 {
-    u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-}
-
-/// The length of one read from a descriptor of signals.
-pub(super) const SIGNAL: usize = std::mem::size_of::<libc::signalfd_siginfo>();
-
-/// Has a write to a closed pipe fail instead of ending the process.
-pub(super) fn ignore_pipe_signal() {
-    // SAFETY: ignoring a signal runs no code of ours.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-    }
 }
 
 /// Gives back to the kernel what the allocator and the stack do not use now.
