@@ -6,10 +6,21 @@
 //! another system would have to write again; `docs/design/011-kernel.md` tells what it could keep.
 #![deny(unsafe_code)]
 
+pub mod allocator;
+pub mod caller;
+pub mod cgroup;
 pub mod checksum;
 pub mod clock;
 #[doc(hidden)]
 pub mod fault;
+pub mod own;
+pub mod peer;
+pub mod pidfd;
+pub mod private;
+pub mod proc;
+pub mod program;
 pub mod random;
+pub mod sender;
 pub mod signals;
+pub mod socket;
 pub mod sys;

@@ -368,5 +368,5 @@ struct Wait {
 
 fn own_command() -> &'static str {
     static COMMAND: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    COMMAND.get_or_init(|| crate::scan::command(std::process::id()))
+    COMMAND.get_or_init(|| pinfold_kernel::proc::command(std::process::id()))
 }

@@ -71,8 +71,7 @@
 //! [`Folder::locks`], [`Folder::holder_of`] and [`Folder::users_of`] take no lock: they read the records, check
 //! them against `/proc` and name whoever really has the descriptor. [`process`] has the verdict on a stored
 //! process identity: alive, dead or unknown; unknown never steals. Files are known by device and inode, never by a path
-//! that another mount namespace may show. [`caller`] tells who is at the other end of a socket, and what keeps that
-//! process back.
+//! that another mount namespace may show.
 //!
 //! # What is not promised
 //! One user, one machine, one lock folder on a local file system ([`Folder::open`] tries it out and refuses
@@ -82,7 +81,6 @@
 #![deny(unsafe_code)]
 
 mod acquire;
-pub mod caller;
 mod cancel;
 mod directory;
 mod ending;
@@ -107,8 +105,6 @@ mod members;
 mod mine;
 mod ours;
 mod page;
-pub mod peer;
-pub mod private;
 pub mod process;
 mod raw;
 mod record;
@@ -122,6 +118,8 @@ pub mod time;
 mod told;
 mod users;
 mod wait;
+
+pub use pinfold_kernel::{peer, private};
 
 pub use cancel::Cancel;
 pub use directory::{DirectoryError, Mode};

@@ -17,6 +17,7 @@ use crate::survivors::{self, Left};
 use crate::time;
 use pinfold_core::holder::Holder;
 use pinfold_core::identity::Identity;
+use pinfold_kernel::proc;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -236,11 +237,11 @@ fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
 fn from_pid(pid: u32) -> HolderSeen {
     let identity = process::identify(pid).ok();
     let verdict = process::verdict(identity.as_ref());
-    HolderSeen { identity, host: crate::record::host().to_owned(), command: scan::command(pid), verdict }
+    HolderSeen { identity, host: crate::record::host().to_owned(), command: proc::command(pid), verdict }
 }
 
 fn process_seen(pid: u32) -> ProcessSeen {
-    ProcessSeen { pid, command: scan::command(pid) }
+    ProcessSeen { pid, command: proc::command(pid) }
 }
 
 /// A lock whose record is damaged: only the kernel says who has it.

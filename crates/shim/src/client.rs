@@ -29,9 +29,10 @@
 //! ```
 
 use crate::command::{Command, Keep, Listens, Lock, Streams, Tie};
+use crate::crash;
 use crate::frame::{Decoder, FrameError};
 use crate::report::Report;
-use crate::{crash, socket};
+use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -233,7 +234,7 @@ impl Link {
     /// `NotFound` or `ConnectionRefused` when nobody listens there; only the session's lock proves that no
     /// shim lives.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        Ok(Self::new(UnixStream::from(socket::connect(path)?)))
+        Ok(Self::new(UnixStream::from(crate::socket::connect(path)?)))
     }
 
     /// Sends a command.

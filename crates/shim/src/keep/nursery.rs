@@ -3,16 +3,16 @@
 use super::raw;
 use super::title::Title;
 use super::{group, life};
-use crate::socket;
 use pinfold_kernel::signals;
+use pinfold_kernel::socket;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 /// Lives as long as whoever started it.
 pub(super) fn serve(title: Option<Title>) -> ExitCode {
-    crate::memory::return_long_buffers();
-    raw::close_from(3);
+    pinfold_kernel::allocator::return_long_buffers();
+    pinfold_kernel::own::close_from(3);
     signals::reset();
     // Nobody asks how a shim ended: its connection and its records tell.
     signals::ignore(libc::SIGCHLD);

@@ -2,17 +2,18 @@
 
 use super::link::{Link, Links, Origin};
 use super::notify::Notify;
-use super::raw;
 use super::shim::{Phase, Shim};
 use super::title::Title;
 use super::viewer::Viewers;
 use crate::command::{Command, Keep, Listens, LogLimits, Streams};
+use crate::crash;
 use crate::frame::{Decoder, FrameError};
 use crate::log::Log;
 use crate::record::Records;
 use crate::report::Report;
-use crate::{crash, socket};
+use pinfold_kernel::own;
 use pinfold_kernel::signals::{self, Signals};
+use pinfold_kernel::socket;
 use pinfold_lock::{AdoptError, Folder, FolderError, Guard};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -41,7 +42,7 @@ pub(super) enum OpenError {
 /// `title` is what a forked one has on its command line.
 pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     crate::memory::return_long_buffers();
-    raw::close_from(3);
+    own::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let umask = settle_down()?;
     let mut decoder = Decoder::default();
