@@ -4,10 +4,9 @@
 //! the home is another question, and only the kernel answers it: the flocks on the home's folder and on `daemon.lock`.
 //! A file can be removed under its daemon; the folder cannot.
 
-use pinfold_core::identity::Identity;
 use pinfold_kernel::proc;
 use pinfold_kernel::proc::fdinfo::{Flock, flock};
-use pinfold_lock::process;
+use pinfold_lock::{Identity, process};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::OpenOptions;

@@ -12,7 +12,7 @@ use crate::locks::Folders;
 use crate::log::log;
 use crate::only::Only;
 use pinfold_core::event::Machine;
-use pinfold_core::identity::BootId;
+use pinfold_lock::BootId;
 use pinfold_lock::FolderError;
 use pinfold_lock::private::{self, Wider};
 use pinfold_store::{Batch, Meta, OpenError, Reader, Store};

@@ -279,7 +279,7 @@ impl Acquiring<'_> {
         Ok(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, directory))
     }
 
-    fn record(&self, own: pinfold_core::identity::Identity, place: Option<&Place>) -> Record {
+    fn record(&self, own: crate::judge::identity::Identity, place: Option<&Place>) -> Record {
         let request = self.request;
         let (above, above_cut) = place.map(Place::above).unwrap_or_default();
         Record {

@@ -4,8 +4,8 @@
 //! somebody else removed it, and its holder may live on: then, and only then, the grant looks for that holder.
 
 use crate::file_name::FileName;
+use crate::judge::identity::BootId;
 use crate::page::checksum;
-use pinfold_core::identity::BootId;
 use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;

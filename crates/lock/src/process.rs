@@ -1,10 +1,10 @@
 //! Asks the kernel who a process is and whether it still lives.
 //!
-//! The verdict itself is [`pinfold_core::holder::judge`], the same for locks, adoption and people; this file
+//! The verdict itself is [`crate::judge::holder::judge`], the same for locks, adoption and people; this file
 //! gathers its evidence. No subprocess is started and nothing is waited for.
 
-use pinfold_core::holder::{AliveBecause, Holder, Sighting, judge};
-use pinfold_core::identity::{BootId, Identity, Vantage};
+use crate::judge::holder::{AliveBecause, Holder, Sighting, judge};
+use crate::judge::identity::{BootId, Identity, Vantage};
 use pinfold_kernel::proc::stat::start_ticks;
 use pinfold_kernel::{own, pidfd, sys};
 use rustix::io::Errno;
@@ -159,7 +159,7 @@ fn sight_without_pidfd(stored: &Identity) -> Sighting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_core::holder::{DeadBecause, UnknownBecause};
+    use crate::judge::holder::{DeadBecause, UnknownBecause};
     use rustix::event::{PollFd, PollFlags};
     use std::time::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::fence::Fence;
 use crate::file_name::FileName;
-use pinfold_core::identity::Identity;
+use crate::judge::identity::Identity;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
@@ -210,7 +210,7 @@ pub(crate) fn host() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_core::identity::BootId;
+    use crate::judge::identity::BootId;
 
     fn record() -> Record {
         Record {

@@ -4,11 +4,11 @@
 //! environment. A group counts only if its name says that it was this very holder's: a path that other runs had
 //! too proves nothing. Every process is held by a pidfd and recognised again before it is signalled.
 
+use crate::judge::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
 use crate::process;
 use crate::record::{Record, Survivors};
 use crate::scan;
 use crate::wait::{Limit, Patience, Waited};
-use pinfold_core::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
 use pinfold_kernel::{cgroup, pidfd, sys};
 use rustix::io::Errno;
 use rustix::process::Signal;
