@@ -8,6 +8,7 @@ use super::{Engine, GoesOn, WhyNot};
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
+use pinfold_api::word::EventKind;
 use pinfold_core::Event;
 use pinfold_core::event::Machine;
 use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Trouble};
@@ -137,7 +138,8 @@ impl Engine {
             self.look_for_strangers();
         }
         let mut batch = Batch::new();
-        let event = self.daemon_event(if again { "begun_again" } else { "left_alone" }, &text);
+        let event =
+            self.daemon_event(if again { &EventKind::BegunAgain } else { &EventKind::LeftAlone }, &text);
         batch.event(pinfold_store::AuditEvent { session: Some(id), ..event });
         self.commit(None, batch);
     }

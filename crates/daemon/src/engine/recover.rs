@@ -7,6 +7,7 @@ use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::observe::{Seen, Subject, observe};
+use pinfold_api::word::EventKind;
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::rules::verdict::Asked;
@@ -187,7 +188,7 @@ impl Engine {
         let mut batch = pinfold_store::Batch::new();
         for told in &left.events {
             let session = self.session_of(told);
-            let unlocked = told.event.run.filter(|_| told.event.kind == "unlocked");
+            let unlocked = told.event.run.filter(|_| told.event.kind == EventKind::Unlocked.word());
             if let (Some(run), Some(tracked)) = (unlocked, session.and_then(|id| self.sessions.get_mut(&id)))
             {
                 tracked.unlocked = Some(run);
@@ -241,7 +242,9 @@ impl Engine {
             ..pinfold_store::EventQuery::default()
         };
         let events = reader.events(&query).unwrap_or_default();
-        events.iter().any(|event| event.kind == "unlocked" && event.run.as_ref() == Some(&name))
+        events
+            .iter()
+            .any(|event| event.kind == EventKind::Unlocked.word() && event.run.as_ref() == Some(&name))
     }
 
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
@@ -253,15 +256,15 @@ impl Engine {
                 let why = format!("the configuration stays as it was: {problem}");
                 log(format_args!("{why}"));
                 self.config_refused = Some(problem);
-                return self.tell_of_config("config_refused", &why);
+                return self.tell_of_config(&EventKind::ConfigRefused, &why);
             }
         }
-        self.tell_of_config("config_reloaded", "the configuration was read again");
+        self.tell_of_config(&EventKind::ConfigReloaded, "the configuration was read again");
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         ids.into_iter().for_each(|id| self.follow_config(id));
     }
 
-    fn tell_of_config(&self, kind: &str, why: &str) {
+    fn tell_of_config(&self, kind: &EventKind, why: &str) {
         let mut batch = pinfold_store::Batch::new();
         batch.event(self.daemon_event(kind, why));
         self.commit(None, batch);
@@ -303,7 +306,7 @@ fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Re
         ..EventQuery::default()
     })?;
     let name = run.id.map(|id| id.to_string());
-    let told = events.iter().rfind(|event| event.kind == "run_exited" && event.run == name);
+    let told = events.iter().rfind(|event| event.kind == EventKind::RunExited.word() && event.run == name);
     if let Some(exit) = last_exit(&run, told) {
         session.recall(exit);
     }
