@@ -15,6 +15,7 @@ pub mod query;
 pub mod request;
 pub mod units;
 mod watched;
+pub mod word;
 
 pub use client::{Client, ClientError};
 pub use error::{ErrorBody, ErrorKind};

@@ -1,5 +1,9 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
+use crate::word::{
+    Activity, EventKind, HolderVerdict, LockKind, MessageState, MetricKind, Mode, State, Stream, Upcoming,
+    Verdict,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -14,11 +18,11 @@ pub struct Session {
     pub name: String,
     pub agent: String,
     pub dir: String,
-    pub mode: String,
-    pub state: String,
+    pub mode: Mode,
+    pub state: State,
     pub why: String,
     pub next: Option<Next>,
-    pub activity: String,
+    pub activity: Activity,
     pub activity_from: Option<String>,
     pub ready: bool,
     pub status: Option<String>,
@@ -64,10 +68,8 @@ pub struct Session {
 pub struct Row<'a> {
     #[serde(borrow)]
     pub name: Cow<'a, str>,
-    #[serde(borrow)]
-    pub state: Cow<'a, str>,
-    #[serde(borrow)]
-    pub mode: Cow<'a, str>,
+    pub state: State,
+    pub mode: Mode,
     pub pid: Option<u32>,
     pub restarts: u64,
     /// The beginning of its command, as one line.
@@ -82,7 +84,7 @@ pub struct Row<'a> {
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Lock {
     pub resource: String,
-    pub kind: String,
+    pub kind: LockKind,
     pub fence: Option<u64>,
     pub since: Option<String>,
     pub reason: Option<String>,
@@ -105,8 +107,8 @@ pub struct Holder {
     pub pid_ns: Option<u64>,
     pub host: String,
     pub command: String,
-    /// `alive`, `dead` or `unknown`.
-    pub verdict: String,
+    /// Whether it lives.
+    pub verdict: HolderVerdict,
 }
 
 /// A process that was found.
@@ -142,7 +144,7 @@ pub struct Revoked {
 pub struct LastExit {
     pub code: Option<i32>,
     pub signal: Option<i32>,
-    pub verdict: String,
+    pub verdict: Verdict,
     pub at: String,
     pub uptime_ms: u64,
     /// The last line that it printed, without control characters, cut where it is long.
@@ -155,7 +157,7 @@ pub struct Next {
     /// When.
     pub at: String,
     /// What.
-    pub what: String,
+    pub what: Upcoming,
 }
 
 /// How many messages are in which state.
@@ -186,7 +188,7 @@ pub struct Message {
     pub from: Option<String>,
     pub text: String,
     pub key: Option<String>,
-    pub state: String,
+    pub state: MessageState,
     pub tries: u32,
     pub enqueued_at: String,
     pub done_at: Option<String>,
@@ -283,7 +285,7 @@ pub struct Event {
     pub at: String,
     pub session: Option<String>,
     pub run: Option<String>,
-    pub kind: String,
+    pub kind: EventKind,
     pub why: Option<String>,
     /// Who asked for it: `kind` (`person` or `session`), `session`, `pid`, `user`, `exe`, and `confined` where it
     /// was; null for what happened by itself.
@@ -366,7 +368,7 @@ pub struct Unknown {
 pub struct LogLine {
     pub at: String,
     pub run: String,
-    pub stream: String,
+    pub stream: Stream,
     pub text: String,
 }
 
@@ -406,8 +408,8 @@ pub enum AttachLine {
 pub struct Metric {
     /// Its name.
     pub name: String,
-    /// `counter`, `gauge` or `histogram`.
-    pub kind: String,
+    /// What it is.
+    pub kind: MetricKind,
     /// What it says.
     pub help: String,
     /// What was counted or measured.

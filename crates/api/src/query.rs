@@ -1,5 +1,6 @@
 //! What a request asks for behind the `?`. What is not there is left out; a daemon passes over what it does not know.
 
+use crate::{units, word};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Sessions {
     pub all: bool,
+    #[schemars(extend("enum" = word::asked_states()))]
     pub state: Option<String>,
     pub tag: Option<String>,
     /// Without policies: for whoever prints a table.
@@ -26,7 +28,9 @@ pub struct Sessions {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Wait {
+    #[schemars(extend("pattern" = word::several_states()))]
     pub r#for: String,
+    #[schemars(extend("pattern" = units::DURATION))]
     pub timeout: Option<String>,
 }
 
@@ -82,6 +86,7 @@ pub struct Stream {
 #[schemars(rename = "MessagesAsked")]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Messages {
+    #[schemars(extend("enum" = ["queued", "delivered", "done", "failed", null]))]
     pub state: Option<String>,
     /// Only the last so many.
     pub last: Option<u32>,

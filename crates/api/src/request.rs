@@ -1,5 +1,10 @@
 //! What clients ask for.
+//!
+//! Words are strings here, which the daemon reads at its door: what it says of a wrong one names the right ones. The
+//! schema lists them.
 
+use crate::units;
+use crate::word::Mode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -14,12 +19,18 @@ pub struct NewSession {
     pub agent: Option<String>,
     pub vendor_session: Option<String>,
     pub dir: Option<String>,
+    #[schemars(with = "Option<Mode>")]
     pub mode: Option<String>,
+    #[schemars(extend("pattern" = units::SIZE))]
     pub memory: Option<String>,
+    #[schemars(extend("pattern" = units::DURATION))]
     pub idle: Option<String>,
+    #[schemars(extend("pattern" = units::DURATION))]
     pub stop_grace: Option<String>,
     pub pty: Option<bool>,
+    #[schemars(extend("enum" = ["line", "json", null]))]
     pub input: Option<String>,
+    #[schemars(extend("enum" = ["line", "done", null]))]
     pub turns: Option<String>,
     pub parent: Option<String>,
     pub tags: Option<Vec<String>>,
@@ -41,6 +52,7 @@ pub struct NewSession {
 #[serde(default, deny_unknown_fields)]
 pub struct Stop {
     /// Instead of the policy's grace.
+    #[schemars(extend("pattern" = units::DURATION))]
     pub timeout: Option<String>,
 }
 
@@ -51,6 +63,7 @@ pub struct Purge {
     /// Those that are in use too.
     pub include_active: bool,
     /// `on-demand` unless it says so; `all` for all.
+    #[schemars(extend("enum" = ["on-demand", "always", "once", "all", null]))]
     pub mode: Option<String>,
     /// Only say what would be done.
     pub dry_run: bool,
@@ -105,10 +118,12 @@ pub struct Hold {
     /// What to hold: `key:ANY`.
     pub resource: String,
     /// How long to wait for it; at once where it is left out.
+    #[schemars(extend("pattern" = units::DURATION))]
     pub wait: Option<String>,
     /// What it is held for.
     pub reason: Option<String>,
     /// After so long it is revoked; never where it is left out.
+    #[schemars(extend("pattern" = units::DURATION))]
     pub max_hold: Option<String>,
 }
 
@@ -133,6 +148,7 @@ pub struct Backup {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Permission {
+    #[schemars(extend("enum" = ["allow", "deny"]))]
     pub answer: String,
     /// Which request.
     #[serde(default)]

@@ -2,6 +2,11 @@
 
 use std::time::Duration;
 
+/// What a duration looks like, for schemas.
+pub(crate) const DURATION: &str = "^[0-9]+(ms|s|m|h|d)$";
+/// What a size looks like, for schemas.
+pub(crate) const SIZE: &str = "^[0-9]+[KMGT]$";
+
 const DURATIONS: &str = "ms, s, m, h or d, as in 250ms, 10s, 5m, 2h, 7d";
 const SIZES: &str = "K, M, G or T, as in 512M, 2G";
 

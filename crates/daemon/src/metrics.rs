@@ -1,6 +1,7 @@
 //! What the daemon counts and measures, from its start on.
 
 use pinfold_api::object::{Metric, Sample};
+use pinfold_api::word::MetricKind;
 use pinfold_core::Verdict;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -146,43 +147,43 @@ impl Metrics {
         vec![
             metric(
                 "pinfold_runs_total",
-                "counter",
+                MetricKind::Counter,
                 "Runs that ended since the daemon started, by verdict.",
                 runs.collect(),
             ),
             metric(
                 "pinfold_restarts_total",
-                "counter",
+                MetricKind::Counter,
                 "Runs after a session's first that were started since the daemon started.",
                 vec![sample("pinfold_restarts_total", &[], restarts)],
             ),
             metric(
                 "pinfold_start_failed_total",
-                "counter",
+                MetricKind::Counter,
                 "Starts that were refused before anything was executed, since the daemon started.",
                 vec![sample("pinfold_start_failed_total", &[], refused)],
             ),
             metric(
                 "pinfold_respawn_seconds",
-                "histogram",
+                MetricKind::Histogram,
                 "Time from the decision to run a session again to the exec of its agent, since the daemon started.",
                 self.respawn.samples("pinfold_respawn_seconds", &[]),
             ),
             metric(
                 "pinfold_commit_seconds",
-                "histogram",
+                MetricKind::Histogram,
                 "Time from a decision until it is durable, since the daemon started.",
                 self.commit.samples("pinfold_commit_seconds", &[]),
             ),
             metric(
                 "pinfold_lock_wait_seconds",
-                "histogram",
+                MetricKind::Histogram,
                 "Time that was waited for locks, granted or not, since the daemon started.",
                 seconds.collect(),
             ),
             metric(
                 "pinfold_lock_busy_total",
-                "counter",
+                MetricKind::Counter,
                 "Locks that were refused because somebody else has them, since the daemon started.",
                 busy.collect(),
             ),
@@ -190,8 +191,8 @@ impl Metrics {
     }
 }
 
-pub(crate) fn metric(name: &str, kind: &str, help: &str, samples: Vec<Sample>) -> Metric {
-    Metric { name: name.into(), kind: kind.into(), help: help.into(), samples }
+pub(crate) fn metric(name: &str, kind: MetricKind, help: &str, samples: Vec<Sample>) -> Metric {
+    Metric { name: name.into(), kind, help: help.into(), samples }
 }
 
 pub(crate) fn sample(name: &str, labels: &[(&str, &str)], value: f64) -> Sample {
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn what_would_end_a_label_or_a_line_is_escaped() {
-        let odd = metric("m", "gauge", "a\\b\nc", vec![sample("m", &[("l", "q\"b\\n\n")], 0.5)]);
+        let odd = metric("m", MetricKind::Gauge, "a\\b\nc", vec![sample("m", &[("l", "q\"b\\n\n")], 0.5)]);
         let expected = "# HELP m a\\\\b\\nc\n# TYPE m gauge\nm{l=\"q\\\"b\\\\n\\n\"} 0.5\n";
         assert_eq!(text(&[odd]), expected);
     }

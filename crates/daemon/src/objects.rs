@@ -1,6 +1,7 @@
 //! Locks as the objects of the contract.
 
 use pinfold_api::object::{Holder, Lock, Process};
+use pinfold_api::word::{HolderVerdict, LockKind};
 use pinfold_lock::Identity;
 use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record, time};
 
@@ -9,7 +10,7 @@ use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record, time};
 pub fn lock(lock: &LockSeen) -> Lock {
     Lock {
         resource: lock.resource.clone(),
-        kind: word(lock.kind).into(),
+        kind: kind(lock.kind),
         fence: lock.fence.map(|fence| fence.0),
         since: lock.since_ms.map(time::rfc3339),
         reason: lock.reason.clone(),
@@ -24,7 +25,8 @@ pub fn lock(lock: &LockSeen) -> Lock {
 /// The holder of a lock.
 #[must_use]
 pub fn holder(holder: &HolderSeen) -> Holder {
-    named(holder.identity, &holder.host, &holder.command, holder.verdict.word())
+    let verdict = HolderVerdict::from(holder.verdict.word());
+    named(holder.identity, &holder.host, &holder.command, verdict)
 }
 
 /// A process that was found.
@@ -38,19 +40,19 @@ pub(crate) fn granted(record: &Record, kind: pinfold_lock::Kind) -> Lock {
     let identity = record.agent.unwrap_or(record.holder);
     Lock {
         resource: record.resource.clone(),
-        kind: word(kind).into(),
+        kind: self::kind(kind),
         fence: Some(record.fence.0),
         since: Some(time::rfc3339(record.since_ms)),
         reason: record.reason.clone(),
         session: record.session.clone(),
         run: record.run.as_ref().map(ToString::to_string),
-        holder: named(Some(identity), &record.host, &record.command, "alive"),
+        holder: named(Some(identity), &record.host, &record.command, HolderVerdict::Alive),
         others: Vec::new(),
         removed: false,
     }
 }
 
-fn named(identity: Option<Identity>, host: &str, command: &str, verdict: &str) -> Holder {
+fn named(identity: Option<Identity>, host: &str, command: &str, verdict: HolderVerdict) -> Holder {
     Holder {
         pid: identity.map(|identity| identity.pid),
         start_ticks: identity.map(|identity| identity.start_ticks),
@@ -58,15 +60,15 @@ fn named(identity: Option<Identity>, host: &str, command: &str, verdict: &str) -
         pid_ns: identity.map(|identity| identity.pid_namespace),
         host: host.to_owned(),
         command: command.to_owned(),
-        verdict: verdict.to_owned(),
+        verdict,
     }
 }
 
-fn word(kind: pinfold_lock::Kind) -> &'static str {
+fn kind(kind: pinfold_lock::Kind) -> LockKind {
     match kind {
-        pinfold_lock::Kind::Key => "key",
-        pinfold_lock::Kind::Session => "session",
-        pinfold_lock::Kind::Vendor => "vendor",
-        pinfold_lock::Kind::Directory => "directory",
+        pinfold_lock::Kind::Key => LockKind::Key,
+        pinfold_lock::Kind::Session => LockKind::Session,
+        pinfold_lock::Kind::Vendor => LockKind::Vendor,
+        pinfold_lock::Kind::Directory => LockKind::Directory,
     }
 }

@@ -1,6 +1,7 @@
 //! What verbs and locks did that no session decided: appended to `audit.jsonl`, taken into the events by the daemon.
 
 use crate::objects;
+use pinfold_api::word::EventKind;
 use pinfold_core::Wall;
 use pinfold_lock::SurvivorsEnded;
 use pinfold_store::AuditEvent;
@@ -34,7 +35,7 @@ pub fn ended_by_lock(ended: &SurvivorsEnded) -> Value {
     let own = std::process::id();
     json!({
         "at": now(),
-        "kind": "ended_by_lock",
+        "kind": EventKind::EndedByLock,
         "session": ended.session,
         "run": ended.run,
         "why": "its shim was lost, and what it left behind is ended before the lock is granted",
@@ -103,7 +104,7 @@ fn event(line: &str) -> Told {
     };
     let mut text = |key: &str| data.remove(key).and_then(|value| value.as_str().map(str::to_owned));
     let at = text("at").and_then(|at| pinfold_api::units::moment(&at)).map_or_else(crate::clock::wall, Wall);
-    let kind = text("kind").unwrap_or_else(|| "unlocked".to_owned());
+    let kind = text("kind").unwrap_or_else(|| EventKind::Unlocked.to_string());
     let why = text("why").unwrap_or_default();
     let session = text("session");
     let run = text("run").and_then(|run| run.parse().ok());

@@ -2,6 +2,7 @@
 
 use super::processes;
 use super::stage::{Stage, Stopped};
+use pinfold_api::word::{EventKind, State, Verdict};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,7 @@ fn sessions_run(stage: &mut Stage) -> Played {
     let clock = stage.new_session("clock", &[], CLOCK)?;
     let api = stage.new_session("api", &["--dir", "work"], SERVER)?;
     for session in [&clock, &api] {
-        stage.must(session["state"] == "running", || format!("not running: {session}"))?;
+        stage.must(session["state"] == State::Running.word(), || format!("not running: {session}"))?;
     }
     stage.fact(&format!(
         "clock runs as pid {}; api runs as pid {} and has `work` to itself",
@@ -48,15 +49,18 @@ fn a_crash(stage: &mut Stage) -> Played {
     stage.kill(api, "the agent of api")?;
     let session = stage.until("api to run again", |stage| {
         let session = stage.show("api")?;
-        Ok((session["state"] == "running" && pid(&session)? != api).then_some(session))
+        Ok((session["state"] == State::Running.word() && pid(&session)? != api).then_some(session))
     })?;
     let events = stage.json(&["events", "--session", "api"])?;
-    let of = |kind: &str| {
-        let last = events.as_array().and_then(|all| all.iter().rev().find(|event| event["kind"] == kind));
+    let of = |kind: EventKind| {
+        let last =
+            events.as_array().and_then(|all| all.iter().rev().find(|event| event["kind"] == kind.word()));
         last.cloned().ok_or_else(|| Stopped::Failed(format!("no {kind} in {events}")))
     };
-    let (exited, started) = (of("run_exited")?, of("run_started")?);
-    stage.must(exited["verdict"] == "crash" && exited["signal"] == 9, || format!("a wrong end: {exited}"))?;
+    let (exited, started) = (of(EventKind::RunExited)?, of(EventKind::RunStarted)?);
+    stage.must(exited["verdict"] == Verdict::Crash.word() && exited["signal"] == 9, || {
+        format!("a wrong end: {exited}")
+    })?;
     stage.fact(&format!(
         "it was killed by signal 9 after {}: verdict `crash`, {} in its streak",
         words(exited["uptime_ms"].as_u64()),
@@ -98,7 +102,9 @@ fn a_refused_double(stage: &mut Stage) -> Played {
     let api = pid(&stage.show("api")?)?;
     let twin = stage.new_session("twin", &["--dir", "work"], SERVER)?;
     let holder = &twin["holder"];
-    stage.must(twin["state"] == "blocked" && holder["pid"] == api, || format!("not refused: {twin}"))?;
+    stage.must(twin["state"] == State::Blocked.word() && holder["pid"] == api, || {
+        format!("not refused: {twin}")
+    })?;
     stage.must(twin["pid"].is_null(), || format!("a double was started: {twin}"))?;
     stage.fact(&format!("twin is {}", twin["why"].as_str().unwrap_or_default()));
     stage.shell("pinfold lock work -- true");
@@ -109,7 +115,7 @@ fn a_refused_double(stage: &mut Stage) -> Played {
     stage.json(&["stop", "api"])?;
     let twin = stage.until("twin to run", |stage| {
         let twin = stage.show("twin")?;
-        Ok((twin["state"] == "running").then_some(twin))
+        Ok((twin["state"] == State::Running.word()).then_some(twin))
     })?;
     stage.must(!processes::lives(api), || "twin runs beside api".into())?;
     stage.fact(&format!("twin was woken by the kernel and runs as pid {}", pid(&twin)?));
@@ -119,7 +125,8 @@ fn a_refused_double(stage: &mut Stage) -> Played {
 fn a_chat(stage: &mut Stage) -> Played {
     stage.step("A chat agent runs only while somebody needs it");
     let chat = stage.new_session("chat", &["--mode", "on-demand", "--turns", "done"], CHAT)?;
-    stage.must(chat["state"] == "idle" && chat["pid"].is_null(), || format!("not idle: {chat}"))?;
+    stage
+        .must(chat["state"] == State::Idle.word() && chat["pid"].is_null(), || format!("not idle: {chat}"))?;
     stage.fact("chat is idle: no process");
     stage.shell("pinfold send chat 'are you there?' --wait 10s");
     let answer = stage.verb(&["send", "chat", "are you there?", "--wait", "10s"])?;

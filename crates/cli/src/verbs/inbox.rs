@@ -7,6 +7,7 @@ use crate::long_list::{self, Last};
 use crate::output::{Cell, Failure, Paper, Shade, plain, preview, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Message;
+use pinfold_api::word::MessageState;
 use pinfold_api::{Client, endpoint, query};
 use pinfold_core::quoted::quoted;
 use serde_json::json;
@@ -66,11 +67,11 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
 
 /// What is shown of a message; the rest of it is not kept.
 fn row(message: &Message) -> [Cell<'static>; 6] {
-    let shade = match message.state.as_str() {
-        "done" => Shade::Good,
-        "failed" => Shade::Bad,
-        "delivered" => Shade::Busy,
-        _ => Shade::Plain,
+    let shade = match message.state {
+        MessageState::Done => Shade::Good,
+        MessageState::Failed => Shade::Bad,
+        MessageState::Delivered => Shade::Busy,
+        MessageState::Queued | MessageState::Damaged | MessageState::Other(_) => Shade::Plain,
     };
     let answer = match (&message.answer, &message.failure) {
         (Some(answer), _) => preview(answer, 60).into_owned(),
@@ -83,7 +84,7 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
     };
     [
         plain(message.id.clone()),
-        Cell { text: message.state.clone().into(), shade },
+        Cell { text: message.state.to_string().into(), shade },
         plain(message.tries.to_string()),
         plain(message.enqueued_at.get(..19).unwrap_or(&message.enqueued_at).replace('T', " ")),
         plain(text),

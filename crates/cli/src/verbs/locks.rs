@@ -5,6 +5,7 @@ use crate::global::Global;
 use crate::home;
 use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
 use clap::Args;
+use pinfold_api::word::HolderVerdict;
 use pinfold_daemon::objects;
 use pinfold_lock::{LockSeen, shorten, time};
 
@@ -35,8 +36,8 @@ impl Alone for Locks {
 
 fn row(lock: &LockSeen) -> [Cell<'static>; 6] {
     let pid = lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string());
-    let verdict = lock.holder.verdict.word();
-    let mut holder = if verdict == "alive" { pid } else { format!("{pid} ({verdict})") };
+    let verdict = objects::holder(&lock.holder).verdict;
+    let mut holder = if verdict == HolderVerdict::Alive { pid } else { format!("{pid} ({verdict})") };
     for other in &lock.others {
         holder = format!("{holder}, {}", other.pid);
     }

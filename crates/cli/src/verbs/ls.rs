@@ -5,6 +5,7 @@ use crate::doing::Asks;
 use crate::output::{Cell, Failure, Paper, Shade, plain, preview, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Row;
+use pinfold_api::word::State;
 use pinfold_api::{ClientError, endpoint, query};
 
 /// Which sessions.
@@ -65,8 +66,8 @@ fn cells(row: Row<'_>) -> [Cell<'_>; 7] {
     let shade = shade_of(&row.state);
     [
         plain(row.name),
-        Cell { text: row.state, shade },
-        plain(row.mode),
+        Cell { text: row.state.to_string().into(), shade },
+        plain(row.mode.to_string()),
         plain(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
         plain(row.restarts.to_string()),
         Cell { text: preview(&row.command, 24).into_owned().into(), shade: Shade::Faint },
@@ -75,12 +76,12 @@ fn cells(row: Row<'_>) -> [Cell<'_>; 7] {
 }
 
 /// How a state looks.
-fn shade_of(state: &str) -> Shade {
+fn shade_of(state: &State) -> Shade {
     match state {
-        "running" | "held" => Shade::Good,
-        "starting" | "stopping" | "backoff" | "blocked" => Shade::Busy,
-        "failed" => Shade::Bad,
-        "idle" | "stopped" | "archived" => Shade::Faint,
-        _ => Shade::Plain,
+        State::Running | State::Held => Shade::Good,
+        State::Starting | State::Stopping | State::Backoff | State::Blocked => Shade::Busy,
+        State::Failed => Shade::Bad,
+        State::Idle | State::Stopped | State::Archived => Shade::Faint,
+        State::Damaged | State::Unknown | State::Other(_) => Shade::Plain,
     }
 }

@@ -6,6 +6,7 @@ use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
+use pinfold_api::word::State;
 use serde_json::json;
 
 /// What it is.
@@ -25,7 +26,7 @@ impl Asks for New {
         } else {
             say(&session.id);
         }
-        if !daemon.global.quiet && session.state != "running" && session.state != "idle" {
+        if !daemon.global.quiet && ![State::Running, State::Idle].contains(&session.state) {
             talk(&format!("{} is {}", session.name, session.why));
         }
         definition::warn_of_ceiling(&client, request.memory.as_deref(), &daemon.global)

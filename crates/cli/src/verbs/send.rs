@@ -9,6 +9,7 @@ use clap::Args;
 use pinfold_api::endpoint::{self, Call, ShowMessage};
 use pinfold_api::object::Message;
 use pinfold_api::request::NewMessage;
+use pinfold_api::word::MessageState;
 use pinfold_api::{ClientError, ErrorKind, query, units};
 use pinfold_core::quoted::quoted;
 use serde_json::json;
@@ -110,7 +111,7 @@ fn message(sent: &Message, wait: Option<String>) -> Call<ShowMessage> {
 }
 
 fn told(message: &Message, global: &Global) -> Result<(), Failure> {
-    if message.state != "done" {
+    if message.state != MessageState::Done {
         let why = message.failure.as_deref().unwrap_or("unknown").replace('_', " ");
         let failure = Failure::new(Kind::Failed, format!("message {} has failed: {why}", message.id));
         let hint =

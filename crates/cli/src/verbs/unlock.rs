@@ -6,6 +6,7 @@ use crate::output::{Failure, Kind, say, talk};
 use crate::{audit, daemon, home, inside};
 use clap::Args;
 use pinfold_api::endpoint;
+use pinfold_api::word::{EventKind, Mode, State};
 use pinfold_core::quoted::quoted;
 use pinfold_daemon::objects;
 use pinfold_daemon::offline_audit::{by, now};
@@ -147,7 +148,7 @@ fn warn_of_next_run(lock: &LockSeen, global: &Global) {
     let Some(name) = lock.session.as_ref().filter(|_| !global.quiet) else { return };
     let Ok(client) = daemon::running(global) else { return };
     let Ok(session) = client.ask(&endpoint::Show::call(name)) else { return };
-    if session.mode == "always" && session.state != "stopped" {
+    if session.mode == Mode::Always && session.state != State::Stopped {
         talk(&format!(
             "note: session `{name}` is of mode `always` and is started again; `pinfold stop {}` keeps it down",
             quoted(name)
@@ -158,7 +159,7 @@ fn warn_of_next_run(lock: &LockSeen, global: &Global) {
 fn record(lock: &LockSeen, processes: &[ProcessSeen], why: &str) -> Value {
     json!({
         "at": now(),
-        "kind": "unlocked",
+        "kind": EventKind::Unlocked,
         "session": lock.session,
         "run": lock.run,
         "why": why,

@@ -5,6 +5,7 @@ use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
 use clap::Args;
 use pinfold_api::object::{LastExit, Session};
+use pinfold_api::word::State;
 use pinfold_api::{endpoint, query};
 use pinfold_core::{Exit, words};
 use serde_json::json;
@@ -39,9 +40,9 @@ impl Asks for Wait {
 
 /// What brought a session into its state, where that was the end of a run or a start that failed.
 fn how_it_came(session: &Session) -> Option<String> {
-    match (session.state.as_str(), &session.last_exit) {
-        ("failed" | "backoff", _) => Some(format!("{} is {}", session.name, session.why)),
-        ("stopped" | "idle", Some(exit)) => Some(format!("{} {}", session.name, told(exit))),
+    match (&session.state, &session.last_exit) {
+        (State::Failed | State::Backoff, _) => Some(format!("{} is {}", session.name, session.why)),
+        (State::Stopped | State::Idle, Some(exit)) => Some(format!("{} {}", session.name, told(exit))),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@ use crate::define::config::Settings;
 pub(crate) use crate::define::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
-use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_api::{ErrorBody, ErrorKind, units, word};
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::{Mode, Policy, Spec};
@@ -362,20 +362,13 @@ pub(crate) fn names_checked(given: BTreeMap<String, String>) -> Result<BTreeMap<
 }
 
 fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
-    match text {
-        "on-demand" => Ok(Mode::OnDemand),
-        "always" => Ok(Mode::Always),
-        "once" => Ok(Mode::Once),
-        other => Err(usage(format!("mode `{other}` is not known: on-demand, always or once"))),
-    }
-}
-
-/// The word of the contract for a mode.
-pub(crate) fn mode_word(mode: Mode) -> &'static str {
-    match mode {
-        Mode::OnDemand => "on-demand",
-        Mode::Always => "always",
-        Mode::Once => "once",
+    match word::Mode::from(text) {
+        word::Mode::OnDemand => Ok(Mode::OnDemand),
+        word::Mode::Always => Ok(Mode::Always),
+        word::Mode::Once => Ok(Mode::Once),
+        word::Mode::Other(other) => {
+            Err(usage(format!("mode `{other}` is not known: on-demand, always or once")))
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::engine::reply::Reply;
 use crate::engine::session::Tracked;
 use crate::log::log;
 use pinfold_api::object::Removed;
+use pinfold_api::word::EventKind;
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, State};
 use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
@@ -160,7 +161,7 @@ impl Engine {
         let data = json!({ "messages": removed.messages, "runs": removed.runs, "bytes": removed.bytes });
         let mut data = data.as_object().cloned().unwrap_or_default();
         data.extend(by.map(|by| ("by".to_owned(), by.words())));
-        let (kind, why) = ("removed".to_owned(), "a person removed it".to_owned());
+        let (kind, why) = (EventKind::Removed.to_string(), "a person removed it".to_owned());
         let at = self.ports.clock.wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });
         batch.remove(id);

@@ -9,6 +9,7 @@ use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::journal::Remembered;
+use pinfold_api::word::EventKind;
 use pinfold_core::Event;
 use pinfold_core::event::Machine;
 use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Trouble};
@@ -138,7 +139,8 @@ impl Engine {
             self.look_for_strangers();
         }
         let mut batch = Batch::new();
-        let event = self.daemon_event(if again { "begun_again" } else { "left_alone" }, &text);
+        let event =
+            self.daemon_event(if again { &EventKind::BegunAgain } else { &EventKind::LeftAlone }, &text);
         batch.event(pinfold_store::AuditEvent { session: Some(id), ..event });
         self.commit(None, batch);
     }

@@ -3,6 +3,7 @@
 use super::Engine;
 use crate::metrics::{metric, sample};
 use pinfold_api::object::{Metric, Sample};
+use pinfold_api::word::MetricKind;
 use pinfold_core::{Change, Decision, Record, State};
 use pinfold_store::SessionId;
 use std::time::Instant;
@@ -42,7 +43,7 @@ impl Engine {
         all.push(self.waiters());
         all.push(metric(
             "pinfold_http_holds",
-            "gauge",
+            MetricKind::Gauge,
             "Locks that clients hold over HTTP.",
             vec![sample("pinfold_http_holds", &[], self.metrics.held.now() as f64)],
         ));
@@ -58,7 +59,7 @@ impl Engine {
         let samples = super::session::STATES.iter();
         let samples =
             samples.map(|state| sample("pinfold_sessions", &[("state", state.word())], in_state(*state)));
-        metric("pinfold_sessions", "gauge", "Sessions, by state.", samples.collect())
+        metric("pinfold_sessions", MetricKind::Gauge, "Sessions, by state.", samples.collect())
     }
 
     fn messages_by_state(&self) -> Metric {
@@ -70,7 +71,7 @@ impl Engine {
         }
         let samples =
             counts.map(|(state, count)| sample("pinfold_messages", &[("state", state)], count as f64));
-        metric("pinfold_messages", "gauge", "Messages of all sessions, by state.", samples.into())
+        metric("pinfold_messages", MetricKind::Gauge, "Messages of all sessions, by state.", samples.into())
     }
 
     fn waiters(&self) -> Metric {
@@ -78,7 +79,7 @@ impl Engine {
         let holds = self.metrics.waiting.now() as f64;
         let samples = [("run", runs), ("hold", holds)];
         let samples = samples.map(|(of, count)| sample("pinfold_lock_waiters", &[("for", of)], count));
-        metric("pinfold_lock_waiters", "gauge", "Locks that are waited for now.", samples.into())
+        metric("pinfold_lock_waiters", MetricKind::Gauge, "Locks that are waited for now.", samples.into())
     }
 
     fn memory(&self) -> [Metric; 3] {
@@ -95,19 +96,19 @@ impl Engine {
         [
             metric(
                 used,
-                "gauge",
+                MetricKind::Gauge,
                 "Memory of a session's run, where it has a limit.",
                 of_sessions(used, |s| s.memory_bytes()),
             ),
             metric(
                 limit,
-                "gauge",
+                MetricKind::Gauge,
                 "Memory limit of a session.",
                 of_sessions(limit, |s| s.spec().memory_limit),
             ),
             metric(
                 daemon,
-                "gauge",
+                MetricKind::Gauge,
                 "Resident memory of the daemon.",
                 vec![sample(daemon, &[], resident() as f64)],
             ),

@@ -9,6 +9,7 @@ use crate::engine::reply::Reply;
 use crate::engine::session::Deeds;
 use crate::engine::stops::{Noted, Stops, Wish};
 use crate::log::log;
+use pinfold_api::word::EventKind;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::{Action, Event};
@@ -63,7 +64,7 @@ impl Engine {
             let over = self.health.trouble == Trouble::None;
             let (kind, why) = (kind(told), told.to_string());
             let why = if over { format!("over: {why}") } else { why };
-            self.tell_of_store(kind, &why);
+            self.tell_of_store(&kind, &why);
             self.take_audit();
         }
     }
@@ -72,12 +73,12 @@ impl Engine {
     pub(super) fn checked(&mut self, findings: Vec<String>) {
         for finding in findings.iter().filter(|finding| !self.health.findings.contains(finding)) {
             log(format_args!("{finding}"));
-            self.tell_of_store("database_damaged", finding);
+            self.tell_of_store(&EventKind::DatabaseDamaged, finding);
         }
         self.health.findings = findings;
     }
 
-    pub(crate) fn tell_of_store(&self, kind: &str, why: &str) {
+    pub(crate) fn tell_of_store(&self, kind: &EventKind, why: &str) {
         let mut batch = Batch::new();
         batch.event(self.daemon_event(kind, why));
         self.commit(None, batch);
@@ -227,14 +228,14 @@ fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> WhyNo
     WhyNot::PerhapsRecorded { trouble: trouble.clone(), what }
 }
 
-fn kind(trouble: &Trouble) -> &'static str {
+fn kind(trouble: &Trouble) -> EventKind {
     match trouble {
-        Trouble::None => "database_well",
-        Trouble::Busy => "database_busy",
-        Trouble::Reserve | Trouble::Full => "disk_full",
-        Trouble::Gone { .. } => "database_gone",
-        Trouble::Failed { .. } => "database_failed",
-        Trouble::Damaged { .. } => "database_damaged",
-        Trouble::Ended => "database_ended",
+        Trouble::None => EventKind::DatabaseWell,
+        Trouble::Busy => EventKind::DatabaseBusy,
+        Trouble::Reserve | Trouble::Full => EventKind::DiskFull,
+        Trouble::Gone { .. } => EventKind::DatabaseGone,
+        Trouble::Failed { .. } => EventKind::DatabaseFailed,
+        Trouble::Damaged { .. } => EventKind::DatabaseDamaged,
+        Trouble::Ended => EventKind::DatabaseEnded,
     }
 }

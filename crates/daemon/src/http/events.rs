@@ -90,7 +90,7 @@ async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
             }
             let event = show::event::event(row);
             let Ok(text) = serde_json::to_string(&event) else { return };
-            let sse = Sse::default().id(event.seq.to_string()).event(&event.kind).data(text);
+            let sse = Sse::default().id(event.seq.to_string()).event(event.kind.word()).data(text);
             if sender.send(sse).await.is_err() {
                 return;
             }

@@ -10,6 +10,7 @@ use axum::Json;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Lock;
 use pinfold_api::query::Locks as Which;
+use pinfold_api::word::LockKind;
 use pinfold_api::{ErrorBody, ErrorKind};
 use std::collections::BTreeSet;
 
@@ -26,7 +27,7 @@ pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result
         let names = context.handle.view(move |view| names(view, &pass)).await?;
         all.retain(|lock| match &lock.session {
             Some(session) => names.contains(session),
-            None => lock.kind == "key",
+            None => lock.kind == LockKind::Key,
         });
     }
     let (head, page) = page(&which, all);

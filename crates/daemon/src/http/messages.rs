@@ -14,6 +14,7 @@ use axum::response::Response;
 use pinfold_api::object::{Message, Sent, Session};
 use pinfold_api::query::{Messages as Which, Patience};
 use pinfold_api::request::{NewMessage, Permission};
+use pinfold_api::word::MessageState as MessageWord;
 use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::decision::{Answer, Wakes};
 use pinfold_core::event::Ask;
@@ -181,10 +182,14 @@ pub(crate) async fn cancel(context: Context, Path((session, message)): Address) 
 
 fn not_cancelled(message: &Message) -> ErrorBody {
     let Message { id, session, state, .. } = message;
-    match state.as_str() {
-        "done" | "failed" => ErrorBody::new(ErrorKind::Failed, format!("message {id} is {state} already")),
-        _ => ErrorBody::new(ErrorKind::Failed, format!("the turn of message {id} is under way"))
-            .hint(format!("`pinfold interrupt {}` ends it", quoted(session))),
+    match state {
+        MessageWord::Done | MessageWord::Failed => {
+            ErrorBody::new(ErrorKind::Failed, format!("message {id} is {state} already"))
+        }
+        MessageWord::Queued | MessageWord::Delivered | MessageWord::Damaged | MessageWord::Other(_) => {
+            ErrorBody::new(ErrorKind::Failed, format!("the turn of message {id} is under way"))
+                .hint(format!("`pinfold interrupt {}` ends it", quoted(session)))
+        }
     }
 }
 
@@ -195,7 +200,7 @@ pub(crate) async fn retry(context: Context, Path((session, message)): Address) -
     let answer = context.handle.post(id, Post::Retry { message }).await?;
     let wakes = match answer {
         Answer::Queued { wakes, .. } => wakes,
-        Answer::Already if before.state == "done" => {
+        Answer::Already if before.state == MessageWord::Done => {
             let text = format!("message {} is done: only a failed one is tried again", before.id);
             return Err(Failure::conflict(ErrorBody::new(ErrorKind::Failed, text)));
         }
@@ -350,5 +355,5 @@ fn waits_in_vain(known: Known<'_>, message: MessageId) -> Option<ErrorBody> {
 }
 
 fn is_settled(message: &Message) -> bool {
-    ["done", "failed"].contains(&message.state.as_str())
+    [MessageWord::Done, MessageWord::Failed].contains(&message.state)
 }

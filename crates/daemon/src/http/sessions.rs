@@ -19,6 +19,7 @@ use axum::response::{IntoResponse, Response};
 use pinfold_api::object::Session;
 use pinfold_api::query::{Sessions as Filter, Wait};
 use pinfold_api::request::{NewSession, Stop};
+use pinfold_api::word::State;
 use pinfold_api::{ErrorBody, ErrorKind, Name, units};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
@@ -220,7 +221,7 @@ fn at_an_end(state: CoreState) -> bool {
 }
 
 fn not_started(session: &Session) -> ErrorBody {
-    let kind = if session.state == "blocked" { ErrorKind::Busy } else { ErrorKind::Failed };
+    let kind = if session.state == State::Blocked { ErrorKind::Busy } else { ErrorKind::Failed };
     let mut body =
         ErrorBody::new(kind, format!("session `{}` was not started: {}", session.name, session.why));
     body.holder.clone_from(&session.holder);

@@ -2,6 +2,7 @@
 
 use crate::clock::time;
 use pinfold_api::object::LogLine;
+use pinfold_api::word;
 use pinfold_core::{RunNumber, Wall};
 use pinfold_shim::log::{Entry, Stream};
 use std::collections::BTreeMap;
@@ -73,12 +74,12 @@ impl Lines {
     /// One line of a run.
     pub(crate) fn line(&self, run: RunNumber, stream: Stream, at: Wall, text: &str) -> LogLine {
         let stream = match stream {
-            Stream::Out => "stdout",
-            Stream::Error => "stderr",
-            Stream::Lost => "note",
+            Stream::Out => word::Stream::Stdout,
+            Stream::Error => word::Stream::Stderr,
+            Stream::Lost => word::Stream::Note,
         };
         let run = self.runs.get(&run).cloned().unwrap_or_default();
-        LogLine { at: time(at), run, stream: stream.into(), text: text.to_owned() }
+        LogLine { at: time(at), run, stream, text: text.to_owned() }
     }
 }
 

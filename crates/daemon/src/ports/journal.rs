@@ -4,6 +4,7 @@ use super::Then;
 use super::shims::order::Order;
 use crate::error_chain::chain;
 use crate::output::last_line;
+use pinfold_api::word::EventKind;
 use pinfold_core::exit::Exit;
 use pinfold_core::rules::verdict::Asked;
 use pinfold_core::{LastExit, MessageId, RunNumber, Session, Verdict};
@@ -142,7 +143,7 @@ fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Re
         ..EventQuery::default()
     })?;
     let name = run.id.map(|id| id.to_string());
-    let told = events.iter().rfind(|event| event.kind == "run_exited" && event.run == name);
+    let told = events.iter().rfind(|event| event.kind == EventKind::RunExited.word() && event.run == name);
     if let Some(exit) = last_exit(&run, told) {
         session.recall(exit);
     }

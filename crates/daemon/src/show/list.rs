@@ -1,12 +1,12 @@
 //! Lists of sessions, as JSON, in parts: the loop copies a few sessions at a time, and they are written elsewhere. What
 //! all of them are made of at once would be a megabyte.
 
-use super::session;
+use super::{session, word};
 use crate::caller::Pass;
-use crate::define::definition::mode_word;
 use crate::engine::{Known, SessionView, View};
 use pinfold_api::object::Row;
 use pinfold_api::query::Sessions as Filter;
+use pinfold_api::word::State as Word;
 use pinfold_core::{Now, State};
 use pinfold_store::SessionId;
 use serde::Serialize;
@@ -78,11 +78,11 @@ pub(crate) fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Valu
     }
     let damaged = view.damaged().map(|damaged| {
         let why = format!("its record is damaged: {}", damaged.problem);
-        odd(&damaged.id, &damaged.name, "damaged", None, &why)
+        odd(&damaged.id, &damaged.name, &Word::Damaged, None, &why)
     });
     let unknown = view.unknown().iter().filter(|_| filter.all);
     let unknown =
-        unknown.map(|unknown| odd(&unknown.id, &unknown.id, "unknown", unknown.shim_pid, &unknown.why));
+        unknown.map(|unknown| odd(&unknown.id, &unknown.id, &Word::Unknown, unknown.shim_pid, &unknown.why));
     damaged.chain(unknown).collect()
 }
 
@@ -132,7 +132,7 @@ impl Writing {
 }
 
 /// What is known of one that is not a session: fields of rows and of sessions alike.
-fn odd(id: &str, name: &str, state: &str, shim_pid: Option<u32>, why: &str) -> Value {
+fn odd(id: &str, name: &str, state: &Word, shim_pid: Option<u32>, why: &str) -> Value {
     json!({
         "id": id, "name": name, "state": state, "mode": "", "pid": null, "shim_pid": shim_pid, "restarts": 0,
         "why": why, "foreign": false,
@@ -142,8 +142,8 @@ fn odd(id: &str, name: &str, state: &str, shim_pid: Option<u32>, why: &str) -> V
 fn row(view: &SessionView, now: Now) -> Row<'_> {
     Row {
         name: Cow::Borrowed(&view.name),
-        state: Cow::Borrowed(view.core.state().word()),
-        mode: Cow::Borrowed(mode_word(view.core.spec().mode)),
+        state: word::state(view.core.state()),
+        mode: word::mode(view.core.spec().mode),
         pid: view.pid(),
         restarts: view.core.runs().count.saturating_sub(1),
         command: Cow::Owned(beginning(&view.definition.command)),

@@ -1,7 +1,9 @@
 //! Messages as the objects of the contract.
 
+use super::word;
 use crate::clock::time;
 use pinfold_api::object::{Message, Turn};
+use pinfold_api::word::MessageState;
 use pinfold_core::Wall;
 
 /// Lists have so many bytes of an answer; the message itself has all of it.
@@ -29,7 +31,7 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         from: row.from,
         text: row.text,
         key: row.key,
-        state: row.state.word().into(),
+        state: word::message_state(row.state),
         tries: row.tries,
         enqueued_at: time(row.enqueued_at),
         done_at: row.done_at.map(time),
@@ -48,7 +50,7 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         from: None,
         text: String::new(),
         key: None,
-        state: "damaged".into(),
+        state: MessageState::Damaged,
         tries: 0,
         enqueued_at: time(Wall(0)),
         done_at: None,

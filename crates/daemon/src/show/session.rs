@@ -1,9 +1,10 @@
 //! A session as the object of the contract.
 
+use super::word;
 use crate::clock::time;
-use crate::define::definition::mode_word;
 use crate::engine::SessionView;
 use pinfold_api::object::{Inbox, LastExit, Next, Session};
+use pinfold_api::word::Activity;
 use pinfold_core::life::{HolderSeen, Life};
 use pinfold_core::{Now, Wall};
 use serde_json::{Value, json};
@@ -26,11 +27,11 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         name: view.name.clone(),
         agent: definition.agent.clone(),
         dir: definition.dir.display().to_string(),
-        mode: mode_word(core.spec().mode).into(),
-        state: core.state().word().into(),
+        mode: word::mode(core.spec().mode),
+        state: word::state(core.state()),
         why: why(view, now),
         next: next(view, now),
-        activity: "unknown".into(),
+        activity: Activity::Unknown,
         activity_from: None,
         ready: view.ready && process.is_some(),
         status: view.status.clone().filter(|_| process.is_some()),
@@ -74,7 +75,7 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
     LastExit {
         code: exit.exit.code(),
         signal: exit.exit.signal(),
-        verdict: exit.verdict.word().into(),
+        verdict: word::verdict(exit.verdict),
         at: time(exit.at),
         uptime_ms: u64::try_from(exit.lived.as_millis()).unwrap_or(u64::MAX),
         last_line: exit.last_line.clone(),
@@ -118,5 +119,5 @@ pub(crate) fn holder_value(holder: &HolderSeen) -> Value {
 fn next(view: &SessionView, now: Now) -> Option<Next> {
     let deadline = view.core.next_deadline()?;
     let at = now.wall + deadline.at.since(now.boot);
-    Some(Next { at: time(at), what: deadline.what.word().into() })
+    Some(Next { at: time(at), what: word::upcoming(deadline.what) })
 }
