@@ -1,6 +1,7 @@
 //! A process from which shims are forked: it was executed and has found its way once, and none of them has to.
 
-use crate::client::{Link, Opening, SpawnError, command, hand_over};
+use super::spawn::{Link, Opening, SpawnError, command, hand_over};
+use crate::protocol::NURSERY;
 use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::io::Errno;
@@ -11,8 +12,6 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-/// The word that makes a shim's program a nursery.
-pub(crate) const WORD: &str = "--nursery";
 /// Room on its command line for the names of sessions.
 const ROOM: usize = 128;
 
@@ -42,7 +41,7 @@ impl Nursery {
         Self { program, arguments, crash_at, process: Mutex::new(None) }
     }
 
-    /// As [`crate::client::spawn`], with a shim that nobody has to reap. The shim is there when it has answered a
+    /// As [`crate::client::spawn()`], with a shim that nobody has to reap. The shim is there when it has answered a
     /// hello: a process that does not run forks none.
     ///
     /// # Errors
@@ -85,7 +84,7 @@ impl Nursery {
     fn start(&self) -> Result<Process, SpawnError> {
         let (socket, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
         let mut command = command(&self.program, &self.arguments, self.crash_at.as_ref());
-        command.arg(WORD).arg(" ".repeat(ROOM)).stdin(Stdio::from(OwnedFd::from(theirs)));
+        command.arg(NURSERY).arg(" ".repeat(ROOM)).stdin(Stdio::from(OwnedFd::from(theirs)));
         let program = || self.program.clone();
         let child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
         Ok(Process { child, socket })

@@ -28,10 +28,10 @@
 //! # }
 //! ```
 
-use crate::command::{Command, Keep, Listens, Lock, Streams, Tie};
 use crate::crash;
-use crate::frame::{Decoder, FrameError};
-use crate::report::Report;
+use crate::protocol::command::{Command, Keep, Listens, Lock, Streams, Tie};
+use crate::protocol::frame::{Decoder, FrameError};
+use crate::protocol::report::Report;
 use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::event::{PollFd, PollFlags};
@@ -164,7 +164,7 @@ pub(crate) fn command(
 /// # Errors
 /// `ResourceBusy` when something still lives in one; what else the kernel said.
 pub fn sweep(listen: &Path) -> io::Result<()> {
-    Ok(crate::keep::group::sweep(listen)?)
+    Ok(crate::groups::group::sweep(listen)?)
 }
 
 pub(crate) fn hand_over(

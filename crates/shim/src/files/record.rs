@@ -6,8 +6,8 @@
 //! slot. The file is never removed or cut while the session lives.
 
 use crate::crash;
-use crate::exited::Exited;
-use crate::frame::{Fields, write_fields};
+use crate::protocol::exited::Exited;
+use crate::protocol::frame::{Fields, write_fields};
 use pinfold_core::ids::RunNumber;
 use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
@@ -262,8 +262,8 @@ fn write_all(file: &OwnedFd, mut bytes: &[u8], mut at: u64) -> Result<(), Errno>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exited::StartFailure;
-    use crate::log::Position;
+    use crate::files::log::Position;
+    use crate::protocol::exited::StartFailure;
     use pinfold_core::exit::{Ended, Exit, Said};
     use pinfold_core::time::Wall;
     use std::time::Duration;

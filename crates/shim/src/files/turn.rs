@@ -3,9 +3,8 @@
 //! One turn runs at a time, and the next begins when the last one's end is stored: so one record of each kind is
 //! enough. They are written in place, for a crash of processes; a power cut costs at most a second delivery.
 
-use crate::frame::{Decoder, Fields, FrameError, Writer, write};
-use crate::log::Position;
-use pinfold_core::ids::{MessageId, RunNumber};
+use crate::protocol::frame::{Decoder, write};
+pub use crate::protocol::turn::{Done, Turn};
 use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -20,71 +19,7 @@ const END_AT: u64 = 4096;
 const KIND: u8 = 1;
 const SUM: usize = 8;
 
-/// A turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Turn {
-    /// Of which run.
-    pub run: RunNumber,
-    /// Which message.
-    pub message: MessageId,
-    /// Which delivery of it.
-    pub attempt: u32,
-    /// Where the log stood when the agent had taken it.
-    pub from: Position,
-    /// Its end, if it has come.
-    pub done: Option<Done>,
-}
-
-/// The end of a turn.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Done {
-    /// Where the log stood behind its last line.
-    pub to: Position,
-    /// The rest of that line.
-    pub answer: Vec<u8>,
-    /// Whether that is all of it.
-    pub whole: bool,
-    /// The id that the line begins with, where it is not that of this turn's message. If it is that of another
-    /// message of the session, this is not the end of the turn; the shim cannot know, the daemon does.
-    pub named: Option<MessageId>,
-}
-
 impl Turn {
-    /// Whether it is this delivery in this run.
-    #[must_use]
-    pub fn is(&self, run: RunNumber, message: MessageId, attempt: u32) -> bool {
-        (self.run, self.message, self.attempt) == (run, message, attempt)
-    }
-
-    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
-        fields.number(1, self.run.0).wide(2, self.message.0).number(3, self.attempt.into());
-        fields.number(4, self.from.0);
-        if let Some(done) = &self.done {
-            fields.number(5, done.to.0).bytes(6, &done.answer).flag(7, !done.whole);
-            if let Some(named) = done.named {
-                fields.wide(8, named.0);
-            }
-        }
-    }
-
-    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
-        let done = match fields.optional_number(5)? {
-            None => None,
-            Some(to) => {
-                let (answer, whole) = (fields.bytes(6)?.to_vec(), !fields.flag(7)?);
-                let named = fields.find(8).map(|_| fields.wide(8)).transpose()?.map(MessageId);
-                Some(Done { to: Position(to), answer, whole, named })
-            }
-        };
-        Ok(Self {
-            run: RunNumber(fields.number(1)?),
-            message: MessageId(fields.wide(2)?),
-            attempt: fields.small(3)?,
-            from: Position(fields.number(4)?),
-            done,
-        })
-    }
-
     /// Puts it on disk beside the exit records.
     ///
     /// # Errors
@@ -130,7 +65,7 @@ fn path(records: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// One record; nothing when it is missing, torn or of an age to come.
+/// One record; nothing when it is missing, torn, or written by a newer version.
 fn slot(file: &OwnedFd, at: u64) -> Option<Turn> {
     let head = read(file, at, SUM + 4)?;
     let (sum, length) = head.split_at(SUM);
@@ -162,6 +97,8 @@ fn read(file: &OwnedFd, at: u64, length: usize) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::output::Position;
+    use pinfold_core::ids::{MessageId, RunNumber};
 
     fn turn(attempt: u32, answer: Option<&[u8]>) -> Turn {
         let done = answer.map(|answer| Done {

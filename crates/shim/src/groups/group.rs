@@ -1,8 +1,7 @@
 //! A control group for the tree of a run, where the shim may make one: to kill it at a stroke, to prove that
 //! it is empty after a shim was lost, and to count out-of-memory kills.
 
-use crate::command::Contain;
-use crate::groups;
+use crate::protocol::command::Contain;
 use pinfold_kernel::cgroup::{self, Hierarchy, remove};
 use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
@@ -74,30 +73,30 @@ impl Group {
     }
 
     /// Whether a group is this one or one that was made in it, by the number that the kernel gives it.
-    pub(super) fn has(&self, number: u64) -> bool {
+    pub(crate) fn has(&self, number: u64) -> bool {
         let is_this = rustix::fs::fstat(&self.folder).is_ok_and(|facts| facts.st_ino == number);
         is_this || self.has_groups() && cgroup::has_below(&self.path, number)
     }
 
     /// To be forked into.
-    pub(super) fn folder(&self) -> BorrowedFd<'_> {
+    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
         self.folder.as_fd()
     }
 
     /// Moves a process that could not be forked into it.
-    pub(super) fn take(&self, pid: u32) {
+    pub(crate) fn take(&self, pid: u32) {
         cgroup::enter(&self.path, pid);
     }
 
     /// Moves a process into the memory group of the first hierarchy, where that is another.
-    pub(super) fn count_memory_of(&self, pid: u32) {
+    pub(crate) fn count_memory_of(&self, pid: u32) {
         if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
             cgroup::enter(memory, pid);
         }
     }
 
     /// The same group for the next run, if nothing of the last one can be seen in it.
-    pub(super) fn again(self) -> Option<Self> {
+    pub(crate) fn again(self) -> Option<Self> {
         (!self.killed.get() && self.memory.is_none() && !self.has_groups()).then_some(self)
     }
 
@@ -108,13 +107,13 @@ impl Group {
     }
 
     /// Kills everything in it at a stroke.
-    pub(super) fn kill(&self) {
+    pub(crate) fn kill(&self) {
         self.killed.set(true);
         cgroup::kill(&self.path);
     }
 
     /// Whether the kernel has killed something in it for memory since it was made.
-    pub(super) fn ran_out_of_memory(&self) -> bool {
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
         self.kills() > self.kills_before
     }
 
@@ -160,7 +159,7 @@ fn left_behind(own: &Path, family: &str) -> Vec<std::ffi::OsString> {
 
 /// How the names of all groups of a session begin; the whole name in the version before.
 fn family(session: &Path) -> String {
-    format!("{}{:016x}", groups::PREFIX, checksum(session.as_os_str().as_bytes()))
+    format!("{}{:016x}", super::PREFIX, checksum(session.as_os_str().as_bytes()))
 }
 
 /// The names that a group of this process may have. Nearly always the first is free: only what does not belong to the run
@@ -175,7 +174,7 @@ fn own_names(session: &Path) -> Option<impl Iterator<Item = String>> {
 }
 
 /// Finds out where control groups are, before anybody is forked who needs it.
-pub(super) fn find_mounts() {
+pub(crate) fn find_mounts() {
     for hierarchy in [Hierarchy::Second, Hierarchy::Memory] {
         let _ = cgroup::mounted(hierarchy);
     }

@@ -1,7 +1,9 @@
 //! The control groups of runs: what they are called, and whether one could be made.
 
-use crate::command::Contain;
-use crate::keep::group::Group;
+pub(crate) mod group;
+
+use crate::protocol::command::Contain;
+use group::Group;
 pub use pinfold_kernel::cgroup::{Hierarchy, folder_of, mount};
 use std::path::{Path, PathBuf};
 

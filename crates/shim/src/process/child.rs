@@ -1,9 +1,9 @@
 //! What a forked child does before it is the agent, and how it says why it cannot become one.
 
 use super::raw;
-use crate::command::{Command, Directory, Start};
-use crate::exited::StartFailure;
-use crate::frame::Decoder;
+use crate::protocol::command::{Command, Directory, Start};
+use crate::protocol::exited::StartFailure;
+use crate::protocol::frame::Decoder;
 use pinfold_lock::Guard;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;

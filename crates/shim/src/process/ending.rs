@@ -1,13 +1,13 @@
 //! The end of a run and of the shim: in order, and written down before it is told.
 
-use super::group::Group;
 use super::run::{Run, Stage};
+use super::shape::Shape;
 use super::shim::{Phase, Shim, hear, hear_end, mirror, wall};
 use super::start;
-use super::waiting::Shape;
 use crate::crash;
-use crate::exited::Exited;
-use crate::report::Report;
+use crate::groups::group::Group;
+use crate::protocol::exited::Exited;
+use crate::protocol::report::Report;
 use pinfold_core::exit::{Ended, Exit};
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};

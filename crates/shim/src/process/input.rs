@@ -1,7 +1,7 @@
 //! What an agent reads: messages, in order, each delivery once.
 
-use crate::log::Position;
-use crate::report::{InputRefused, Report};
+use crate::files::log::Position;
+use crate::protocol::report::{InputRefused, Report};
 use pinfold_core::ids::{MessageId, RunNumber};
 use rustix::io::Errno;
 use std::collections::VecDeque;

@@ -1,12 +1,13 @@
 //! Connections with daemons. One counts; what is sent to it never makes the shim wait.
 
+use super::viewer::{Newcomer, refuse};
 use super::wire::Wire;
-use crate::attach::{Join, Said};
 use crate::caller::place;
-use crate::command::{Command, Joins, Keep};
-use crate::frame::{Decoder, FrameError};
-use crate::log::{Position, Stream};
-use crate::report::{Report, encode_output};
+use crate::files::log::{Position, Stream};
+use crate::protocol::attach::{Join, Said};
+use crate::protocol::command::{Command, Joins, Keep};
+use crate::protocol::frame::{Decoder, FrameError};
+use crate::protocol::report::{Report, encode_output};
 use crate::socket::Listener;
 use pinfold_core::ids::RunNumber;
 use pinfold_kernel::caller::{FileId, Peer, file_id};
@@ -179,9 +180,6 @@ enum First {
     Stranger,
 }
 
-/// Somebody who wants to see the terminal.
-pub(super) type Newcomer = (OwnedFd, Decoder, Join, u32);
-
 impl AsFd for Link {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.wire.as_fd()
@@ -301,7 +299,7 @@ impl Links {
                     let (socket, decoder) = link.wire.into_parts();
                     viewers.push((socket, decoder, join, pid));
                 }
-                Some(First::Viewer(_)) => super::viewer::refuse(&link),
+                Some(First::Viewer(_)) => refuse(&link),
                 Some(First::Stranger) => {}
                 None if link.is_closed() => {}
                 None => self.pending.push(link),

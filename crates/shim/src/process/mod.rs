@@ -7,7 +7,6 @@ mod child;
 mod commands;
 mod death;
 mod ending;
-pub(crate) mod group;
 mod input;
 mod link;
 mod notify;
@@ -18,7 +17,9 @@ mod pty;
 mod raw;
 mod run;
 mod sender;
+mod shape;
 mod shim;
+mod spare;
 mod start;
 mod survivors;
 mod title;
@@ -32,7 +33,7 @@ pub(crate) use survivors::survivor;
 
 use std::process::ExitCode;
 
-/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn`]. Or that of a nursery.
+/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn()`]. Or that of a nursery.
 #[must_use]
 pub fn main() -> ExitCode {
     // It does what whoever starts it says.
@@ -41,8 +42,8 @@ pub fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     // Behind it comes the room for names. A session may be called so.
-    if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::nursery::WORD) {
-        return nursery::serve(title::Title::from_word_on(crate::nursery::WORD));
+    if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::protocol::NURSERY) {
+        return nursery::serve(title::Title::from_word_on(crate::protocol::NURSERY));
     }
     life(None)
 }

@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use super::sender::{self, Standing};
-use crate::report::{Notice, Report};
+use crate::protocol::report::{Notice, Report};
 use pinfold_core::exit::Said;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;

@@ -1,8 +1,8 @@
 //! The process from which shims are forked, one for each socket that it is sent.
 
+use super::life;
 use super::raw;
 use super::title::Title;
-use super::{group, life};
 use pinfold_kernel::signals;
 use pinfold_kernel::socket;
 use rustix::io::Errno;
@@ -24,7 +24,7 @@ pub(super) fn serve(title: Option<Title>) -> ExitCode {
     }
     // Found out once, for all that are forked.
     let _ = pinfold_lock::process::vantage();
-    group::find_mounts();
+    crate::groups::group::find_mounts();
     loop {
         let (mut word, mut sockets) = ([0], Vec::new());
         match socket::receive_with(rustix::stdio::stdin(), &mut word, &mut sockets) {

@@ -1,6 +1,6 @@
 //! Reads what an agent prints: always, whoever listens, and to the end.
 
-use crate::log::Stream;
+use crate::files::log::Stream;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

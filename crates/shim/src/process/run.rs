@@ -1,14 +1,14 @@
 //! One run: an agent with its tree, from the fork until the tree is empty.
 
-use super::group::Group;
 use super::input::Input;
 use super::output::Outputs;
 use super::pty::Pty;
+use super::shape::Shape;
 use super::tree::Met;
 use super::turns::Turns;
-use super::waiting::Shape;
 use super::{child, survivors, tree};
-use crate::exited::StartFailure;
+use crate::groups::group::Group;
+use crate::protocol::exited::StartFailure;
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;

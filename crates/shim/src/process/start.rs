@@ -3,13 +3,14 @@
 use super::input::Input;
 use super::output::Outputs;
 use super::run::{Run, Stage};
+use super::shape::Shape;
 use super::shim::{Phase, Shim};
 use super::turns::Turns;
-use super::waiting::{Shape, Waiting};
-use crate::command::{Directory, Start};
+use super::waiting::Waiting;
 use crate::crash;
-use crate::exited::{Exited, StartFailure};
-use crate::report::Report;
+use crate::protocol::command::{Directory, Start};
+use crate::protocol::exited::{Exited, StartFailure};
+use crate::protocol::report::Report;
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;

@@ -3,9 +3,9 @@
 //! Only a line that begins in the turn counts, and only on standard output. The shim reads it because the shim
 //! is always there: what is printed while no daemon is connected counts as well.
 
-use crate::log::{Position, Stream};
-use crate::report::Report;
-use crate::turn::{Done, LONGEST_ANSWER, Turn};
+use crate::files::log::{Position, Stream};
+use crate::files::turn::{Done, LONGEST_ANSWER, Turn};
+use crate::protocol::report::Report;
 use pinfold_core::ids::{MessageId, RunNumber};
 use std::path::{Path, PathBuf};
 

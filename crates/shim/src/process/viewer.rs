@@ -1,14 +1,17 @@
 //! Whoever is attached to the terminal. None of them ever makes the agent, the shim or another one wait.
 
-use super::link::Newcomer;
 use super::pty::Pty;
 use super::wire::Wire;
-use crate::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
+use crate::protocol::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
+use crate::protocol::frame::Decoder;
 use pinfold_terminal::Size;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
+
+/// Somebody who wants to see the terminal.
+pub(super) type Newcomer = (OwnedFd, Decoder, Join, u32);
 
 /// Output beyond this is not queued: the screen is painted again when there is room.
 const MOST_QUEUED: usize = 256 << 10;

@@ -1,6 +1,6 @@
 //! One connection: what is to be sent waits in a queue, what was read waits to be understood. It never makes the shim wait.
 
-use crate::frame::Decoder;
+use crate::protocol::frame::Decoder;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

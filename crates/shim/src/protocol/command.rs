@@ -1,6 +1,6 @@
 //! What a daemon tells a shim.
 
-use crate::frame::{Fields, Frame, FrameError, Writer, write};
+use crate::protocol::frame::{Fields, Frame, FrameError, Writer, write};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::time::Boot;
 use pinfold_terminal::Size;

@@ -1,9 +1,8 @@
 //! The end of a run, as it is recorded and reported: one encoding for the disk and for the wire.
 
-use crate::command::{duration, millis};
-use crate::frame::{Fields, FrameError, Writer};
-use crate::log::Position;
-use crate::report::wall;
+use crate::protocol::command::{duration, millis};
+use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::output::Position;
 use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
@@ -170,4 +169,8 @@ pub(crate) fn said(code: u64) -> Option<Said> {
         4 => Some(Said::Limited),
         _ => None,
     }
+}
+
+pub(crate) fn wall(fields: Fields<'_>, tag: u8) -> Result<Wall, FrameError> {
+    fields.number(tag).map(|number| Wall(number.cast_signed()))
 }

@@ -1,9 +1,9 @@
 //! What a shim tells a daemon.
 
-use crate::exited::{Exited, StartFailure};
-use crate::frame::{Fields, Frame, FrameError, write};
-use crate::log::{Position, Stream};
-use crate::turn::Turn;
+use crate::protocol::exited::{Exited, StartFailure, wall};
+use crate::protocol::frame::{Fields, Frame, FrameError, write};
+use crate::protocol::output::{Position, Stream};
+use crate::protocol::turn::Turn;
 use pinfold_core::exit::Said;
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
@@ -379,10 +379,6 @@ fn process(fields: Fields<'_>) -> Result<Process, FrameError> {
     Ok(Process { pid: fields.small(2)?, fence: fields.number(3)? })
 }
 
-pub(crate) fn wall(fields: Fields<'_>, tag: u8) -> Result<Wall, FrameError> {
-    fields.number(tag).map(|number| Wall(number.cast_signed()))
-}
-
 fn encode_notice(out: &mut Vec<u8>, run: RunNumber, notice: &Notice) {
     write(out, kind::NOTIFY, |f| {
         f.number(1, run.0);
@@ -391,7 +387,7 @@ fn encode_notice(out: &mut Vec<u8>, run: RunNumber, notice: &Notice) {
             Notice::Watchdog => f.number(2, 2),
             Notice::Stopping => f.number(2, 3),
             Notice::Status(text) => f.number(2, 4).bytes(3, text.as_bytes()),
-            Notice::Exit(said) => f.number(2, 5).number(4, crate::exited::said_code(*said)),
+            Notice::Exit(said) => f.number(2, 5).number(4, crate::protocol::exited::said_code(*said)),
         };
     });
 }
@@ -402,7 +398,7 @@ fn notice(fields: Fields<'_>) -> Result<Option<Notice>, FrameError> {
         2 => Some(Notice::Watchdog),
         3 => Some(Notice::Stopping),
         4 => Some(Notice::Status(String::from_utf8_lossy(fields.bytes(3)?).into_owned())),
-        5 => crate::exited::said(fields.number(4)?).map(Notice::Exit),
+        5 => crate::protocol::exited::said(fields.number(4)?).map(Notice::Exit),
         _ => None,
     })
 }
