@@ -28,7 +28,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == daemon::SHIM) {
-        return pinfold_shim::keep::main();
+        return pinfold_shim::process::main();
     }
     if pinfold_lock::process::has_borrowed_rights() {
         let failure =

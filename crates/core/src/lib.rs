@@ -23,6 +23,7 @@ pub mod machine;
 pub mod policy;
 pub mod quoted;
 pub mod rules;
+pub mod running;
 pub mod session;
 pub mod time;
 pub mod unended;

@@ -5,10 +5,10 @@ use rustix::io::Errno;
 
 /// Makes a lock file look as if its last grant were of an earlier boot. The caller must hold nothing.
 pub fn pretend_reboot(folder: &crate::Folder, resource: &crate::Resource) -> Result<(), Errno> {
-    let target = crate::acquire::Target::open(resource).map_err(|_| Errno::NOENT)?;
+    let target = crate::want::target::Target::open(resource).map_err(|_| Errno::NOENT)?;
     for want in target.wanted.iter().filter(|want| want.mode == crate::Mode::Exclusive) {
         let file = folder.open_existing(&want.name, rustix::fs::OFlags::RDWR)?;
-        crate::file::pretend_reboot(&file)?;
+        crate::files::file::pretend_reboot(&file)?;
     }
     Ok(())
 }

@@ -80,65 +80,50 @@
 //! process that was given the descriptor.
 #![deny(unsafe_code)]
 
-mod acquire;
 mod cancel;
-mod directory;
-mod ending;
+mod end;
 mod error;
 #[doc(hidden)]
 pub mod fault;
-mod fence;
 mod fenced;
-mod fenced_text;
-mod file;
-mod file_name;
-mod folder;
-mod glance;
-mod grant;
-mod guard;
-mod handover;
-mod held;
+mod files;
 pub mod judge;
-mod ledger;
-mod lookup;
-mod lost;
-mod members;
-mod mine;
-mod ours;
-mod page;
+mod look;
+mod patience;
 pub mod process;
 mod raw;
-mod record;
-mod request;
 mod resource;
-mod scan;
-mod selftest;
-mod survivors;
-mod sweep;
+mod seen;
+mod take;
 pub mod time;
-mod told;
-mod users;
-mod wait;
+mod want;
 
 pub use pinfold_kernel::{peer, private};
 
 pub use cancel::Cancel;
-pub use directory::{DirectoryError, Mode};
-pub use ending::{Ended, Holders};
+pub use end::holders::{Ended, Holders};
 pub use error::{AcquireError, Busy, BusyBecause, Step};
-pub use fence::Fence;
-pub use fenced::{AppendError, Appended, Change, Contents, FencedFile, FencedRecord};
-pub use file_name::FileName;
-pub use folder::{Folder, FolderError, Modes};
-pub use guard::{Guard, Mark, Receipt, Trouble};
-pub use handover::{AdoptError, Description};
+pub use fenced::file::{AppendError, Appended, Contents, FencedFile, FencedRecord};
+pub use files::fence::Fence;
+pub use files::folder::{Folder, FolderError, Modes};
+pub use files::name::FileName;
+pub use files::record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
+pub use files::selftest::NoExclusion;
+pub use files::told::SurvivorsEnded;
 pub use judge::grant::Trace;
 pub use judge::holder::Holder;
 pub use judge::identity::{BootId, Identity};
-pub use lookup::{HolderSeen, LockSeen, ProcessSeen, shorten};
-pub use record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
-pub use request::Request;
+pub use look::users::{Relation, User};
+pub use process::ProcessSeen;
 pub use resource::{FileId, Kind, NotAResource, Resource, SessionName};
-pub use selftest::NoExclusion;
-pub use told::SurvivorsEnded;
-pub use users::{Relation, User};
+pub use seen::{HolderSeen, LockSeen, shorten};
+pub use take::guard::{Guard, Mark, Receipt, Trouble};
+pub use take::handover::{AdoptError, Description};
+pub use take::watch::Change;
+pub use want::directory::{DirectoryError, Mode};
+pub use want::request::Request;
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

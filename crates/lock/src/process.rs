@@ -35,6 +35,15 @@ pub enum IdentifyError {
     },
 }
 
+/// A process that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessSeen {
+    /// Its pid.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
 static OWN: Mutex<Option<Identity>> = Mutex::new(None);
 
 /// Who the calling process is. Asked once per process; a forked child asks again.
