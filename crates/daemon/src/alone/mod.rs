@@ -21,7 +21,7 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
 use pinfold_core::{Decision, Event, State};
 use pinfold_shim::client::Foreground;
-use pinfold_store::{SessionId, Store};
+use pinfold_store::{Backend, History, SessionId};
 use scratch::Scratch;
 use signals::Signals;
 use std::ffi::OsString;
@@ -31,6 +31,9 @@ use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+
+/// What is kept of the past: nobody reads more, and a run may be repeated for months.
+const HISTORY: History = History::Newest(100);
 
 /// What the loop needs to know when it is alone.
 pub(crate) struct Alone {
@@ -103,7 +106,7 @@ fn run_through(
         let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
         let parts = Parts {
             home,
-            store: Store::nowhere(),
+            store: pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?,
             reader: None,
             alone: Some(Alone { foreground, witness, reapers }),
             folders,

@@ -1,23 +1,26 @@
 //! The one thread that writes: everything that waits goes into one transaction and one fsync.
 
-use crate::apply::Applier;
-use crate::batch::{Batch, Step, Tidy};
+use super::apply::Applier;
+use super::errors::commit_error;
+use super::files::log_of;
+use super::footing::Footing;
+use super::open;
+use super::reserve::Reserve;
+use super::wal_space;
+use super::witness::Witness;
+use crate::batch::{Batch, Tidy};
+use crate::broken::Broken;
 use crate::commit_error::CommitError;
-use crate::footing::Footing;
-use crate::open::{self, HeldUp};
-use crate::reserve::Reserve;
-use crate::room;
+use crate::open::HeldUp;
+use crate::position::Position;
 use crate::ticket::{Committed, Promise};
 use crate::trouble::{Health, Trouble};
-use crate::ulid::SessionId;
-use crate::witness::{Position, Witness};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// More would make the first of a group wait long for the last.
@@ -48,6 +51,8 @@ pub(crate) struct Surroundings {
     pub(crate) when_held_up: HeldUp,
     /// Set when the store is closed: what cannot be written then fails.
     pub(crate) leaving: Arc<AtomicBool>,
+    /// How far the store is, for those who ask.
+    pub(crate) acknowledged: Arc<Mutex<Position>>,
 }
 
 pub(crate) struct Writer {
@@ -55,8 +60,7 @@ pub(crate) struct Writer {
     path: PathBuf,
     /// Whether the log has its full length.
     has_room: bool,
-    /// Sessions with a failed batch that were not loaded again since.
-    broken: BTreeSet<SessionId>,
+    broken: Broken,
     /// How far the store is.
     position: Position,
     footing: Footing,
@@ -70,7 +74,7 @@ type Outcomes = Result<Vec<Committed>, CommitError>;
 impl Writer {
     pub(crate) fn new(conn: Connection, position: Position, around: Surroundings) -> Writer {
         let (path, footing) = (around.path.clone(), Footing::new(&around.path));
-        Writer { conn, path, has_room: false, broken: BTreeSet::new(), position, footing, around }
+        Writer { conn, path, has_room: false, broken: Broken::default(), position, footing, around }
     }
 
     /// Writes until nobody can ask any more and everything that was asked is answered.
@@ -110,7 +114,7 @@ impl Writer {
         if !self.has_room {
             // Without it commits are slower, and as good.
             self.has_room = true;
-            drop(room::make(&open::log_of(&self.path)));
+            drop(wal_space::make(&log_of(&self.path)));
             self.around.reserve.keep();
         }
         let trouble = match (self.footing.lost(), self.around.health.now()) {
@@ -221,6 +225,7 @@ impl Writer {
             // It must not be told of more than is there; of less it may.
             drop(witness.note(&self.position));
         }
+        *self.around.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = self.position;
         let reserved = self.around.reserve.is_kept();
         if !reserved || self.around.health.now().holds_up() {
             self.around.health.set(if reserved { Trouble::None } else { Trouble::Reserve });
@@ -229,7 +234,7 @@ impl Writer {
     }
 
     fn succeed(&mut self, job: Job, committed: Committed) {
-        self.broken.retain(|id| !job.batch.reloaded.contains(id));
+        self.broken.succeeded(&job.batch);
         let tidied = self.tidy(job.batch.tidy).map_err(Arc::new);
         job.promise.keep(tidied.map(|()| committed));
     }
@@ -251,7 +256,7 @@ impl Writer {
     }
 
     fn fail(&mut self, job: Job, error: Arc<CommitError>) {
-        self.broken.extend(job.batch.steps.iter().filter_map(Step::session));
+        self.broken.failed(&job.batch);
         job.promise.keep(Err(error));
     }
 
@@ -297,7 +302,7 @@ impl Writer {
             position.steps += 1;
             let sql = "UPDATE meta SET value = ?1 WHERE key = 'steps'";
             let changed = self.conn.prepare_cached(sql).and_then(|mut set| set.execute([position.steps]));
-            changed.map_err(|source| CommitError::from_sqlite(&self.path, source))?;
+            changed.map_err(|source| commit_error(&self.path, source))?;
         }
         Ok(position)
     }
@@ -305,15 +310,10 @@ impl Writer {
     fn apply(&self, batch: &Batch) -> Result<Written, CommitError> {
         let mut applier = Applier::new(&self.conn, &self.path);
         for step in &batch.steps {
-            self.refuse_broken(batch, step)?;
+            self.broken.refuse(batch, step)?;
             applier.apply(step)?;
         }
         Ok(applier.applied())
-    }
-
-    fn refuse_broken(&self, batch: &Batch, step: &Step) -> Result<(), CommitError> {
-        let broken = step.session().filter(|id| self.broken.contains(id) && !batch.reloaded.contains(id));
-        broken.map_or(Ok(()), |id| Err(CommitError::BuildsOnFailed { id }))
     }
 
     /// Gives the space of the log back, as far as no reader needs it.
@@ -325,13 +325,14 @@ impl Writer {
 
     fn execute(&self, sql: &str) -> Result<(), CommitError> {
         let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
-        done.map(drop).map_err(|source| CommitError::from_sqlite(&self.path, source))
+        done.map(drop).map_err(|source| commit_error(&self.path, source))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::Step;
     use crate::store::Store;
     use crate::{AuditEvent, Options};
     use pinfold_core::Wall;

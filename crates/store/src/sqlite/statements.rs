@@ -1,6 +1,6 @@
 //! The statements that change rows, each with the checksum of what it leaves behind.
 
-use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
 use std::sync::LazyLock;
 
 type Sql = LazyLock<String>;

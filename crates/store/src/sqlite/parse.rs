@@ -1,8 +1,9 @@
 //! From rows of the tables to what readers return.
 
-use crate::batch::TurnPlace;
-use crate::rows::{DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, StoredSession};
-use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, Table};
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, Table};
+use crate::rows::{
+    DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, StoredSession, TurnPlace,
+};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::Queued;
 use pinfold_core::{RunNumber, Wall};

@@ -1,7 +1,8 @@
 //! Whether the files that are open are the ones that have their names, and as long as they were: what goes into an
 //! unlinked file is lost, and so is what was cut off.
 
-use crate::open::{LARGEST_LOG, log_of};
+use super::files::log_of;
+use super::open::LARGEST_LOG;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The tables, and how a file of an older version becomes one of this version.
 
-use crate::sums::{MESSAGES, Sum, TABLES};
+use super::sums::{MESSAGES, Sum, TABLES};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 
 /// Marks a file as ours ("PinF"), so that nothing is ever written into somebody else's database.

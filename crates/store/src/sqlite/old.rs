@@ -1,6 +1,7 @@
 //! What is old enough to be forgotten, and how large all of it is.
 
-use super::{Read, Reader};
+use super::reader::Reader;
+use crate::query::Read;
 use crate::ulid::SessionId;
 use pinfold_core::Wall;
 use rusqlite::Row;
@@ -13,36 +14,24 @@ const OLD_MESSAGES: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AN
 
 impl Reader {
     /// Sessions, not archived, whose oldest run had ended before a moment.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
+    pub(super) fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
         self.sessions_of(OLD_RUNS, before)
     }
 
     /// Sessions, not archived, whose oldest message that is done was so before a moment.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn with_old_messages(&self, before: Wall) -> Read<Vec<SessionId>> {
+    pub(super) fn with_old_messages(&self, before: Wall) -> Read<Vec<SessionId>> {
         self.sessions_of(OLD_MESSAGES, before)
     }
 
     /// When the oldest event was.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn oldest_event(&self) -> Read<Option<Wall>> {
+    pub(super) fn oldest_event(&self) -> Read<Option<Wall>> {
         self.one("SELECT at FROM events ORDER BY seq LIMIT 1", [], |row| row.get(0).map(Wall))
     }
 
     /// The bytes that its rows take up: what was forgotten leaves room in the file, which is used again.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn bytes_used(&self) -> Read<u64> {
+    pub(super) fn bytes_used(&self) -> Read<u64> {
         let number = |name: &str| {
-            let read = self.conn.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+            let read = self.conn().pragma_query_value(None, name, |row| row.get::<_, u64>(0));
             read.map_err(|source| self.error(source))
         };
         let pages = number("page_count")?.saturating_sub(number("freelist_count")?);

@@ -1,16 +1,16 @@
 //! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
 
-use crate::open::log_of;
-use crate::parse::{event_row, message_row, run_row, session_row};
-use crate::reader::{ReadError, Reader};
+use super::files::log_of;
+use super::parse::{event_row, message_row, run_row, session_row};
+use super::reader::Reader;
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
+use crate::pace::Pace;
+use crate::query::ReadError;
 use crate::rows::{Loaded, RowDamage};
-use crate::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Whoever has more wrong than this has enough to do.
@@ -23,28 +23,6 @@ const LONG_LOG: u64 = 64 << 20;
 const NAP: Duration = Duration::from_millis(20);
 /// Steps of SQLite between two looks at the clock.
 const STEPS: i32 = 1000;
-
-/// How fast a look may go: work and rest in turn.
-#[derive(Debug, Clone)]
-pub struct Pace {
-    /// Rest for so many times the work.
-    rest: u32,
-    stop: Arc<AtomicBool>,
-}
-
-impl Pace {
-    /// Under a twentieth of one core. It ends early when `stop` is set.
-    #[must_use]
-    pub fn beside(stop: Arc<AtomicBool>) -> Pace {
-        Pace { rest: 24, stop }
-    }
-
-    /// As fast as can be.
-    #[must_use]
-    pub fn at_once() -> Pace {
-        Pace { rest: 0, stop: Arc::default() }
-    }
-}
 
 /// One who looks.
 struct Walker {
@@ -64,12 +42,12 @@ impl Walker {
         if self.pace.rest > 0 && since > Duration::from_millis(2) {
             let long = std::fs::metadata(&self.log).is_ok_and(|log| log.len() > LONG_LOG);
             let until = Instant::now() + since * self.pace.rest;
-            while !long && Instant::now() < until && !self.pace.stop.load(Ordering::Acquire) {
+            while !long && Instant::now() < until && !self.pace.is_over() {
                 std::thread::sleep(NAP);
             }
             self.worked = worked();
         }
-        self.pace.stop.load(Ordering::Acquire)
+        self.pace.is_over()
     }
 }
 
@@ -84,7 +62,7 @@ impl Reader {
     ///
     /// # Errors
     /// The file cannot be read at all.
-    pub fn check(&mut self, pace: &Pace) -> Result<Vec<String>, ReadError> {
+    pub(super) fn check(&mut self, pace: &Pace) -> Result<Vec<String>, ReadError> {
         let mut findings = Vec::new();
         for table in TABLES {
             self.check_pages(table, pace, &mut findings)?;
@@ -114,7 +92,7 @@ impl Reader {
                 findings.extend(wrong.map(|line| format!("table {} is damaged: {line}", table.name)));
                 Ok(())
             }
-            Err(_) if pace.stop.load(Ordering::Acquire) => Ok(()),
+            Err(_) if pace.is_over() => Ok(()),
             Err(source) => Err(self.error(source)),
         }
     }

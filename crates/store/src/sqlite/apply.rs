@@ -1,10 +1,12 @@
 //! The steps of a batch as statements. Runs inside a transaction that somebody else begins and ends.
 
+use super::errors::commit_error;
+use super::statements;
+use super::sums::EVENTS;
 use crate::audit::{failure_word, purpose_word, whole_millis};
-use crate::batch::{EventRun, EventStep, NewSession, Prune, RunStep, Step, TurnPlace};
 use crate::commit_error::CommitError;
-use crate::statements;
-use crate::sums::EVENTS;
+use crate::rows::TurnPlace;
+use crate::step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step, message_of};
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
@@ -14,9 +16,6 @@ use pinfold_core::{RunNumber, Wall};
 use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, params, params_from_iter};
 use std::path::Path;
-
-/// How much one step forgets at most: more would keep the others waiting.
-const PRUNE_AT_ONCE: u64 = 500;
 
 /// The newest run stays: its number is the last one that was used.
 const PRUNE_RUNS: &str = "DELETE FROM runs WHERE session = ?1 AND number IN (
@@ -260,8 +259,7 @@ impl<'a> Applier<'a> {
             event.why.as_str().into(),
             event.data.as_str().into(),
         ];
-        let sum =
-            insert_event(self.conn, row).map_err(|source| CommitError::from_sqlite(self.path, source))?;
+        let sum = insert_event(self.conn, row).map_err(|source| commit_error(self.path, source))?;
         let first = if self.committed.seqs.is_empty() { seq } else { self.committed.seqs.start };
         self.committed.seqs = first..seq + 1;
         self.sum = Some(sum);
@@ -340,12 +338,12 @@ impl<'a> Applier<'a> {
             .conn
             .prepare_cached(sql)
             .and_then(|mut statement| statement.query_row(params, |row| row.get(0)).optional());
-        found.map_err(|source| CommitError::from_sqlite(self.path, source))
+        found.map_err(|source| commit_error(self.path, source))
     }
 
     fn execute(&self, sql: &str, params: impl Params) -> Result<usize, CommitError> {
         let rows = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
-        rows.map_err(|source| CommitError::from_sqlite(self.path, source))
+        rows.map_err(|source| commit_error(self.path, source))
     }
 }
 
@@ -355,16 +353,4 @@ pub(crate) fn insert_event(conn: &Connection, row: [ValueRef<'_>; 8]) -> rusqlit
     let values = row.into_iter().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);
     conn.prepare_cached(&statements::EVENT)?.execute(params_from_iter(values))?;
     Ok(sum)
-}
-
-fn message_of(change: &MessageChange) -> pinfold_core::MessageId {
-    match change {
-        MessageChange::Queued { message, .. }
-        | MessageChange::Delivering { message }
-        | MessageChange::Taken { message }
-        | MessageChange::Requeued { message, .. }
-        | MessageChange::Done { message }
-        | MessageChange::Failed { message, .. }
-        | MessageChange::Retried { message } => *message,
-    }
 }

@@ -6,7 +6,8 @@
 //!
 //! Two slots are written in turn, each in a page of its own and with a checksum: one that is torn leaves the other.
 
-use crate::sums::Sum;
+use super::sums::Sum;
+use crate::position::Position;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use std::fs::{File, OpenOptions};
@@ -19,40 +20,19 @@ const MAGIC: &[u8; 8] = b"pinfwit1";
 const PAGE: u64 = 4096;
 const SLOT: usize = 56;
 
-/// How far a store is. Later ones are greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Position {
-    /// The generation of the daemon that wrote last.
-    pub generation: u64,
-    /// The number of its newest event.
-    pub seq: u64,
-    /// How many groups without an event were written.
-    pub steps: u64,
-    /// The checksum of its newest event; says nothing about earlier or later.
-    pub sum: i64,
-}
-
-impl Position {
-    /// Whether something of what `noted` saw is not there.
-    #[must_use]
-    pub fn is_behind(&self, noted: &Position) -> bool {
-        self.generation < noted.generation || self.seq < noted.seq || self.steps < noted.steps
-    }
-
-    /// How far the store of a connection is.
-    pub(crate) fn of(conn: &Connection) -> rusqlite::Result<Position> {
-        let value = |key: &str| {
-            let sql = "SELECT value FROM meta WHERE key = ?1";
-            conn.prepare_cached(sql)?.query_row([key], |row| row.get::<_, u64>(0)).optional()
-        };
-        let (generation, steps) = (value("generation")?.unwrap_or(0), value("steps")?.unwrap_or(0));
-        let (seq, sum) = newest(conn)?;
-        Ok(Position { generation, seq, steps, sum })
-    }
+/// How far the store of a connection is.
+pub(crate) fn position(conn: &Connection) -> rusqlite::Result<Position> {
+    let value = |key: &str| {
+        let sql = "SELECT value FROM meta WHERE key = ?1";
+        conn.prepare_cached(sql)?.query_row([key], |row| row.get::<_, u64>(0)).optional()
+    };
+    let (generation, steps) = (value("generation")?.unwrap_or(0), value("steps")?.unwrap_or(0));
+    let (seq, sum) = newest(conn)?;
+    Ok(Position { generation, seq, steps, sum })
 }
 
 /// The newest event and its checksum.
-pub(crate) fn newest(conn: &Connection) -> rusqlite::Result<(u64, i64)> {
+fn newest(conn: &Connection) -> rusqlite::Result<(u64, i64)> {
     let sql = "SELECT seq, sum FROM events ORDER BY seq DESC LIMIT 1";
     let both = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, Option<i64>>(1)?.unwrap_or(0)));
     Ok(conn.prepare_cached(sql)?.query_row([], both).optional()?.unwrap_or_default())
@@ -188,14 +168,5 @@ mod tests {
         assert_eq!(look(&path).unwrap(), Noted::Damaged);
         std::fs::write(&path, "").unwrap();
         assert_eq!(look(&path).unwrap(), Noted::Damaged);
-    }
-
-    #[test]
-    fn a_store_is_behind_when_any_part_of_it_is() {
-        let now = at(5);
-        assert!(!now.is_behind(&at(5)) && !at(6).is_behind(&now));
-        assert!(at(4).is_behind(&now));
-        assert!(Position { generation: 1, ..now }.is_behind(&now));
-        assert!(Position { steps: 2, ..at(5) }.is_behind(&now));
     }
 }

@@ -1,12 +1,16 @@
 //! Copies of a store: made while it is in use, and put back while it is not.
 
-use crate::apply::insert_event;
-use crate::check::Pace;
-use crate::open::{self, Damage, OpenError, Options, log_of};
-use crate::reader::Reader;
-use crate::reserve;
-use crate::schema;
-use crate::witness::{self, Noted, Position, Witness};
+use super::apply::insert_event;
+use super::files::{self, log_of};
+use super::open;
+use super::reader::Reader;
+use super::reserve;
+use super::schema;
+use super::witness::{self, Noted, Witness};
+use crate::copy::{BackupError, Files};
+use crate::open::{Damage, OpenError, Options};
+use crate::pace::Pace;
+use crate::position::Position;
 use pinfold_core::Wall;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
@@ -22,55 +26,11 @@ const PAGES: i32 = 1024;
 /// Generations between what was known and a store that was put back: no shim has seen them.
 const LEAP: u64 = 1 << 20;
 
-/// Why a copy was not made or put back.
-#[derive(Debug, thiserror::Error)]
-pub enum BackupError {
-    /// There is a file of this name already.
-    #[error("`{path}` exists already")]
-    Exists {
-        /// Which.
-        path: PathBuf,
-    },
-    /// The system does not let us.
-    #[error("`{path}` cannot be used")]
-    Io {
-        /// Which file.
-        path: PathBuf,
-        /// What the system says.
-        #[source]
-        source: io::Error,
-    },
-    /// SQLite cannot copy.
-    #[error("`{path}` cannot be written")]
-    Copy {
-        /// Which file.
-        path: PathBuf,
-        /// What SQLite says.
-        #[source]
-        source: rusqlite::Error,
-    },
-    /// It is not a store that can be used.
-    #[error(transparent)]
-    Unusable(#[from] OpenError),
-}
-
 type Done<T> = Result<T, BackupError>;
 
 impl Reader {
-    /// Writes a whole and consistent copy to a new file, readable for its owner only; returns its size.
-    ///
-    /// # Errors
-    /// The file is there already, or cannot be written, or the store is damaged: what cannot be put back is not a
-    /// backup. Then none is left behind.
-    pub fn backup(&self, file: &Path) -> Done<u64> {
-        self.backup_with(file, || Ok(Vec::new()))
-    }
-
-    /// The same, with files that belong to the store and are not in it; they are read when it was copied.
-    ///
-    /// # Errors
-    /// As above, or they cannot be read.
-    pub fn backup_with(&self, file: &Path, beside: impl FnOnce() -> io::Result<Files>) -> Done<u64> {
+    /// Writes a whole and consistent copy to a new file, with the files that belong to it.
+    pub(super) fn backup(&self, file: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<u64> {
         let failed = |source| BackupError::Io { path: file.to_owned(), source };
         if file.symlink_metadata().is_ok() {
             return Err(BackupError::Exists { path: file.to_owned() });
@@ -87,7 +47,7 @@ impl Reader {
         });
         drop(fs::remove_file(&draft));
         copied?;
-        open::sync_folder(file).map_err(failed)?;
+        files::sync_folder(file).map_err(failed)?;
         Ok(fs::metadata(file).map_err(failed)?.len())
     }
 }
@@ -111,11 +71,8 @@ fn place(conn: &Connection) -> PathBuf {
 fn draft_beside(file: &Path) -> PathBuf {
     static DRAFTS: AtomicU64 = AtomicU64::new(0);
     let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
-    open::beside(file, &format!(".new.{}.{number}", std::process::id()))
+    files::beside(file, &format!(".new.{}.{number}", std::process::id()))
 }
-
-/// Files by name.
-pub type Files = Vec<(String, Vec<u8>)>;
 
 /// In a copy, and only there, files beside the store have a row each.
 const FILE: &str = "file:";
@@ -123,7 +80,7 @@ const FILE: &str = "file:";
 const AFTER_FILES: &str = "file;";
 
 /// Copies all pages as they are at one moment, and then files beside them, durably.
-fn copy(from: &Connection, draft: &Path, beside: impl FnOnce() -> io::Result<Files>) -> Done<()> {
+fn copy(from: &Connection, draft: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<()> {
     let failed = |source| BackupError::Io { path: draft.to_owned(), source };
     let refused = |source| not_copied(from, draft, source);
     drop(fs::remove_file(draft));
@@ -139,7 +96,7 @@ fn not_copied(from: &Connection, draft: &Path, source: rusqlite::Error) -> Backu
     let damaged = [Some(ErrorCode::DatabaseCorrupt), Some(ErrorCode::NotADatabase)]
         .contains(&source.sqlite_error_code());
     if damaged || source.sqlite_extended_error_code() == short {
-        return OpenError::Damaged { path: place(from), problem: Damage::Unreadable(source) }.into();
+        return OpenError::Damaged { path: place(from), problem: Damage::Unreadable(source.into()) }.into();
     }
     not_written(draft, source)
 }
@@ -149,7 +106,7 @@ fn not_written(draft: &Path, source: rusqlite::Error) -> BackupError {
     let path = draft.to_owned();
     match reserve::is_full(draft) {
         true => BackupError::Io { path, source: rustix::io::Errno::NOSPC.into() },
-        false => BackupError::Copy { path, source },
+        false => BackupError::Copy { path, source: source.into() },
     }
 }
 
@@ -207,8 +164,10 @@ pub fn look(file: &Path) -> Done<Found> {
     let options = Options::default();
     open::check_all(file, &options)?;
     let mut reader = Reader::open_with(file, &options)?;
-    let unreadable =
-        |source| OpenError::Damaged { path: file.to_owned(), problem: Damage::Unreadable(source) };
+    let unreadable = |source: rusqlite::Error| OpenError::Damaged {
+        path: file.to_owned(),
+        problem: Damage::Unreadable(source.into()),
+    };
     let old = schema::version(reader.conn()).map_err(unreadable)? < schema::SUMMED;
     if old {
         // What it knows of daemons is in the same place in all versions.
@@ -221,7 +180,7 @@ pub fn look(file: &Path) -> Done<Found> {
     if !findings.is_empty() {
         return Err(OpenError::Damaged { path: file.to_owned(), problem: Damage::Faults(findings) }.into());
     }
-    let position = Position::of(reader.conn()).map_err(unreadable)?;
+    let position = witness::position(reader.conn()).map_err(unreadable)?;
     Ok(Found { file: file.to_owned(), position })
 }
 
@@ -232,8 +191,10 @@ impl Found {
     /// They cannot be read.
     pub fn files(&self) -> Done<Files> {
         let reader = Reader::open_with(&self.file, &Options::default())?;
-        let unreadable =
-            |source| OpenError::Damaged { path: self.file.clone(), problem: Damage::Unreadable(source) };
+        let unreadable = |source: rusqlite::Error| OpenError::Damaged {
+            path: self.file.clone(),
+            problem: Damage::Unreadable(source.into()),
+        };
         let sql = "SELECT substr(key, ?1), value FROM meta WHERE key >= ?2 AND key < ?3";
         let range = params![FILE.len() + 1, FILE, AFTER_FILES];
         let read = reader.conn().prepare(sql).and_then(|mut all| {
@@ -255,17 +216,18 @@ impl Found {
         let seen = seen.max(noted);
         let draft = draft_beside(database);
         let source = Reader::open_with(&self.file, &Options::default())?;
-        let made = copy(source.conn(), &draft, || Ok(Vec::new())).and_then(|()| self.renew(&draft, seen, at));
+        let made =
+            copy(source.conn(), &draft, &mut || Ok(Vec::new())).and_then(|()| self.renew(&draft, seen, at));
         let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
         let failed = |source| BackupError::Io { path: database.to_owned(), source };
         // Without a witness no half of this is taken for the other: a missing database is said, and this done again.
         missing_is_fine(fs::remove_file(witness)).map_err(failed)?;
-        let old = open::beside(database, ".old");
+        let old = files::beside(database, ".old");
         missing_is_fine(fs::rename(log_of(database), log_of(&old))).map_err(failed)?;
         missing_is_fine(fs::rename(database, &old)).map_err(failed)?;
-        missing_is_fine(fs::remove_file(open::beside(database, "-shm"))).map_err(failed)?;
+        missing_is_fine(fs::remove_file(files::beside(database, "-shm"))).map_err(failed)?;
         fs::rename(&draft, database).map_err(failed)?;
-        open::sync_folder(database).map_err(failed)?;
+        files::sync_folder(database).map_err(failed)?;
         Witness::open(witness, &position).map_err(failed)?;
         Ok(position)
     }
@@ -276,7 +238,7 @@ impl Found {
         let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
         let generation = seen.max(self.position.generation) + LEAP;
         self.note(&conn, generation, at).map_err(refused)?;
-        let position = Position::of(&conn).map_err(refused)?;
+        let position = witness::position(&conn).map_err(refused)?;
         conn.close().map_err(|(_, source)| refused(source))?;
         File::open(draft)
             .and_then(|file| file.sync_all())

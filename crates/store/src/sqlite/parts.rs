@@ -1,48 +1,19 @@
 //! Lists of any length, a part at a time: whoever reads one never has more of it in memory than fits into the room
 //! that it gives.
 
-use super::{EVENT, EventQuery, MESSAGE, Read, Reader, Take};
-use crate::parse::{event_row, message_row};
+use super::parse::{event_row, message_row};
+use super::reader::{EVENT, MESSAGE, Reader};
+use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
 use crate::rows::{Event, Message, MessageState};
+use crate::size::{MOST, of_event, of_message};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::MessageId;
 use rusqlite::{Params, Row, params};
-use serde_json::Value;
-
-/// So many rows are in a part at most.
-const MOST: u64 = 500;
-/// What a row takes beside its texts, about.
-const ROW: usize = 200;
-
-/// A part of a list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part<T, P> {
-    /// Its rows.
-    pub rows: Vec<T>,
-    /// Where the list goes on; nothing where it has ended.
-    pub next: Option<P>,
-}
-
-/// A place in the order of messages: behind one of them, or before all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Place(i64);
-
-/// Which messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MessageQuery {
-    /// Those of this session.
-    pub session: SessionId,
-    /// Only those in this state.
-    pub state: Option<MessageState>,
-}
 
 impl Reader {
     /// Messages of a session behind a place, in their order, until there are `most` or the room is used up; at least
     /// one, where there is one.
-    ///
-    /// # Errors
-    /// The file, or one of them, cannot be read.
-    pub fn message_part(
+    pub(super) fn message_part(
         &self,
         query: MessageQuery,
         after: Place,
@@ -59,7 +30,7 @@ impl Reader {
             }
             // One that has gone meanwhile, or to the end of the queue, is no longer here.
             let row = self.one(&format!("{} WHERE rowid = ?1", *MESSAGE), [place], message_row)?;
-            used += row.as_ref().map_or(0, size_of_message);
+            used += row.as_ref().map_or(0, of_message);
             rows.extend(row);
             last = Place(place);
         }
@@ -67,10 +38,7 @@ impl Reader {
     }
 
     /// The place behind which a list begins that takes only some of the messages: after one of them, or the last ones.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
+    pub(super) fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
         let Take::Last(count) = take else { return Ok(Place::default()) };
         if count == 0 {
             return Ok(Place(i64::MAX));
@@ -81,20 +49,14 @@ impl Reader {
     }
 
     /// The place behind a message of a session.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
+    pub(super) fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
         let sql = "SELECT rowid FROM messages WHERE session = ?1 AND id = ?2";
         let params = params![session.to_string(), Ulid::from(message).to_string()];
         Ok(self.one(sql, params, rowid)?.map(Place))
     }
 
     /// The last message of a list of `most` behind a place, if more come behind it.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn message_behind_which_more_come(
+    pub(super) fn message_behind_which_more_come(
         &self,
         query: MessageQuery,
         after: Place,
@@ -111,10 +73,7 @@ impl Reader {
     }
 
     /// How many messages there are behind a place.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
+    pub(super) fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
         let sql = format!("{} AND rowid > ?2", places_of(query)).replacen("rowid", "count(*)", 1);
         self.count(&sql, params![query.session.to_string(), after.0])
     }
@@ -125,11 +84,8 @@ impl Reader {
     }
 
     /// Events behind a number, in their order, until there are `most` or the room is used up; at least one, where there
-    /// is one. What the query says of how many to take is not looked at: see [`Reader::event_place`].
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn event_part(
+    /// is one. What the query says of how many to take is not looked at: see [`Query::event_place`].
+    pub(super) fn event_part(
         &self,
         query: &EventQuery,
         after: u64,
@@ -138,7 +94,7 @@ impl Reader {
     ) -> Read<Part<Event, u64>> {
         let most = usize::try_from(most.min(MOST)).unwrap_or(usize::MAX);
         let sql = format!("{} {} ORDER BY seq", *EVENT, where_events(query));
-        let part = self.conn.prepare_cached(&sql).and_then(|mut statement| {
+        let part = self.conn().prepare_cached(&sql).and_then(|mut statement| {
             let mut found = statement.query(event_params(query, after))?;
             let (mut rows, mut used) = (Vec::new(), 0);
             while let Some(row) = found.next()? {
@@ -146,7 +102,7 @@ impl Reader {
                     return Ok(Part { next: rows.last().map(|last: &Event| last.seq), rows });
                 }
                 let event = event_row(row)?;
-                used += size_of_event(&event);
+                used += of_event(&event);
                 rows.push(event);
             }
             Ok(Part { rows, next: None })
@@ -155,10 +111,7 @@ impl Reader {
     }
 
     /// The number behind which a list of events begins.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn event_place(&self, query: &EventQuery) -> Read<u64> {
+    pub(super) fn event_place(&self, query: &EventQuery) -> Read<u64> {
         let first = match query.since {
             // The index of times has the numbers too: it tells the first one without a look at any event.
             Some(since) => self.one(
@@ -182,10 +135,7 @@ impl Reader {
     }
 
     /// The last event of a list of `most` behind a number, if more come behind it.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn event_behind_which_more_come(
+    pub(super) fn event_behind_which_more_come(
         &self,
         query: &EventQuery,
         after: u64,
@@ -199,10 +149,7 @@ impl Reader {
     }
 
     /// How many events there are behind a number.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
+    pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
         let sql = format!("SELECT count(*) FROM events {}", where_events(query));
         self.count(&sql, event_params(query, after))
     }
@@ -253,24 +200,6 @@ fn with((after, until, since, session): EventParams, offset: u64) -> impl Params
     (after, until, since, session, offset)
 }
 
-fn size_of_message(message: &Message) -> usize {
-    let texts = [Some(&message.text), message.answer.as_ref(), message.key.as_ref()];
-    ROW + texts.into_iter().flatten().map(String::len).sum::<usize>()
-}
-
-fn size_of_event(event: &Event) -> usize {
-    ROW + event.why.len() + event.data.values().map(size_of_value).sum::<usize>()
-}
-
-fn size_of_value(value: &Value) -> usize {
-    match value {
-        Value::Null | Value::Bool(_) | Value::Number(_) => size_of::<Value>(),
-        Value::String(text) => size_of::<Value>() + text.len(),
-        Value::Array(values) => values.iter().map(size_of_value).sum(),
-        Value::Object(fields) => fields.values().map(size_of_value).sum(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,12 +211,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.db");
         let _store = Store::open(&path, &Options::default()).unwrap();
-        let reader = Reader::open(&path).unwrap();
+        let reader = Reader::open_with(&path, &Options::default()).unwrap();
         let plan = |state| {
             let session = SessionId(Ulid::new(0, 0));
             let places = places_of(MessageQuery { session, state });
             let sql = format!("EXPLAIN QUERY PLAN {places} AND rowid > ?2 ORDER BY rowid LIMIT ?3");
-            reader.conn.query_row(&sql, params!["", 0, 1], |row| row.get::<_, String>("detail")).unwrap()
+            reader.conn().query_row(&sql, params!["", 0, 1], |row| row.get::<_, String>("detail")).unwrap()
         };
         for (state, index) in [
             (None, "messages_by_session"),
