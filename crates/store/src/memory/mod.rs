@@ -145,7 +145,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Backend, Store};
+    use crate::{AuditEvent, Backend, EventQuery, Store};
+    use pinfold_core::Wall;
     use std::sync::mpsc::channel;
 
     #[test]
@@ -154,6 +155,26 @@ mod tests {
         let (sender, told) = channel();
         store.commit_then(Batch::new(), move |outcome| sender.send(outcome.is_ok()).unwrap());
         assert_eq!(told.try_recv(), Ok(true));
+    }
+
+    #[test]
+    fn no_more_of_the_past_is_kept_than_was_asked_for() {
+        let store = crate::open(&Backend::Memory(History::Newest(3))).unwrap();
+        let event = || AuditEvent {
+            at: Wall(1),
+            session: None,
+            run: None,
+            kind: "test".to_owned(),
+            why: String::new(),
+            data: serde_json::Map::new(),
+        };
+        for seq in 1..=50 {
+            let mut batch = Batch::new();
+            batch.event(event());
+            assert_eq!(store.commit(batch).wait().unwrap().seqs, seq..seq + 1);
+        }
+        let events = store.reader().unwrap().events(&EventQuery::default()).unwrap();
+        assert_eq!(events.iter().map(|event| event.seq).collect::<Vec<_>>(), [48, 49, 50]);
     }
 
     #[test]

@@ -381,25 +381,4 @@ mod tests {
         assert!(matches!(*late.unwrap_err(), CommitError::WriterGone));
         assert_eq!(store.reader().unwrap().max_seq().unwrap(), 1, "nothing of the deadly group is visible");
     }
-
-    #[test]
-    fn a_callback_that_panics_harms_nobody_else() {
-        let (_folder, store) = store();
-        store.commit_then(event("first"), |_| panic!("a test wants this"));
-        assert_eq!(store.commit(event("second")).wait().unwrap().seqs, 2..3);
-    }
-
-    #[test]
-    fn a_store_that_its_own_callback_drops_does_not_wait_for_itself() {
-        let (_folder, store) = store();
-        let (told, tell) = channel();
-        let shared = Arc::new(store);
-        let last = Arc::clone(&shared);
-        shared.commit_then(event("first"), move |_| {
-            drop(last);
-            told.send(()).unwrap();
-        });
-        drop(shared);
-        tell.recv().unwrap();
-    }
 }

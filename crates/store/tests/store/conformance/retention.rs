@@ -1,7 +1,8 @@
 //! What is forgotten, and what never is.
 
+use crate::conformance::Ground;
 use crate::driven::Driven;
-use crate::home::{Home, id};
+use crate::home::id;
 use pinfold_core::event::{Ask, MessageEvent, TurnEnd};
 use pinfold_core::{Event, Exit, MessageId, Mode, Spec, Wall};
 use pinfold_store::{Batch, Reader, SessionId, Store, Take};
@@ -23,10 +24,8 @@ fn messages(reader: &Reader, session: SessionId) -> Vec<(u128, &'static str)> {
     rows.iter().map(|row| (MessageId::from(row.id).0, row.state.word())).collect()
 }
 
-#[test]
-fn old_runs_go_from_the_first_on_and_the_newest_stays() {
-    let home = Home::new();
-    let store = home.open();
+fn old_runs_go_from_the_first_on_and_the_newest_stays(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::new(1, "api", Spec::new(Mode::Always));
     let mut ends = Vec::new();
     for _ in 0..4 {
@@ -35,7 +34,7 @@ fn old_runs_go_from_the_first_on_and_the_newest_stays() {
         ends.push(driven.now.wall);
     }
     store.commit(batch).wait().unwrap();
-    let reader = home.reader();
+    let reader = ground.reader();
     assert_eq!(runs(&reader, id(1)), [1, 2, 3, 4, 5]);
     assert_eq!(reader.with_old_runs(ends[0]).unwrap(), [], "none had ended before the first");
     assert_eq!(reader.with_old_runs(ends[2]).unwrap(), [id(1)]);
@@ -64,12 +63,10 @@ fn chat(number: u64, name: &str, archived: bool) -> Batch {
     batch
 }
 
-#[test]
-fn only_messages_that_are_done_go() {
-    let home = Home::new();
-    let store = home.open();
+fn only_messages_that_are_done_go(ground: &Ground) {
+    let store = ground.open();
     store.commit(chat(1, "api", false)).wait().unwrap();
-    let reader = home.reader();
+    let reader = ground.reader();
     assert_eq!(messages(&reader, id(1)), [(101, "done"), (102, "queued"), (103, "failed")]);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), [id(1)]);
     assert_eq!(pruned(&store, |batch| batch.prune_messages(id(1), Wall(0))), 0);
@@ -78,12 +75,10 @@ fn only_messages_that_are_done_go() {
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), []);
 }
 
-#[test]
-fn nothing_of_an_archived_session_goes() {
-    let home = Home::new();
-    let store = home.open();
+fn nothing_of_an_archived_session_goes(ground: &Ground) {
+    let store = ground.open();
     store.commit(chat(1, "api", true)).wait().unwrap();
-    let reader = home.reader();
+    let reader = ground.reader();
     let before = (runs(&reader, id(1)), messages(&reader, id(1)));
     assert_eq!(reader.with_old_runs(FOR_EVER).unwrap(), []);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), []);
@@ -93,18 +88,23 @@ fn nothing_of_an_archived_session_goes() {
     assert_eq!((runs(&reader, id(1)), messages(&reader, id(1))), before);
 }
 
-#[test]
-fn what_was_forgotten_leaves_room() {
-    let home = Home::new();
-    let store = home.open();
+fn what_was_forgotten_leaves_room(ground: &Ground) {
+    let store = ground.open();
     let mut batch = Batch::new();
     (0..400).for_each(|n| batch.append(crate::home::note(n)));
     store.commit(batch).wait().unwrap();
-    let reader = home.reader();
+    let reader = ground.reader();
     let before = reader.bytes_used().unwrap();
     let keep = std::num::NonZeroU64::MIN;
     assert_eq!(pruned(&store, |batch| batch.prune(pinfold_store::Prune { before: FOR_EVER, keep })), 399);
     let after = reader.bytes_used().unwrap();
     assert!(after < before, "{after} of {before} bytes are used");
     assert_eq!(reader.oldest_event().unwrap(), Some(Wall(399)));
+}
+
+crate::conformance::on_every_back_end! {
+    old_runs_go_from_the_first_on_and_the_newest_stays,
+    only_messages_that_are_done_go,
+    nothing_of_an_archived_session_goes,
+    what_was_forgotten_leaves_room,
 }

@@ -1,7 +1,8 @@
 //! Finding sessions by what people type.
 
+use crate::conformance::Ground;
 use crate::driven::Driven;
-use crate::home::{Home, whole};
+use crate::home::whole;
 use pinfold_core::{Ask, Event};
 use pinfold_store::{Lookup, Reader, SessionId, Ulid};
 
@@ -13,10 +14,8 @@ fn found(reader: &Reader, text: &str) -> Option<SessionId> {
     }
 }
 
-#[test]
-fn a_session_is_found_by_its_name_or_a_unique_prefix_of_its_id() {
-    let home = Home::new();
-    let store = home.open();
+fn a_session_is_found_by_its_name_or_a_unique_prefix_of_its_id(ground: &Ground) {
+    let store = ground.open();
     let (one, batch) = Driven::on_demand(1, "api");
     store.commit(batch).wait().unwrap();
     // A name that could be the beginning of an id.
@@ -35,10 +34,8 @@ fn a_session_is_found_by_its_name_or_a_unique_prefix_of_its_id() {
     }
 }
 
-#[test]
-fn a_prefix_of_several_ids_names_them_all() {
-    let home = Home::new();
-    let store = home.open();
+fn a_prefix_of_several_ids_names_them_all(ground: &Ground) {
+    let store = ground.open();
     let ids: Vec<SessionId> = [(1, "a"), (2, "b")]
         .into_iter()
         .map(|(number, name)| {
@@ -52,10 +49,8 @@ fn a_prefix_of_several_ids_names_them_all() {
     assert_eq!(lookup, Lookup::Several(labels));
 }
 
-#[test]
-fn an_archived_session_is_found_by_its_name_while_no_other_has_it() {
-    let home = Home::new();
-    let store = home.open();
+fn an_archived_session_is_found_by_its_name_while_no_other_has_it(ground: &Ground) {
+    let store = ground.open();
     let archive = |number| {
         let (mut driven, mut batch) = Driven::on_demand(number, "api");
         batch.append(driven.handle(&Event::Asked(Ask::Archive)));
@@ -72,13 +67,18 @@ fn an_archived_session_is_found_by_its_name_while_no_other_has_it() {
     assert_eq!(found(&reader, "api"), Some(new.id));
 }
 
-#[test]
-fn an_id_that_nobody_has_is_no_session_message_or_run() {
-    let home = Home::new();
-    let store = home.open();
+fn an_id_that_nobody_has_is_no_session_message_or_run(ground: &Ground) {
+    let store = ground.open();
     let reader = store.reader().unwrap();
     let id = Ulid::new(5, 5);
     assert_eq!(reader.session(SessionId(id)).unwrap(), None);
     assert_eq!(reader.message(id.into()).unwrap(), None);
     assert_eq!(reader.run(pinfold_store::RunId(id)).unwrap(), None);
+}
+
+crate::conformance::on_every_back_end! {
+    a_session_is_found_by_its_name_or_a_unique_prefix_of_its_id,
+    a_prefix_of_several_ids_names_them_all,
+    an_archived_session_is_found_by_its_name_while_no_other_has_it,
+    an_id_that_nobody_has_is_no_session_message_or_run,
 }

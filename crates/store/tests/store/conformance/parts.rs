@@ -1,13 +1,14 @@
 //! Lists that are read a part at a time.
 
+use crate::conformance::Ground;
 use crate::driven::Driven;
-use crate::home::{Home, audit, id, note};
+use crate::home::{audit, id, note};
 use pinfold_core::{MessageId, Wall};
 use pinfold_store::{EventQuery, MessageQuery, MessageState, Place, Reader, Store, Take, Ulid};
 
 /// A store with messages 1 to `count` in one session and one of another session between them.
-fn with_messages(home: &Home, count: u128) -> (Store, MessageQuery) {
-    let store = home.open();
+fn with_messages(ground: &Ground, count: u128) -> (Store, MessageQuery) {
+    let store = ground.open();
     let (mut first, mut batch) = Driven::on_demand(1, "first");
     let (mut second, created) = Driven::on_demand(2, "second");
     batch.append(created);
@@ -32,11 +33,9 @@ fn ids(reader: &Reader, query: MessageQuery, from: Place, most: u64, room: usize
     all
 }
 
-#[test]
-fn messages_come_in_parts_of_a_size_and_each_of_them_once() {
-    let home = Home::new();
-    let (_store, query) = with_messages(&home, 7);
-    let reader = home.reader();
+fn messages_come_in_parts_of_a_size_and_each_of_them_once(ground: &Ground) {
+    let (_store, query) = with_messages(ground, 7);
+    let reader = ground.reader();
     let all = ids(&reader, query, Place::default(), u64::MAX, usize::MAX);
     assert_eq!(all, [[1, 2, 3, 4, 5, 6, 7]]);
     // A row takes more than one byte, and a part has one row at least.
@@ -45,11 +44,9 @@ fn messages_come_in_parts_of_a_size_and_each_of_them_once() {
     assert_eq!(ids(&reader, query, Place::default(), 3, 1).concat(), [1, 2, 3]);
 }
 
-#[test]
-fn a_list_of_messages_begins_behind_one_or_has_the_last_ones() {
-    let home = Home::new();
-    let (_store, query) = with_messages(&home, 7);
-    let reader = home.reader();
+fn a_list_of_messages_begins_behind_one_or_has_the_last_ones(ground: &Ground) {
+    let (_store, query) = with_messages(ground, 7);
+    let reader = ground.reader();
     let from = |place| ids(&reader, query, place, u64::MAX, usize::MAX).concat();
     assert_eq!(from(reader.place_behind(id(1), MessageId(5)).unwrap().unwrap()), [6, 7]);
     assert_eq!(reader.place_behind(id(1), MessageId(1000)).unwrap(), None, "of another session");
@@ -70,11 +67,9 @@ fn a_list_of_messages_begins_behind_one_or_has_the_last_ones() {
     assert_eq!(reader.count_messages(done, Place::default()).unwrap(), 0);
 }
 
-#[test]
-fn more_messages_are_told_of_only_where_there_are_more() {
-    let home = Home::new();
-    let (_store, query) = with_messages(&home, 7);
-    let reader = home.reader();
+fn more_messages_are_told_of_only_where_there_are_more(ground: &Ground) {
+    let (_store, query) = with_messages(ground, 7);
+    let reader = ground.reader();
     let more = |most| reader.message_behind_which_more_come(query, Place::default(), most).unwrap();
     assert_eq!(more(3), Some(Ulid::from(MessageId(3))));
     assert_eq!(more(6), Some(Ulid::from(MessageId(6))));
@@ -91,10 +86,8 @@ fn seqs(reader: &Reader, query: &EventQuery, room: usize) -> Vec<u64> {
     all
 }
 
-#[test]
-fn events_come_in_parts_and_are_those_that_come_whole() {
-    let home = Home::new();
-    let store = home.open();
+fn events_come_in_parts_and_are_those_that_come_whole(ground: &Ground) {
+    let store = ground.open();
     for number in 1..=1200 {
         drop(store.commit(note(number)));
     }
@@ -103,7 +96,7 @@ fn events_come_in_parts_and_are_those_that_come_whole() {
     // A clock that was set back.
     batch.event(audit("late", 5, &[]));
     store.commit(batch).wait().unwrap();
-    let reader = home.reader();
+    let reader = ground.reader();
     let session = Some(id(1));
     let all = EventQuery::default();
     let rows = [
@@ -129,17 +122,23 @@ fn events_come_in_parts_and_are_those_that_come_whole() {
     }
 }
 
-#[test]
-fn more_events_are_told_of_only_where_there_are_more() {
-    let home = Home::new();
-    let store = home.open();
+fn more_events_are_told_of_only_where_there_are_more(ground: &Ground) {
+    let store = ground.open();
     for number in 1..=9 {
         drop(store.commit(note(number)));
     }
     store.commit(note(10)).wait().unwrap();
-    let reader = home.reader();
+    let reader = ground.reader();
     let more =
         |after, most| reader.event_behind_which_more_come(&EventQuery::default(), after, most).unwrap();
     assert_eq!((more(0, 4), more(4, 4), more(8, 4)), (Some(4), Some(8), None));
     assert_eq!((more(0, 10), more(0, 9)), (None, Some(9)));
+}
+
+crate::conformance::on_every_back_end! {
+    messages_come_in_parts_of_a_size_and_each_of_them_once,
+    a_list_of_messages_begins_behind_one_or_has_the_last_ones,
+    more_messages_are_told_of_only_where_there_are_more,
+    events_come_in_parts_and_are_those_that_come_whole,
+    more_events_are_told_of_only_where_there_are_more,
 }

@@ -1,19 +1,25 @@
 //! Batches: all or nothing, in order, durable when the ticket says so.
 
+use crate::conformance::Ground;
 use crate::driven::{Driven, answer, text};
-use crate::home::{Home, audit, durable, id, note, whole};
+use crate::home::{audit, durable, id, note, whole};
 use pinfold_core::event::{MessageEvent, TurnEnd};
 use pinfold_core::{Ask, Event, MessageId, RunNumber};
-use pinfold_store::{Batch, CommitError, EventQuery, MessageState, Outcome, Store, Take};
+use pinfold_store::{Batch, CommitError, EventQuery, MessageState, Outcome, Position, Store, Take};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
-/// Keeps the writer busy until it is dropped, so that batches form a group.
+/// Keeps the writer busy until it is dropped, so that batches form a group. A back-end may write on the thread of whoever
+/// commits, so this one has its own.
 fn hold(store: &Store) -> Sender<()> {
     let (here, arrived) = channel::<()>();
     let (held, hold) = channel::<()>();
-    store.commit_then(Batch::new(), move |_| {
-        drop(here);
-        hold.recv().unwrap_err();
+    let store = store.clone();
+    thread::spawn(move || {
+        store.commit_then(Batch::new(), move |_| {
+            drop(here);
+            hold.recv().unwrap_err();
+        });
     });
     arrived.recv().unwrap_err();
     held
@@ -33,10 +39,8 @@ fn numbers(store: &Store) -> Vec<(u64, u64)> {
     events.iter().map(|event| (event.seq, event.data["number"].as_u64().unwrap())).collect()
 }
 
-#[test]
-fn a_batch_is_there_when_its_ticket_says_so() {
-    let home = Home::new();
-    let store = home.open();
+fn a_batch_is_there_when_its_ticket_says_so(ground: &Ground) {
+    let store = ground.open();
     let (driven, batch) = Driven::on_demand(1, "api");
     let committed = store.commit(batch).wait().unwrap();
     assert_eq!(committed.seqs, 1..2);
@@ -46,10 +50,8 @@ fn a_batch_is_there_when_its_ticket_says_so() {
     assert_eq!((stored.parent, stored.archived_at, stored.position), (None, None, 1));
 }
 
-#[test]
-fn the_batches_of_a_group_keep_their_order_and_their_numbers() {
-    let home = Home::new();
-    let store = home.open();
+fn the_batches_of_a_group_keep_their_order_and_their_numbers(ground: &Ground) {
+    let store = ground.open();
     let held = hold(&store);
     let outcomes = queue(&store, (0..100).map(note).collect());
     drop(held);
@@ -59,10 +61,8 @@ fn the_batches_of_a_group_keep_their_order_and_their_numbers() {
     assert_eq!(numbers(&store), (0..100).map(|number| (number + 1, number)).collect::<Vec<_>>());
 }
 
-#[test]
-fn one_bad_batch_fails_alone_and_leaves_nothing_behind() {
-    let home = Home::new();
-    let store = home.open();
+fn one_bad_batch_fails_alone_and_leaves_nothing_behind(ground: &Ground) {
+    let store = ground.open();
     let mut bad = note(2);
     bad.remove(id(9));
     let held = hold(&store);
@@ -77,10 +77,8 @@ fn one_bad_batch_fails_alone_and_leaves_nothing_behind() {
     assert_eq!(numbers(&store), [(1, 1), (2, 3)]);
 }
 
-#[test]
-fn an_empty_batch_is_durable_behind_those_before_it() {
-    let home = Home::new();
-    let store = home.open();
+fn an_empty_batch_is_durable_behind_those_before_it(ground: &Ground) {
+    let store = ground.open();
     let held = hold(&store);
     let outcomes = queue(&store, vec![note(1), Batch::new()]);
     drop(held);
@@ -88,10 +86,8 @@ fn an_empty_batch_is_durable_behind_those_before_it() {
     assert!(outcomes.recv().unwrap().unwrap().seqs.is_empty());
 }
 
-#[test]
-fn what_builds_on_a_failed_batch_is_refused_until_the_session_is_loaded_again() {
-    let home = Home::new();
-    let store = home.open();
+fn what_builds_on_a_failed_batch_is_refused_until_the_session_is_loaded_again(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, create) = Driven::on_demand(1, "api");
     store.commit(create).wait().unwrap();
     let mut bad = driven.send(MessageId(1), None);
@@ -114,10 +110,8 @@ fn what_builds_on_a_failed_batch_is_refused_until_the_session_is_loaded_again() 
     store.commit(driven.send(MessageId(4), None)).wait().unwrap();
 }
 
-#[test]
-fn a_name_is_unique_among_sessions_that_are_not_archived() {
-    let home = Home::new();
-    let store = home.open();
+fn a_name_is_unique_among_sessions_that_are_not_archived(ground: &Ground) {
+    let store = ground.open();
     let (mut first, create) = Driven::on_demand(1, "api");
     store.commit(create).wait().unwrap();
 
@@ -134,10 +128,8 @@ fn a_name_is_unique_among_sessions_that_are_not_archived() {
     assert!(stored.archived_at.is_some(), "the archive keeps what cannot be restored");
 }
 
-#[test]
-fn a_message_follows_its_turn_to_its_answer() {
-    let home = Home::new();
-    let store = home.open();
+fn a_message_follows_its_turn_to_its_answer(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::on_demand(1, "api");
     let message = MessageId(u128::MAX / 3);
     batch.append(driven.send(message, Some("k")));
@@ -156,10 +148,8 @@ fn a_message_follows_its_turn_to_its_answer() {
     assert_eq!(stored().done_at, Some(driven.now.wall));
 }
 
-#[test]
-fn a_failed_message_says_why_and_can_be_retried() {
-    let home = Home::new();
-    let store = home.open();
+fn a_failed_message_says_why_and_can_be_retried(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::on_demand(1, "api");
     let message = MessageId(7);
     batch.append(driven.send(message, None));
@@ -176,10 +166,8 @@ fn a_failed_message_says_why_and_can_be_retried() {
     assert_eq!(stored().done_at, None);
 }
 
-#[test]
-fn texts_come_back_as_they_were() {
-    let home = Home::new();
-    let store = home.open();
+fn texts_come_back_as_they_were(ground: &Ground) {
+    let store = ground.open();
     let (driven, batch) = Driven::on_demand(1, "api");
     store.commit(batch).wait().unwrap();
     for (number, text) in ["", "-", "--help", "a\nb\\n\"'", "ü€😀", &"x".repeat(1 << 20)].iter().enumerate()
@@ -201,10 +189,8 @@ fn texts_come_back_as_they_were() {
     }
 }
 
-#[test]
-fn what_the_core_cannot_carry_must_be_given() {
-    let home = Home::new();
-    let store = home.open();
+fn what_the_core_cannot_carry_must_be_given(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, batch) = Driven::on_demand(1, "api");
     store.commit(batch).wait().unwrap();
     let before = driven.session.clone();
@@ -226,10 +212,8 @@ fn what_the_core_cannot_carry_must_be_given() {
     assert!(matches!(*nameless, CommitError::RunWithoutId { run: RunNumber(1), .. }), "{nameless}");
 }
 
-#[test]
-fn a_removed_session_leaves_only_its_events() {
-    let home = Home::new();
-    let store = home.open();
+fn a_removed_session_leaves_only_its_events(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::on_demand(1, "api");
     batch.append(driven.send(MessageId(1), None));
     batch.append(driven.start());
@@ -248,10 +232,8 @@ fn a_removed_session_leaves_only_its_events() {
     assert!(before.iter().all(|event| event.name.as_deref() == Some("api")));
 }
 
-#[test]
-fn a_definition_can_be_replaced() {
-    let home = Home::new();
-    let store = home.open();
+fn a_definition_can_be_replaced(ground: &Ground) {
+    let store = ground.open();
     let (driven, mut batch) = Driven::on_demand(1, "api");
     batch.define(driven.id, &serde_json::json!({ "command": ["other"] }));
     store.commit(batch).wait().unwrap();
@@ -259,10 +241,8 @@ fn a_definition_can_be_replaced() {
     assert_eq!(stored.definition, serde_json::json!({ "command": ["other"] }));
 }
 
-#[test]
-fn a_generation_must_be_later_than_the_one_before() {
-    let home = Home::new();
-    let store = home.open();
+fn a_generation_must_be_later_than_the_one_before(ground: &Ground) {
+    let store = ground.open();
     let reader = store.reader().unwrap();
     assert_eq!(reader.meta().unwrap().generation, 0);
     let start = |generation, boot: &str| {
@@ -278,4 +258,86 @@ fn a_generation_must_be_later_than_the_one_before() {
     let meta = reader.meta().unwrap();
     assert_eq!((meta.generation, meta.boot_id.as_deref()), (2, Some("b")));
     assert_eq!(reader.max_seq().unwrap(), 2, "the event of a refused start is not there");
+}
+
+fn what_is_acknowledged_is_how_far_it_is(ground: &Ground) {
+    let store = ground.open();
+    assert_eq!(store.position(), Position::default());
+    store.commit(note(1)).wait().unwrap();
+    let first = store.position();
+    assert_eq!((first.generation, first.seq, first.steps), (0, 1, 0));
+    let (driven, create) = Driven::on_demand(1, "api");
+    let mut started = create;
+    started.daemon_started(7, "boot");
+    store.commit(started).wait().unwrap();
+    assert_eq!((store.position().generation, store.position().seq), (7, 2));
+    let mut silent = Batch::new();
+    silent.define(driven.id, &serde_json::json!({}));
+    let before = store.position();
+    store.commit(silent).wait().unwrap();
+    assert!(before.is_behind(&store.position()), "a batch without an event counts too");
+    let mut bad = note(2);
+    bad.remove(id(9));
+    let before = store.position();
+    store.commit(bad).wait().unwrap_err();
+    assert_eq!(store.position(), before, "what failed does not count");
+}
+
+fn a_callback_that_panics_harms_no_other(ground: &Ground) {
+    let store = ground.open();
+    store.commit_then(note(1), |_| panic!("a test wants this"));
+    assert_eq!(store.commit(note(2)).wait().unwrap().seqs, 2..3);
+}
+
+fn a_store_that_its_own_callback_drops_does_not_wait_for_itself(ground: &Ground) {
+    let store = ground.open();
+    let (told, tell) = channel();
+    let last = store.clone();
+    store.commit_then(note(1), move |_| {
+        drop(last);
+        told.send(()).unwrap();
+    });
+    drop(store);
+    tell.recv().unwrap();
+}
+
+fn many_threads_commit_and_each_hears_of_its_own(ground: &Ground) {
+    let store = ground.open();
+    let threads: Vec<_> = (0..8)
+        .map(|first| {
+            let store = store.clone();
+            thread::spawn(move || {
+                for number in 0..25 {
+                    let number = 100 * first + number;
+                    let seq = store.commit(note(number)).wait().unwrap().seqs.start;
+                    let query = EventQuery { after: seq - 1, until: Some(seq), ..EventQuery::default() };
+                    let events = store.reader().unwrap().events(&query).unwrap();
+                    assert_eq!(events[0].data["number"].as_u64(), Some(number));
+                }
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let seqs: Vec<u64> = numbers(&store).into_iter().map(|(seq, _)| seq).collect();
+    assert_eq!(seqs, (1..=200).collect::<Vec<_>>());
+}
+
+crate::conformance::on_every_back_end! {
+    what_is_acknowledged_is_how_far_it_is,
+    a_callback_that_panics_harms_no_other,
+    a_store_that_its_own_callback_drops_does_not_wait_for_itself,
+    many_threads_commit_and_each_hears_of_its_own,
+    a_batch_is_there_when_its_ticket_says_so,
+    the_batches_of_a_group_keep_their_order_and_their_numbers,
+    one_bad_batch_fails_alone_and_leaves_nothing_behind,
+    an_empty_batch_is_durable_behind_those_before_it,
+    what_builds_on_a_failed_batch_is_refused_until_the_session_is_loaded_again,
+    a_name_is_unique_among_sessions_that_are_not_archived,
+    a_message_follows_its_turn_to_its_answer,
+    a_failed_message_says_why_and_can_be_retried,
+    texts_come_back_as_they_were,
+    what_the_core_cannot_carry_must_be_given,
+    a_removed_session_leaves_only_its_events,
+    a_definition_can_be_replaced,
+    a_generation_must_be_later_than_the_one_before,
 }

@@ -1,7 +1,8 @@
 //! Whatever happens to a session, what is loaded is what was decided.
 
+use crate::conformance::Ground;
 use crate::driven::{Driven, answer, text};
-use crate::home::{Home, durable, whole};
+use crate::home::{durable, whole};
 use pinfold_core::event::{
     ConsumerKind, Machine, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd,
 };
@@ -14,7 +15,7 @@ use pinfold_store::{Batch, EventQuery, MessageState, Reader, Store, Take};
 use std::time::Duration;
 
 /// splitmix64: small, and the same everywhere.
-struct Dice(u64);
+pub(super) struct Dice(pub(super) u64);
 
 impl Dice {
     fn roll(&mut self) -> u64 {
@@ -25,7 +26,7 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
         self.roll() % limit
     }
 
@@ -43,7 +44,7 @@ impl Dice {
         (self.roll() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn spec(&mut self) -> Spec {
+    pub(super) fn spec(&mut self) -> Spec {
         let policy = Policy {
             backoff_jitter: self.fraction(),
             memory_warn: self.fraction(),
@@ -56,7 +57,7 @@ impl Dice {
         Spec { mode, policy, memory_limit: Some(1000), interactive: self.one_in(2) }
     }
 
-    fn event(&mut self, session: &Session, failed: &[MessageId]) -> Event {
+    pub(super) fn event(&mut self, session: &Session, failed: &[MessageId]) -> Event {
         match self.below(12) {
             0 => Event::Asked(self.ask()),
             1 => self.world(session),
@@ -225,21 +226,20 @@ fn assert_same(reader: &Reader, driven: &Driven, events: u64) {
     assert_eq!(seqs, (1..=events).collect::<Vec<_>>());
 }
 
-#[test]
-fn what_is_loaded_is_what_was_decided() {
+fn what_is_loaded_is_what_was_decided(ground: &Ground) {
     for seed in 0..20 {
         let mut dice = Dice(seed);
-        let home = Home::new();
+        let ground = ground.another();
         let (mut driven, create) = Driven::new(seed, "api", dice.spec());
-        let mut events = commit_all(&home.open(), vec![create]);
+        let mut events = commit_all(&ground.open(), vec![create]);
         for _ in 0..10 {
             let batches = (0..40).map(|_| {
                 driven.pass(Duration::from_millis(dice.below(30)));
                 let event = dice.event(&driven.session, &driven.failed);
                 driven.handle(&event)
             });
-            events = events.max(commit_all(&home.open(), batches.collect()));
-            assert_same(&home.reader(), &driven, events);
+            events = events.max(commit_all(&ground.open(), batches.collect()));
+            assert_same(&ground.reader(), &driven, events);
         }
     }
 }
@@ -249,4 +249,8 @@ fn commit_all(store: &Store, batches: Vec<Batch>) -> u64 {
     let tickets: Vec<_> = batches.into_iter().map(|batch| store.commit(batch)).collect();
     let ends = tickets.into_iter().map(|ticket| ticket.wait().unwrap().seqs.end);
     ends.max().unwrap_or(0).saturating_sub(1)
+}
+
+crate::conformance::on_every_back_end! {
+    what_is_loaded_is_what_was_decided,
 }

@@ -1,7 +1,8 @@
 //! Events and runs: what is told afterwards.
 
+use crate::conformance::Ground;
 use crate::driven::Driven;
-use crate::home::{Home, audit, id, note};
+use crate::home::{audit, id, note};
 use pinfold_core::event::{RunEvent, Shim};
 use pinfold_core::life::HolderSeen;
 use pinfold_core::{Ended, Event, Exit, MessageId, Mode, RunNumber, Spec, Wall};
@@ -18,10 +19,8 @@ fn seqs(reader: &Reader, query: &EventQuery) -> Vec<u64> {
     reader.events(query).unwrap().iter().map(|event| event.seq).collect()
 }
 
-#[test]
-fn an_exit_is_told_with_everything_that_the_contract_names() {
-    let home = Home::new();
-    let store = home.open();
+fn an_exit_is_told_with_everything_that_the_contract_names(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::new(1, "api", Spec::new(Mode::Always));
     batch.append(driven.start());
     let first = driven.run_id(RunNumber(1)).to_string();
@@ -43,10 +42,8 @@ fn an_exit_is_told_with_everything_that_the_contract_names() {
     assert_eq!(all, ["session_created", "lock_acquired", "run_started", "lock_released", "run_exited"]);
 }
 
-#[test]
-fn an_event_names_the_run_that_it_is_about() {
-    let home = Home::new();
-    let store = home.open();
+fn an_event_names_the_run_that_it_is_about(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::new(1, "api", Spec::new(Mode::Always));
     batch.append(driven.send(MessageId(1), None));
     batch.append(driven.start());
@@ -71,10 +68,8 @@ fn an_event_names_the_run_that_it_is_about() {
     assert_eq!(run_of("session_created"), None);
 }
 
-#[test]
-fn a_busy_lock_is_told_with_its_holder() {
-    let home = Home::new();
-    let store = home.open();
+fn a_busy_lock_is_told_with_its_holder(ground: &Ground) {
+    let store = ground.open();
     let (mut driven, mut batch) = Driven::new(1, "api", Spec::new(Mode::Always));
     let holder = HolderSeen {
         resource: "session:api".into(),
@@ -95,10 +90,8 @@ fn a_busy_lock_is_told_with_its_holder() {
     assert_eq!((run.started_at, run.ended_at), (None, Some(driven.now.wall)), "it came to nothing");
 }
 
-#[test]
-fn a_run_is_kept_from_its_decision_to_its_verdict() {
-    let home = Home::new();
-    let store = home.open();
+fn a_run_is_kept_from_its_decision_to_its_verdict(ground: &Ground) {
+    let store = ground.open();
     let reader = store.reader().unwrap();
     let (mut driven, batch) = Driven::new(1, "api", Spec::new(Mode::Always));
     store.commit(batch).wait().unwrap();
@@ -119,10 +112,8 @@ fn a_run_is_kept_from_its_decision_to_its_verdict() {
     assert_eq!(reader.runs(driven.id, Take::Last(1)).unwrap(), [run(1)]);
 }
 
-#[test]
-fn events_are_found_by_number_time_and_session() {
-    let home = Home::new();
-    let store = home.open();
+fn events_are_found_by_number_time_and_session(ground: &Ground) {
+    let store = ground.open();
     let (driven, create) = Driven::on_demand(1, "api");
     (1..=5).for_each(|number| drop(store.commit(note(number))));
     store.commit(create).wait().unwrap();
@@ -141,30 +132,14 @@ fn events_are_found_by_number_time_and_session() {
     assert_eq!(reader.max_seq().unwrap(), 6);
 }
 
-#[test]
-fn a_damaged_event_hides_no_other() {
-    let home = Home::new();
-    let store = home.open();
-    (1..=3).for_each(|number| drop(store.commit(note(number))));
-    drop(store);
-    home.raw().execute("UPDATE events SET data = '{torn', session = 'no id' WHERE seq = 2", []).unwrap();
-    let events = home.reader().events(&EventQuery::default()).unwrap();
-    assert_eq!(events.len(), 3);
-    assert_eq!((events[1].kind.as_str(), events[1].data.is_empty()), ("damaged", true), "{:?}", events[1]);
-    assert_eq!(events[1].damage.as_ref().map(|damage| damage.id.as_str()), Some("2"));
-    assert!(events[0].damage.is_none() && events[2].damage.is_none());
-}
-
 fn prune(store: &Store, before: i64, keep: u64) -> u64 {
     let mut batch = Batch::new();
     batch.prune(Prune { before: Wall(before), keep: NonZeroU64::new(keep).unwrap() });
     store.commit(batch).wait().unwrap().pruned
 }
 
-#[test]
-fn pruning_takes_the_oldest_leaves_the_newest_and_never_reuses_a_number() {
-    let home = Home::new();
-    let store = home.open();
+fn pruning_takes_the_oldest_leaves_the_newest_and_never_reuses_a_number(ground: &Ground) {
+    let store = ground.open();
     assert_eq!(prune(&store, i64::MAX, 1), 0, "nothing is nothing to prune");
     (1..=10).for_each(|number| drop(store.commit(note(number))));
     let reader = store.reader().unwrap();
@@ -177,10 +152,8 @@ fn pruning_takes_the_oldest_leaves_the_newest_and_never_reuses_a_number() {
     assert_eq!(seqs(&reader, &EventQuery::default()), [10, 11]);
 }
 
-#[test]
-fn much_is_pruned_in_parts_so_that_nobody_waits_long() {
-    let home = Home::new();
-    let store = home.open();
+fn much_is_pruned_in_parts_so_that_nobody_waits_long(ground: &Ground) {
+    let store = ground.open();
     let mut batch = Batch::new();
     (0..1_200).for_each(|at| batch.event(audit("note", at, &[])));
     store.commit(batch).wait().unwrap();
@@ -188,10 +161,8 @@ fn much_is_pruned_in_parts_so_that_nobody_waits_long() {
     assert_eq!(parts, [500, 500, 199, 0]);
 }
 
-#[test]
-fn a_clock_that_was_set_back_tears_no_hole_into_the_numbers() {
-    let home = Home::new();
-    let store = home.open();
+fn a_clock_that_was_set_back_tears_no_hole_into_the_numbers(ground: &Ground) {
+    let store = ground.open();
     for at in [10, 20, 5, 30] {
         let mut batch = Batch::new();
         batch.event(audit("note", at, &[]));
@@ -205,4 +176,15 @@ fn a_clock_that_was_set_back_tears_no_hole_into_the_numbers() {
 fn a_session_that_nothing_durable_happens_to_is_not_written() {
     let (mut driven, _) = Driven::on_demand(1, "api");
     assert!(driven.handle(&Event::Ticked).is_empty());
+}
+
+crate::conformance::on_every_back_end! {
+    an_exit_is_told_with_everything_that_the_contract_names,
+    an_event_names_the_run_that_it_is_about,
+    a_busy_lock_is_told_with_its_holder,
+    a_run_is_kept_from_its_decision_to_its_verdict,
+    events_are_found_by_number_time_and_session,
+    pruning_takes_the_oldest_leaves_the_newest_and_never_reuses_a_number,
+    much_is_pruned_in_parts_so_that_nobody_waits_long,
+    a_clock_that_was_set_back_tears_no_hole_into_the_numbers,
 }
