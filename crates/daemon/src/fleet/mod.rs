@@ -301,7 +301,7 @@ impl Fleet {
         let decided =
             decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
         if decided && entry.run.is_none_or(|(run, _)| run < last) {
-            let name = RunId(new_ulid(&mut self.clock));
+            let name = RunId(new_ulid());
             entry.run = Some((last, name));
             (entry.ready, entry.status) = (false, None);
             self.note_due(id);
@@ -445,8 +445,8 @@ impl Fleet {
         AuditEvent { at: crate::clock::wall(), session: None, run: None, kind, why, data }
     }
 
-    pub(crate) fn new_id(&mut self) -> Ulid {
-        new_ulid(&mut self.clock)
+    pub(crate) fn new_id(&self) -> Ulid {
+        new_ulid()
     }
 }
 
@@ -457,9 +457,8 @@ async fn until(at: Option<tokio::time::Instant>) {
     }
 }
 
-fn new_ulid(clock: &mut Clock) -> Ulid {
-    let random = (u128::from(clock.draw()) << 64) | u128::from(clock.draw());
-    Ulid::new(u64::try_from(crate::clock::wall().0).unwrap_or(0), random)
+fn new_ulid() -> Ulid {
+    Ulid::new(u64::try_from(crate::clock::wall().0).unwrap_or(0), crate::clock::dice())
 }
 
 /// The run that an event is about.
