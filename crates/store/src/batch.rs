@@ -74,6 +74,7 @@ impl Batch {
             | Step::Message { .. }
             | Step::Run { .. }
             | Step::Event(_)
+            | Step::OwnedBy { .. }
             | Step::Prune(_)
             | Step::PruneRuns { .. }
             | Step::PruneMessages { .. } => None,

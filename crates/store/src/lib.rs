@@ -41,11 +41,13 @@ mod decided;
 mod journal;
 mod memory;
 mod open;
+mod owners;
 mod pace;
 mod position;
 mod query;
 mod rows;
 mod size;
+mod solo;
 mod sqlite;
 mod step;
 mod store;
@@ -68,6 +70,7 @@ pub use decided::{Decided, Facts};
 pub use journal::Journal;
 pub use memory::History;
 pub use open::{Damage, HeldUp, OpenError, Opened, Options};
+pub use owners::{Owner, Owners, Put};
 pub use pace::Pace;
 pub use position::Position;
 pub use query::{EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
@@ -75,6 +78,7 @@ pub use rows::{
     DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, StoredSession,
     TurnPlace, UnknownMessageState,
 };
+pub use solo::Solo;
 pub use step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step};
 pub use store::{Backend, Reader, Store, open};
 pub use ticket::{Committed, Outcome, Promise, Ticket};

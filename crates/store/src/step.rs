@@ -75,6 +75,11 @@ pub enum Step {
         /// The boot in which it started.
         boot_id: String,
     },
+    /// Nothing of the batch is done where a later daemon has announced itself.
+    OwnedBy {
+        /// The generation of the daemon that writes.
+        incarnation: u64,
+    },
     /// Old events go: at most [`PRUNE_AT_ONCE`], from the oldest on.
     Prune(Prune),
     /// Old runs of a session that is not archived go: at most [`PRUNE_AT_ONCE`], and never the newest.
@@ -189,6 +194,7 @@ impl Step {
             // Forgetting the past changes no state.
             Step::Event(_)
             | Step::Generation { .. }
+            | Step::OwnedBy { .. }
             | Step::Prune(_)
             | Step::PruneRuns { .. }
             | Step::PruneMessages { .. } => None,

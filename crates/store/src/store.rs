@@ -74,6 +74,12 @@ impl Store {
         self.journal.commit(batch, Promise::new(callback));
     }
 
+    /// The back-end's journal itself, for whoever brings a promise of its own.
+    #[must_use]
+    pub fn journal(&self) -> &dyn Journal {
+        &*self.journal
+    }
+
     /// How far it is with what was acknowledged.
     #[must_use]
     pub fn position(&self) -> Position {

@@ -24,6 +24,7 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
         Step::Run { session, at, run } => runs::apply(tables, *session, *at, run),
         Step::Event(event) => events::add(tables, event, committed),
         Step::Generation { generation, boot_id } => announce(tables, *generation, boot_id),
+        Step::OwnedBy { incarnation } => owned_by(tables, *incarnation),
         Step::Prune(prune) => {
             committed.pruned += events::prune(tables, *prune);
             Ok(())
@@ -59,4 +60,9 @@ fn announce(tables: &mut Tables, generation: u64, boot_id: &str) -> Applied {
     }
     tables.put_generation(generation, boot_id);
     Ok(())
+}
+
+fn owned_by(tables: &Tables, incarnation: u64) -> Applied {
+    let later = tables.generation.filter(|found| *found > incarnation);
+    later.map_or(Ok(()), |found| Err(CommitError::StaleGeneration { wanted: incarnation, found }))
 }

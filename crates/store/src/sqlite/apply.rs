@@ -70,6 +70,7 @@ impl<'a> Applier<'a> {
             Step::Run { session, at, run } => self.run(*session, *at, run),
             Step::Event(event) => self.event(event),
             Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
+            Step::OwnedBy { incarnation } => self.owned_by(*incarnation),
             Step::Prune(prune) => self.prune(*prune),
             Step::PruneRuns { session, before } => self.prune_rows(PRUNE_RUNS, *session, *before),
             Step::PruneMessages { session, before } => self.prune_rows(PRUNE_MESSAGES, *session, *before),
@@ -305,6 +306,12 @@ impl<'a> Applier<'a> {
         self.execute(sql, params!["generation", generation])?;
         self.execute(sql, params!["boot_id", boot_id])?;
         self.execute(sql, params!["program", program]).map(drop)
+    }
+
+    fn owned_by(&self, incarnation: u64) -> Applied {
+        let announced = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
+        let later = announced.filter(|found| *found > incarnation);
+        later.map_or(Ok(()), |found| Err(CommitError::StaleGeneration { wanted: incarnation, found }))
     }
 
     /// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.

@@ -7,6 +7,7 @@ mod commit;
 mod contradictions;
 mod history;
 mod lookup;
+mod owners;
 mod parts;
 mod property;
 mod retention;
