@@ -15,11 +15,12 @@ use pinfold_core::event::Machine;
 use pinfold_core::identity::BootId;
 use pinfold_lock::FolderError;
 use pinfold_lock::private::{self, Wider};
-use pinfold_store::{Batch, Meta, OpenError, Reader, Store};
+use pinfold_store::{Batch, Meta, OpenError, Reader, Solo, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -203,10 +204,12 @@ async fn begin(
     let told = handle.clone();
     folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
     let generation = crate::keep::next_generation(&home, opened, meta.generation);
+    let own = Rc::new(store.reader()?);
     let parts = Parts {
         folders,
         home,
-        reader: Some(store.reader()?),
+        owners: Solo::new(&store, Rc::clone(&own), generation),
+        reader: Some(own),
         store,
         alone: None,
         generation,

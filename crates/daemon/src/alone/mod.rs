@@ -21,17 +21,20 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
 use pinfold_core::{Decision, Event, State};
 use pinfold_shim::client::Foreground;
-use pinfold_store::{Backend, History, SessionId};
+use pinfold_store::{Backend, History, SessionId, Solo};
 use scratch::Scratch;
 use signals::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
+/// There is one, and it ends with its session.
+const GENERATION: u64 = 1;
 /// What is kept of the past: nobody reads more, and a run may be repeated for months.
 const HISTORY: History = History::Newest(100);
 
@@ -104,13 +107,16 @@ fn run_through(
         let (handle, inputs) = Handle::new();
         let foreground = Foreground { streams: Arc::new(streams), scratch: scratch.path().to_owned() };
         let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
+        let store = pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?;
+        let own = Rc::new(store.reader().map_err(StartError::from)?);
         let parts = Parts {
             home,
-            store: pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?,
-            reader: None,
+            owners: Solo::new(&store, Rc::clone(&own), GENERATION),
+            store,
+            reader: Some(own),
             alone: Some(Alone { foreground, witness, reapers }),
             folders,
-            generation: 1,
+            generation: GENERATION,
             shim_program: options.shim,
             limits,
             umask: None,

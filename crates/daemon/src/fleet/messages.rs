@@ -72,11 +72,10 @@ impl Fleet {
         let empty = inbox.queued() == 0 && inbox.in_flight().is_none();
         let known = if empty { Some(0) } else { entry.inbox_bytes };
         let fits = |bytes: u64| most == 0 || bytes.saturating_add(length) <= most;
-        let bytes = match (known.filter(|bytes| fits(*bytes)), &self.reader) {
-            (Some(bytes), _) => bytes,
+        let bytes = match known.filter(|bytes| fits(*bytes)) {
+            Some(bytes) => bytes,
             // What cannot be read now is counted another time.
-            (None, Some(reader)) => reader.waiting_bytes(id).unwrap_or(0),
-            (None, None) => known.unwrap_or(0),
+            None => self.owners.waiting_bytes(id).unwrap_or(0),
         };
         let takes = fits(bytes);
         if let Some(entry) = self.entries.get_mut(&id) {
@@ -96,16 +95,13 @@ impl Fleet {
         });
         match pending {
             Some(message) => Ok(Some(message)),
-            None => {
-                let row = self.reader.as_ref().map(|reader| reader.message_by_key(id, key)).transpose()?;
-                Ok(row.flatten().map(|row| row.id.into()))
-            }
+            None => self.owners.known(id, key),
         }
     }
 
     /// A message as it is on disk; none where nothing is.
     fn stored(&self, message: MessageId) -> Result<Option<Message>, pinfold_store::ReadError> {
-        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
+        self.owners.message(message)
     }
 
     /// Hands a message to the shim, which hands the same delivery to its agent once.

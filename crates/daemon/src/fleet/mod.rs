@@ -47,10 +47,12 @@ use pinfold_core::inbox::MessageChange;
 use pinfold_core::{Change, Decision, Event, MessageId, Record};
 use pinfold_shim::nursery::Nursery;
 use pinfold_store::{
-    AuditEvent, Batch, DamagedSession, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
+    AuditEvent, Batch, DamagedSession, Decided, Facts, Outcome, Owner, Owners, Promise, Put, Reader, RunId,
+    SessionId, Solo, Store, Ulid,
 };
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, mpsc, watch};
@@ -83,8 +85,12 @@ pub(crate) struct Fleet {
     pub(crate) store: Store,
     /// What is different without a daemon around it.
     pub(crate) alone: Option<Alone>,
-    /// For what the loop itself must know before it can go on: one row by its key.
-    reader: Option<Reader>,
+    /// Ownership, names and inbox: what the loop must know before it decides, and where its decisions go.
+    owners: Box<dyn Owners>,
+    /// As whom it writes.
+    owner: Owner,
+    /// For what this host itself remembers: one row by its key.
+    reader: Option<Rc<Reader>>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -126,7 +132,8 @@ pub(crate) struct Parts {
     pub(crate) home: Home,
     pub(crate) store: Store,
     pub(crate) alone: Option<Alone>,
-    pub(crate) reader: Option<Reader>,
+    pub(crate) owners: Solo,
+    pub(crate) reader: Option<Rc<Reader>>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
@@ -161,6 +168,8 @@ impl Fleet {
             started: Instant::now(),
             store: parts.store,
             alone: parts.alone,
+            owner: parts.owners.here(),
+            owners: Box::new(parts.owners),
             reader: parts.reader,
             last_event: watch::Sender::new(parts.last_event),
             shim_program: parts.shim_program,
@@ -358,13 +367,19 @@ impl Fleet {
     fn commit_then(&self, id: Option<SessionId>, batch: Batch, order: Option<Order>) {
         crash::point("commit.before");
         let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
-        self.store.commit_then(batch, move |outcome| {
+        let promise = Promise::new(move |outcome| {
             if let (Some(order), Ok(_)) = (order, &outcome) {
                 order.give();
             }
             metrics.commit.took(begun.elapsed());
             handle.tell(Input::Committed { id, outcome });
         });
+        self.put(batch, promise);
+    }
+
+    /// Makes a change of sessions durable, as their owner.
+    fn put(&self, batch: Batch, promise: Promise) {
+        self.owners.put(Put { seen: self.owner.clone(), batch }, promise);
     }
 
     fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
