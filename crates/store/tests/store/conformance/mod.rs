@@ -1,4 +1,5 @@
-//! What every back-end must do. Each test runs on each of them; a new back-end is one variant and one line below.
+//! What every back-end must do. Each test runs on each of them; a new back-end is a function of [`Ground`] and
+//! a test in the macro.
 //!
 //! What is about SQLite's files (damage, checksums, the witness, a full disk, other processes, old versions) is beside
 //! this folder: there is nothing like it in memory.
@@ -14,46 +15,47 @@ mod retention;
 mod same;
 
 use crate::home::Home;
-use pinfold_store::{Backend, History, Options, Reader, Store};
+use pinfold_store::{Backend, History, Options, Store};
 
 /// Where a test has its store, which may be opened again and again.
-pub(crate) enum Ground {
-    Sqlite(Home),
-    /// It ends with its last handle, so there is one that stays.
-    Memory(Store),
+pub(crate) struct Ground {
+    home: Home,
+    backend: fn(&Home) -> Backend,
+    /// Of a back-end that ends with its last handle there is one that stays.
+    stays: Option<Store>,
 }
 
 impl Ground {
     pub(crate) fn sqlite() -> Ground {
-        Ground::Sqlite(Home::new())
+        Ground::that_lasts(|home| Backend::Sqlite { path: home.path(), options: Options::default() })
     }
 
     pub(crate) fn memory() -> Ground {
-        Ground::Memory(pinfold_store::open(&Backend::Memory(History::All)).unwrap())
+        Ground::that_ends(|_| Backend::Memory(History::All))
+    }
+
+    fn that_lasts(backend: fn(&Home) -> Backend) -> Ground {
+        Ground { home: Home::new(), backend, stays: None }
+    }
+
+    fn that_ends(backend: fn(&Home) -> Backend) -> Ground {
+        let mut ground = Ground::that_lasts(backend);
+        ground.stays = Some(ground.open());
+        ground
     }
 
     /// A fresh one of the same back-end.
     pub(crate) fn another(&self) -> Ground {
-        match self {
-            Ground::Sqlite(_) => Ground::sqlite(),
-            Ground::Memory(_) => Ground::memory(),
+        match self.stays {
+            Some(_) => Ground::that_ends(self.backend),
+            None => Ground::that_lasts(self.backend),
         }
     }
 
     pub(crate) fn open(&self) -> Store {
-        match self {
-            Ground::Sqlite(home) => {
-                let (path, options) = (home.path(), Options::default());
-                pinfold_store::open(&Backend::Sqlite { path, options }).unwrap()
-            }
-            Ground::Memory(store) => store.clone(),
-        }
-    }
-
-    pub(crate) fn reader(&self) -> Reader {
-        match self {
-            Ground::Sqlite(home) => home.reader(),
-            Ground::Memory(store) => store.reader().unwrap(),
+        match &self.stays {
+            Some(store) => store.clone(),
+            None => pinfold_store::open(&(self.backend)(&self.home)).unwrap(),
         }
     }
 }

@@ -34,8 +34,8 @@ fn ids(reader: &Reader, query: MessageQuery, from: Place, most: u64, room: usize
 }
 
 fn messages_come_in_parts_of_a_size_and_each_of_them_once(ground: &Ground) {
-    let (_store, query) = with_messages(ground, 7);
-    let reader = ground.reader();
+    let (store, query) = with_messages(ground, 7);
+    let reader = store.reader().unwrap();
     let all = ids(&reader, query, Place::default(), u64::MAX, usize::MAX);
     assert_eq!(all, [[1, 2, 3, 4, 5, 6, 7]]);
     // A row takes more than one byte, and a part has one row at least.
@@ -45,8 +45,8 @@ fn messages_come_in_parts_of_a_size_and_each_of_them_once(ground: &Ground) {
 }
 
 fn a_list_of_messages_begins_behind_one_or_has_the_last_ones(ground: &Ground) {
-    let (_store, query) = with_messages(ground, 7);
-    let reader = ground.reader();
+    let (store, query) = with_messages(ground, 7);
+    let reader = store.reader().unwrap();
     let from = |place| ids(&reader, query, place, u64::MAX, usize::MAX).concat();
     assert_eq!(from(reader.place_behind(id(1), MessageId(5)).unwrap().unwrap()), [6, 7]);
     assert_eq!(reader.place_behind(id(1), MessageId(1000)).unwrap(), None, "of another session");
@@ -68,8 +68,8 @@ fn a_list_of_messages_begins_behind_one_or_has_the_last_ones(ground: &Ground) {
 }
 
 fn more_messages_are_told_of_only_where_there_are_more(ground: &Ground) {
-    let (_store, query) = with_messages(ground, 7);
-    let reader = ground.reader();
+    let (store, query) = with_messages(ground, 7);
+    let reader = store.reader().unwrap();
     let more = |most| reader.message_behind_which_more_come(query, Place::default(), most).unwrap();
     assert_eq!(more(3), Some(Ulid::from(MessageId(3))));
     assert_eq!(more(6), Some(Ulid::from(MessageId(6))));
@@ -96,7 +96,7 @@ fn events_come_in_parts_and_are_those_that_come_whole(ground: &Ground) {
     // A clock that was set back.
     batch.event(audit("late", 5, &[]));
     store.commit(batch).wait().unwrap();
-    let reader = ground.reader();
+    let reader = store.reader().unwrap();
     let session = Some(id(1));
     let all = EventQuery::default();
     let rows = [
@@ -128,7 +128,7 @@ fn more_events_are_told_of_only_where_there_are_more(ground: &Ground) {
         drop(store.commit(note(number)));
     }
     store.commit(note(10)).wait().unwrap();
-    let reader = ground.reader();
+    let reader = store.reader().unwrap();
     let more =
         |after, most| reader.event_behind_which_more_come(&EventQuery::default(), after, most).unwrap();
     assert_eq!((more(0, 4), more(4, 4), more(8, 4)), (Some(4), Some(8), None));

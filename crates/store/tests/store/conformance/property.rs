@@ -239,7 +239,7 @@ fn what_is_loaded_is_what_was_decided(ground: &Ground) {
                 driven.handle(&event)
             });
             events = events.max(commit_all(&ground.open(), batches.collect()));
-            assert_same(&ground.reader(), &driven, events);
+            assert_same(&ground.open().reader().unwrap(), &driven, events);
         }
     }
 }

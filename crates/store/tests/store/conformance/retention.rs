@@ -34,7 +34,7 @@ fn old_runs_go_from_the_first_on_and_the_newest_stays(ground: &Ground) {
         ends.push(driven.now.wall);
     }
     store.commit(batch).wait().unwrap();
-    let reader = ground.reader();
+    let reader = store.reader().unwrap();
     assert_eq!(runs(&reader, id(1)), [1, 2, 3, 4, 5]);
     assert_eq!(reader.with_old_runs(ends[0]).unwrap(), [], "none had ended before the first");
     assert_eq!(reader.with_old_runs(ends[2]).unwrap(), [id(1)]);
@@ -66,7 +66,7 @@ fn chat(number: u64, name: &str, archived: bool) -> Batch {
 fn only_messages_that_are_done_go(ground: &Ground) {
     let store = ground.open();
     store.commit(chat(1, "api", false)).wait().unwrap();
-    let reader = ground.reader();
+    let reader = store.reader().unwrap();
     assert_eq!(messages(&reader, id(1)), [(101, "done"), (102, "queued"), (103, "failed")]);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), [id(1)]);
     assert_eq!(pruned(&store, |batch| batch.prune_messages(id(1), Wall(0))), 0);
@@ -78,7 +78,7 @@ fn only_messages_that_are_done_go(ground: &Ground) {
 fn nothing_of_an_archived_session_goes(ground: &Ground) {
     let store = ground.open();
     store.commit(chat(1, "api", true)).wait().unwrap();
-    let reader = ground.reader();
+    let reader = store.reader().unwrap();
     let before = (runs(&reader, id(1)), messages(&reader, id(1)));
     assert_eq!(reader.with_old_runs(FOR_EVER).unwrap(), []);
     assert_eq!(reader.with_old_messages(FOR_EVER).unwrap(), []);
@@ -93,7 +93,7 @@ fn what_was_forgotten_leaves_room(ground: &Ground) {
     let mut batch = Batch::new();
     (0..400).for_each(|n| batch.append(crate::home::note(n)));
     store.commit(batch).wait().unwrap();
-    let reader = ground.reader();
+    let reader = store.reader().unwrap();
     let before = reader.bytes_used().unwrap();
     let keep = std::num::NonZeroU64::MIN;
     assert_eq!(pruned(&store, |batch| batch.prune(pinfold_store::Prune { before: FOR_EVER, keep })), 399);
