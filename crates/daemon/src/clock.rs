@@ -1,6 +1,7 @@
 //! The present, for the core: two clocks and a little randomness.
 
 use pinfold_core::{Boot, Jitter, Now, Wall};
+use pinfold_lock::time::rfc3339;
 use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, clock_gettime};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -25,7 +26,7 @@ impl Clock {
     }
 
     /// 64 random bits; xorshift is good enough for waits.
-    fn draw(&mut self) -> u64 {
+    pub(crate) fn draw(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
@@ -57,6 +58,11 @@ pub(crate) fn boot() -> Boot {
 pub(crate) fn wall() -> Wall {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX) + step())
+}
+
+/// A moment as people read it.
+pub(crate) fn time(at: Wall) -> String {
+    rfc3339(u64::try_from(at.0).unwrap_or(0))
 }
 
 /// By how much a test has stepped the wall clock: a file that the environment names has the milliseconds.

@@ -59,8 +59,8 @@ impl Owners for Solo {
         })
     }
 
-    fn known(&self, session: SessionId, key: &str) -> Read<Option<MessageId>> {
-        Ok(self.reader.message_by_key(session, key)?.map(|row| row.id.into()))
+    fn known(&self, session: SessionId, key: &str) -> Read<Option<Message>> {
+        self.reader.message_by_key(session, key)
     }
 
     fn message(&self, message: MessageId) -> Read<Option<Message>> {

@@ -8,8 +8,8 @@ use crate::home::{audit, id, note};
 use pinfold_core::event::TurnEnd;
 use pinfold_core::{Ask, Event, MessageId};
 use pinfold_store::{
-    Batch, CommitError, Committed, EventQuery, MessageState, Outcome, Owner, Owners, Promise, Put, Solo,
-    Store,
+    Batch, CommitError, Committed, EventQuery, MessageState, Outcome, Owner, Owners, Promise, Put, SessionId,
+    Solo, Store,
 };
 use std::rc::Rc;
 use std::sync::mpsc::channel;
@@ -29,6 +29,11 @@ fn put(owners: &dyn Owners, seen: &Owner, batch: Batch) -> Outcome {
     let (promise, ticket) = Promise::with_ticket();
     owners.put(Put { seen: seen.clone(), batch }, promise);
     ticket.wait()
+}
+
+/// The message that the key `k` of a session stands for.
+fn known(owners: &dyn Owners, session: SessionId) -> Option<MessageId> {
+    owners.known(session, "k").unwrap().map(|message| message.id.into())
 }
 
 fn a_session_belongs_to_who_created_it(ground: &Ground) {
@@ -98,10 +103,10 @@ fn a_key_stands_for_one_message_of_a_session_whatever_becomes_of_it(ground: &Gro
     let (owners, here) = daemon(&store, 1);
     let (mut driven, create) = Driven::on_demand(1, "api");
     put(&owners, &here, create).unwrap();
-    assert_eq!(owners.known(driven.id, "k").unwrap(), None);
+    assert_eq!(known(&owners, driven.id), None);
     put(&owners, &here, driven.send(MessageId(1), Some("k"))).unwrap();
-    assert_eq!(owners.known(driven.id, "k").unwrap(), Some(MessageId(1)));
-    assert_eq!(owners.known(id(2), "k").unwrap(), None, "of another session");
+    assert_eq!(known(&owners, driven.id), Some(MessageId(1)));
+    assert_eq!(known(&owners, id(2)), None, "of another session");
 
     // Whoever has not read that the key is taken is refused where the write lands.
     driven.keys.clear();
@@ -115,10 +120,7 @@ fn a_key_stands_for_one_message_of_a_session_whatever_becomes_of_it(ground: &Gro
     batch.decided(pinfold_store::Decided { id, session: &blind, decision: &decision, at }, &facts);
     let refused = put(&owners, &here, batch).unwrap_err();
     assert!(matches!(*refused, CommitError::Contradiction { .. }), "{refused}");
-    assert_eq!(
-        (owners.known(id, "k").unwrap(), owners.message(MessageId(2)).unwrap()),
-        (Some(MessageId(1)), None)
-    );
+    assert_eq!((known(&owners, id), owners.message(MessageId(2)).unwrap()), (Some(MessageId(1)), None));
 }
 
 fn a_message_is_sent_taken_and_done_in_order_and_once(ground: &Ground) {

@@ -1,0 +1,26 @@
+//! Which decisions come down to one order for a shim that is there: it goes with the commit.
+
+use crate::engine::Engine;
+use crate::engine::session::Reservation;
+use crate::ports::shims::order::Order;
+use pinfold_core::{Action, Decision, RunNumber};
+use pinfold_store::SessionId;
+
+impl Engine {
+    /// The order that this decision comes down to, if it is nothing else: a run under the shim of the last one. Then a
+    /// restart need not wait until the loop has heard that the decision is durable. What was decided before is done.
+    pub(in crate::engine) fn order(
+        &mut self,
+        id: SessionId,
+        decision: &Decision,
+        stored: Option<RunNumber>,
+    ) -> Option<Order> {
+        let [Action::Spawn { run, purpose }] = decision.actions[..] else { return None };
+        let tracked = self.sessions.get(&id).filter(|tracked| tracked.pending.is_empty())?;
+        let shim = tracked.shim.as_ref().filter(|shim| !shim.leaving)?;
+        let Reservation::Nothing = tracked.reservation else { return None };
+        let order = Order::start(shim.outlet(), stored, self.start_of(id, run, purpose)?);
+        self.note_speech(id, run);
+        Some(order)
+    }
+}

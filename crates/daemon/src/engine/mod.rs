@@ -1,0 +1,289 @@
+//! The loop: take an event, ask the core, commit, then act. Results of actions come back as events.
+
+mod act;
+mod archive;
+mod asked_by;
+mod attach;
+mod command;
+mod down;
+mod effect;
+mod failed;
+mod gauges;
+mod given;
+mod health;
+pub(crate) mod input;
+mod memory;
+mod messages;
+mod notes;
+mod parts;
+mod plug;
+mod purge;
+mod recover;
+mod reply;
+mod reports;
+mod run;
+pub(crate) mod session;
+mod session_view;
+mod sessions;
+mod speech;
+mod stopping;
+mod stops;
+mod strangers;
+mod timer;
+mod unended;
+mod view;
+mod why_not;
+
+pub(crate) use attach::{Standing, Way};
+pub(crate) use command::Command;
+pub(crate) use health::Health;
+pub(crate) use parts::{Alone, Fault, Limits, Parts};
+pub(crate) use purge::{Candidate, Modes};
+pub(crate) use reply::Reply;
+pub(crate) use session_view::{SessionView, Snapshot};
+pub(crate) use view::{Known, View};
+pub(crate) use why_not::{GoesOn, WhyNot};
+
+use crate::caller::By;
+use crate::define::config::Config;
+use crate::define::home::Home;
+use crate::define::values::Values;
+use crate::engine::input::{Goodbye, Handle, Input};
+use crate::engine::recover::Audit;
+use crate::engine::session::Tracked;
+use crate::engine::stops::Stops;
+use crate::engine::timer::Timer;
+use crate::metrics::Metrics;
+use crate::ports::Ports;
+use crate::ports::clock::{Alarm, Clock};
+use crate::ports::locks::Folders;
+use asked_by::in_whose_name;
+use pinfold_api::object::{Ping, Starting, Unknown};
+use pinfold_core::{Boot, Change, Decision, Event};
+use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::watch;
+
+/// All sessions, and everything that the loop needs to act.
+pub(crate) struct Engine {
+    pub(crate) home: Home,
+    /// The API socket, by a name that everybody can connect to.
+    pub(crate) socket: PathBuf,
+    pub(crate) sessions: BTreeMap<SessionId, Box<Tracked>>,
+    /// Sessions that are not archived, by name.
+    pub(crate) names: BTreeMap<String, SessionId>,
+    /// Sessions whose records cannot be read, by id; they are left alone.
+    pub(crate) damaged: BTreeMap<String, DamagedSession>,
+    /// What of this home the store does not know.
+    pub(crate) unknown: Vec<Unknown>,
+    /// How many of those are being ended.
+    strangers: usize,
+    /// How the store is.
+    pub(crate) health: Health,
+    /// Stops that acted and are not recorded.
+    stops: Stops,
+    pub(crate) generation: u64,
+    pub(crate) started: Instant,
+    /// For those beside the loop: it commits and reads through its port.
+    pub(crate) store: Arc<Store>,
+    /// Everything that it acts on.
+    ports: Ports,
+    /// Wakes the loop at the first deadline, where a runtime drives it.
+    alarm: Option<Arc<Alarm>>,
+    /// What is different without a daemon around it.
+    pub(crate) alone: Option<Alone>,
+    /// The number of the latest durable event.
+    pub(crate) last_event: watch::Sender<u64>,
+    pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
+    pub(crate) limits: Limits,
+    pub(crate) umask: Option<u32>,
+    config: Config,
+    /// Why the file was not taken over when it was read last.
+    pub(crate) config_refused: Option<String>,
+    timer: Timer,
+    pub(crate) memory: memory::Memory,
+    folders: Folders,
+    /// What was given to sessions with `--env`.
+    pub(crate) values: Values,
+    handle: Handle,
+    links: u64,
+    /// When the burst that is under way counts as over.
+    calm_at: Option<Instant>,
+    /// Whether records of verbs are on their way to the disk, and whether more were written meanwhile.
+    audit: Audit,
+    closing: Closing,
+    /// Who asked for its end.
+    closed_by: Option<Arc<By>>,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The sessions that recovery has not looked at yet, and the inputs for each that arrived meanwhile.
+    early: BTreeMap<SessionId, Vec<Input>>,
+    /// What is to be read or done once every session was looked at.
+    waiting: Vec<Input>,
+}
+
+/// How far the daemon's own end has come.
+enum Closing {
+    No,
+    Waiting(Vec<Goodbye>),
+    Over(Vec<Goodbye>),
+}
+
+impl Engine {
+    fn take(&mut self, input: Input) {
+        let Some(input) = self.at_the_door(input) else { return };
+        match input {
+            Input::Happened { id, event, facts, reply } => match self.early(id) {
+                Some(early) => early.push(Input::Happened { id, event, facts, reply }),
+                None => self.happened(id, &event, &facts, reply),
+            },
+            Input::Post { id, post, by, reply } => self.post(id, post, by, reply),
+            Input::Create(create) => self.create(*create),
+            Input::Define { id, define, reply } => match self.early(id) {
+                Some(early) => early.push(Input::Define { id, define, reply }),
+                None => self.define(id, *define, reply),
+            },
+            // What is stored is not shown as what is: every session is looked at first.
+            Input::Look(_) | Input::Command(_) if self.unseen() => self.waiting.push(input),
+            Input::Look(look) => look(View(self)),
+            Input::Command(command) => self.obey(*command),
+            Input::Committed { id, outcome } => self.committed(id, outcome),
+            Input::Reserved { id, result } => self.reserved(id, result),
+            Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
+            Input::Shim { id, link, report } => self.shim_said(id, link, report),
+            Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
+            Input::HolderGone { id } => self.holder_gone(id),
+            Input::Observed { id, seen } => self.observed(id, *seen),
+            Input::Memory { id, run, read } => self.memory_read(id, run, read),
+            Input::Reload => self.reload(),
+            Input::Ping { reply } => _ = reply.send(self.ping()),
+            Input::Moved { runtime, socket } => (self.home.runtime, self.socket) = (runtime, socket),
+            Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
+            Input::DownOverdue { id } => self.down_overdue(id),
+            Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
+            Input::FilesDeleted { id, deleted, by, done } => {
+                self.files_deleted(id, deleted, by.as_deref(), done);
+            }
+            Input::Audited => self.take_audit(),
+            Input::AuditStored { outcome } => self.audit_stored(outcome),
+            Input::StrangerEnded { id } => self.stranger_ended(&id),
+            Input::Trouble(trouble) => self.troubled(trouble),
+            Input::Checked(findings) => self.checked(findings),
+            Input::Note { event, reply } => self.note(*event, reply),
+            Input::Down { agents, by, reply } => self.go_down(agents, by, reply),
+        }
+    }
+
+    /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
+    pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
+        let now = self.ports.clock.now();
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        // What is recorded is about the run that lived when it happened.
+        let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
+        let facts = Facts { run, ..facts.clone() };
+        let decision = tracked.session.handle(event, now);
+        let facts = in_whose_name(tracked, &decision, facts);
+        if let Some(alone) = &mut self.alone {
+            (alone.witness)(&decision);
+        }
+        // A deadline that has passed and that nothing came of is not waited for again.
+        let due = tracked.session.next_deadline().map(|deadline| deadline.at);
+        self.wake_at(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
+        self.note_name(id);
+        self.note_new_run(id, &decision);
+        self.follow_memory(id);
+        self.count(id, &decision);
+        self.note_stop(id, event);
+        self.keep(id, decision, facts, reply);
+    }
+
+    /// An archived session gives its name up, and a restored one has it again.
+    fn note_name(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let archived = tracked.session.state() == pinfold_core::State::Archived;
+        match (archived, self.names.get(&tracked.name)) {
+            (true, Some(owner)) if *owner == id => _ = self.names.remove(&tracked.name),
+            (false, None) => _ = self.names.insert(tracked.name.clone(), id),
+            (true | false, _) => {}
+        }
+    }
+
+    /// Gives a run that was just decided its name.
+    fn note_new_run(&mut self, id: SessionId, decision: &Decision) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let last = tracked.session.runs().last;
+        let decided =
+            decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
+        if decided && tracked.run.is_none_or(|(run, _)| run < last) {
+            let name = RunId(new_ulid(&mut *self.ports.clock));
+            tracked.run = Some((last, name));
+            (tracked.ready, tracked.status) = (false, None);
+            self.note_due(id);
+        }
+    }
+
+    /// Whether some session was not looked at yet.
+    fn unseen(&self) -> bool {
+        !self.early.is_empty()
+    }
+
+    /// How far the start has come, if it is not over.
+    fn ping(&self) -> Ping {
+        let of = self.sessions.len() as u64;
+        let starting = Starting { seen: of.saturating_sub(self.early.len() as u64), of };
+        Ping { starting: self.unseen().then_some(starting) }
+    }
+
+    /// Sets or clears the deadline of a session.
+    fn wake_at(&mut self, id: SessionId, at: Option<Boot>) {
+        let before = self.timer.first();
+        self.timer.set(id, at);
+        if self.timer.first() != before {
+            self.ports.clock.wake_at(self.timer.first());
+        }
+    }
+
+    /// Where to put what comes for a session that was not looked at yet.
+    fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
+        self.early.get_mut(&id)
+    }
+
+    pub(crate) fn daemon_event(&self, kind: &str, why: &str) -> AuditEvent {
+        let mut data = serde_json::Map::new();
+        data.insert("pid".into(), std::process::id().into());
+        data.insert("generation".into(), self.generation.into());
+        let (kind, why) = (kind.to_owned(), why.to_owned());
+        AuditEvent { at: self.ports.clock.wall(), session: None, run: None, kind, why, data }
+    }
+
+    pub(crate) fn new_id(&mut self) -> Ulid {
+        new_ulid(&mut *self.ports.clock)
+    }
+}
+
+fn new_ulid(clock: &mut dyn Clock) -> Ulid {
+    Ulid::new(u64::try_from(clock.wall().0).unwrap_or(0), clock.dice())
+}
+
+/// The run that an event is about.
+fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
+    match event {
+        Event::Run { run, .. } => Some(*run),
+        Event::Message(
+            pinfold_core::MessageEvent::Taken { run, .. } | pinfold_core::MessageEvent::TurnEnded { run, .. },
+        ) => Some(*run),
+        Event::Message(_)
+        | Event::Created
+        | Event::DaemonStarted(_)
+        | Event::DownAsked
+        | Event::Ticked
+        | Event::Asked(_)
+        | Event::SpecChanged(_)
+        | Event::ConsumerJoined { .. }
+        | Event::ConsumerLeft { .. }
+        | Event::HolderGone
+        | Event::ShimLeft => None,
+    }
+}

@@ -1,0 +1,299 @@
+//! The daemon's start: loads what is stored, looks at what is there, and lets the core bring both together.
+
+use super::{Closing, Engine};
+use crate::crash;
+use crate::define::definition::Definition;
+use crate::engine::input::Input;
+use crate::engine::session::Tracked;
+use crate::log::log;
+use crate::ports::journal::Remembered;
+use crate::ports::observe::{Look, Seen, Subject};
+use pinfold_core::event::{Machine, Shim, ShimSeen};
+use pinfold_core::exit::{Ended, Exit, Recognised};
+use pinfold_core::{Event, RunEvent, RunNumber, World};
+use pinfold_store::{
+    DamagedSession, Facts, Loaded, Outcome, ReadError, Reader, RunId, SessionId, StoredSession,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A shim that does not answer is asked again after this; its lock is waited for as well.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
+
+/// A run that was unlocked has ended before its session had so many more events.
+const RECENT: u32 = 50;
+
+/// Whether records of verbs are on their way to the disk.
+#[derive(Debug, Default)]
+pub(super) enum Audit {
+    #[default]
+    No,
+    /// They are; and whether more were asked for meanwhile.
+    UnderWay { again: bool },
+}
+
+impl Engine {
+    /// Loads every session. One bad record leaves one session out, loudly.
+    pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), ReadError> {
+        for loaded in reader.sessions()? {
+            match Remembered::read(loaded, reader)? {
+                Remembered { loaded: Loaded::Whole(stored), run } => self.enter(*stored, run),
+                Remembered { loaded: Loaded::Damaged(damaged), .. } => self.leave_alone(damaged),
+            }
+        }
+        self.find_parents();
+        Ok(())
+    }
+
+    /// Records from before ids were noted have their parent's name only.
+    fn find_parents(&mut self) {
+        let named: Vec<(SessionId, String)> = self
+            .sessions
+            .values()
+            .filter(|tracked| tracked.definition.parent_id.is_none())
+            .filter_map(|tracked| Some((tracked.id, tracked.definition.parent.clone()?)))
+            .collect();
+        for (id, parent) in named {
+            let found = self.find(&parent).ok().filter(|parent| *parent != id);
+            if let Some(tracked) = self.sessions.get_mut(&id) {
+                Arc::make_mut(&mut tracked.definition).parent_id = found;
+            }
+        }
+    }
+
+    /// One bad record parks one session, loudly: whoever names it hears of it.
+    pub(super) fn leave_alone(&mut self, damaged: DamagedSession) {
+        let DamagedSession { id, name, problem } = &damaged;
+        log(format_args!("session `{name}` ({id}) is damaged: {problem}"));
+        self.damaged.insert(id.clone(), damaged);
+    }
+
+    /// Takes a session as it is stored, with its latest run, into memory.
+    pub(super) fn enter(&mut self, stored: StoredSession, run: Option<(RunNumber, RunId)>) {
+        let read = serde_json::from_value(stored.definition.clone());
+        let read = read.map_err(|error| format!("its definition cannot be read: {error}"));
+        let definition: Definition = match read.and_then(|mut read| self.read_given(&mut read).map(|()| read))
+        {
+            Ok(definition) => definition,
+            Err(problem) => {
+                let id = stored.id.to_string();
+                return self.leave_alone(DamagedSession { id, name: stored.name, problem });
+            }
+        };
+        let id = stored.id;
+        let mut tracked =
+            Tracked::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
+        tracked.damaged = stored.damaged;
+        tracked.run = run;
+        self.early.insert(id, Vec::new());
+        if stored.archived_at.is_none() {
+            self.names.insert(stored.name, id);
+        }
+        self.sessions.insert(id, Box::new(tracked));
+    }
+
+    /// Looks at every session, a few at a time; each is decided as soon as it was seen.
+    pub(crate) fn look_around(&mut self, machine: Machine) {
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        for id in ids {
+            self.look_at(id, machine, Duration::ZERO);
+        }
+    }
+
+    pub(super) fn look_at(&self, id: SessionId, machine: Machine, after: Duration) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let may_live = tracked.session.live_run().is_some() || tracked.session.shim() == Shim::Standing;
+        let subject = Subject { id, lost: self.lost(tracked), may_live };
+        let (home, generation) = (self.home.clone(), self.generation);
+        let look = Look { home, generation, machine, subject, after };
+        let handle = self.handle.clone();
+        let told = move |seen| handle.tell(Input::Observed { id, seen: Box::new(seen) });
+        self.ports.shims.observe(look, Box::new(told));
+    }
+
+    /// A shim that held the lock and did not answer is asked again.
+    pub(super) fn look_again(&mut self, id: SessionId) {
+        self.look_at(id, Machine::Same, ASK_AGAIN);
+    }
+
+    pub(super) fn observed(&mut self, id: SessionId, mut seen: Seen) {
+        crash::point("observed.before");
+        self.recognise_lost(id, &mut seen.world);
+        if let Some(up) = seen.shim {
+            let unsettled: Vec<_> = up.welcome.exits.iter().map(|exited| exited.run).collect();
+            if let Err(problem) = self.attach(id, up) {
+                log(format_args!("the shim of session {id} could not be taken over: {problem}"));
+            }
+            self.acknowledge_settled(id, &unsettled);
+        }
+        self.settle_turn(id);
+        let run = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run());
+        let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
+        let failures = seen.failures.into_iter().map(|(run, why)| (run, self.cannot_start(id, why)));
+        let (failures, last_line) = (failures.collect(), crate::output::last_line::of(&output));
+        let world = World { failures, last_line, ..seen.world };
+        let facts = Facts { output, ..Facts::default() };
+        self.happened(id, &Event::DaemonStarted(world), &facts, None);
+        if let (Some(run), Some(by)) = (run, seen.silent) {
+            self.of_run(id, run, RunEvent::Unended(by));
+        }
+        self.follow_config(id);
+        self.archive_orphan(id);
+        crash::point("observed.after");
+        // What was found counts as a daemon's start; a daemon that is going down goes on doing so.
+        if let Closing::Waiting(_) = self.closing {
+            self.ask_down(id);
+        }
+        let early = self.early.remove(&id);
+        early.into_iter().flatten().for_each(|input| self.take(input));
+        if !self.unseen() {
+            std::mem::take(&mut self.waiting).into_iter().for_each(|input| self.take(input));
+        }
+    }
+
+    /// A run that ended while no daemon looked, by `unlock`, was ended by a person.
+    fn recognise_lost(&mut self, id: SessionId, world: &mut World) {
+        let Some(run) = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run()) else { return };
+        let (ShimSeen::Nobody | ShimSeen::Standing, Machine::Same) = (world.shim, world.machine) else {
+            return;
+        };
+        if !self.was_unlocked(id, run) {
+            return;
+        }
+        let unlocked = Some(Recognised::Unlocked);
+        match world.exits.iter_mut().find(|(ended, _)| *ended == run) {
+            Some((_, ended)) if ended.exit == Exit::Signal(super::reports::SIGKILL) => {
+                ended.recognised = unlocked;
+            }
+            Some(_) => {}
+            None if world.shim == ShimSeen::Nobody => {
+                let lost = Ended::new(Exit::ShimLost, self.lived(id));
+                world.exits.push((run, Ended { recognised: unlocked, ..lost }));
+            }
+            None => {}
+        }
+    }
+
+    /// Takes in what verbs wrote down while no daemon was there.
+    ///
+    /// The file is read at once: a verb that is about to end a run has written that down before, and the end must not be
+    /// judged without it. It is short, and whoever appends to it has its lock for one write and its fsync.
+    pub(crate) fn take_audit(&mut self) {
+        // Nobody appends while records are on their way to the disk: the file is locked until they are there.
+        if let Audit::UnderWay { again } = &mut self.audit {
+            *again = true;
+            return;
+        }
+        let left = match crate::offline_audit::read(&self.home.audit()) {
+            Ok(None) => return,
+            Ok(Some(left)) => left,
+            Err(errno) => return log(format_args!("the audit of verbs cannot be read: {errno}")),
+        };
+        let mut batch = pinfold_store::Batch::new();
+        for told in &left.events {
+            let session = self.session_of(told);
+            let unlocked = told.event.run.filter(|_| told.event.kind == "unlocked");
+            if let (Some(run), Some(tracked)) = (unlocked, session.and_then(|id| self.sessions.get_mut(&id)))
+            {
+                tracked.unlocked = Some(run);
+            }
+            batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
+        }
+        // What cannot be recorded now stays where it is, and is taken when it can be.
+        if self.ports.journal.trouble().holds_up() {
+            return;
+        }
+        batch.fail_if_held_up();
+        self.audit = Audit::UnderWay { again: false };
+        let handle = self.handle.clone();
+        let told = move |outcome: Outcome| {
+            if outcome.is_ok()
+                && let Err(errno) = left.settle()
+            {
+                log(format_args!("the audit of verbs will be told twice: {errno}"));
+            }
+            // First the loop is told, then the file is free: what a verb writes next is read as something new.
+            handle.tell(Input::AuditStored { outcome });
+            drop(left);
+        };
+        self.ports.journal.commit(batch, None, Box::new(told));
+    }
+
+    pub(super) fn audit_stored(&mut self, outcome: Outcome) {
+        let audit = std::mem::take(&mut self.audit);
+        self.committed(None, outcome);
+        if let Audit::UnderWay { again: true } = audit {
+            self.take_audit();
+        }
+    }
+
+    /// Whose record it is: a run says it for certain, a name only if no other home has a session of that name.
+    fn session_of(&self, told: &crate::offline_audit::Told) -> Option<SessionId> {
+        let Some(run) = told.event.run else {
+            return told.session.as_ref().and_then(|name| self.names.get(name)).copied();
+        };
+        let live = self.sessions.values().find(|tracked| tracked.run.is_some_and(|(_, id)| id == run));
+        live.map(|tracked| tracked.id).or_else(|| self.ports.journal.session_of_run(run))
+    }
+
+    /// Whether this daemon has heard that `unlock` ends this run: what it is about to end it writes down first.
+    pub(super) fn is_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
+        self.take_audit();
+        let tracked = self.sessions.get(&id);
+        tracked.is_some_and(|tracked| tracked.unlocked.is_some() && tracked.unlocked == tracked.run_id(run))
+    }
+
+    /// The same, also if an earlier daemon has heard it.
+    pub(super) fn was_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
+        if self.is_unlocked(id, run) {
+            return true;
+        }
+        let name = self.sessions.get(&id).and_then(|tracked| tracked.run_id(run)).map(|run| run.to_string());
+        let Some(name) = name else { return false };
+        let events = self.ports.journal.recent_events(id, RECENT);
+        events.iter().any(|event| event.kind == "unlocked" && event.run.as_ref() == Some(&name))
+    }
+
+    /// Reads the configuration again; a bad one leaves the old one in force and says so.
+    pub(super) fn reload(&mut self) {
+        match crate::define::config::load(&self.home.config) {
+            Ok(config) => (self.config, self.config_refused) = (config, None),
+            Err(error) => {
+                let problem = crate::error_chain::chain(&error);
+                let why = format!("the configuration stays as it was: {problem}");
+                log(format_args!("{why}"));
+                self.config_refused = Some(problem);
+                return self.tell_of_config("config_refused", &why);
+            }
+        }
+        self.tell_of_config("config_reloaded", "the configuration was read again");
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.follow_config(id));
+    }
+
+    fn tell_of_config(&self, kind: &str, why: &str) {
+        let mut batch = pinfold_store::Batch::new();
+        batch.event(self.daemon_event(kind, why));
+        self.commit(None, batch);
+    }
+
+    /// Tells a session of numbers that are others now; they count from its next run on.
+    fn follow_config(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let settings = self.config.settings(&tracked.definition.agent, &tracked.name);
+        let spec = tracked.definition.spec(&settings);
+        if *tracked.session.next_spec().unwrap_or(tracked.session.spec()) != spec {
+            self.happened(id, &Event::SpecChanged(Box::new(spec)), &Facts::default(), None);
+        }
+    }
+
+    /// Exits that an earlier daemon stored and did not live to acknowledge.
+    fn acknowledge_settled(&self, id: SessionId, unsettled: &[pinfold_core::RunNumber]) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let settled = tracked.session.runs().settled;
+        let last = unsettled.iter().copied().filter(|run| *run <= settled).max();
+        if let (Some(run), Some(shim)) = (last, &tracked.shim) {
+            shim.send(&pinfold_shim::Command::Ack { run });
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! New sessions and changed ones.
+
+use super::{Engine, WhyNot};
+use crate::crash;
+use crate::define::values::Values;
+use crate::engine::input::{Create, Define, Given};
+use crate::engine::reply::Reply;
+use crate::engine::session::{Pending, Tracked};
+use pinfold_core::event::{Ask, StartFailure};
+use pinfold_core::life::CannotStart;
+use pinfold_core::{Change, Event, RunEvent, Session};
+use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId, Ulid};
+use std::sync::Arc;
+use tokio::sync::oneshot;
+
+impl Engine {
+    pub(super) fn create(&mut self, create: Create) {
+        let name = create.name.as_str().to_owned();
+        let free = self.is_free(&name).and_then(|()| self.has_place());
+        if let Err(error) = free.and_then(|()| self.make_folder_of_next()) {
+            self.forget_given(&create.definition);
+            _ = create.reply.send(Err(error));
+            return;
+        }
+        let id = SessionId(self.new_id());
+        if let Err(error) = make_private(&self.home.session(id)) {
+            self.forget_given(&create.definition);
+            _ = create.reply.send(Err(no_folder("the folder of the session could not be made", &error)));
+            return;
+        }
+        crash::point("create.folder");
+        self.store_new(id, name, create);
+    }
+
+    /// Whether a new session may have this name.
+    pub(super) fn is_free(&self, name: &str) -> Result<(), WhyNot> {
+        self.whole(name)?;
+        if !self.names.contains_key(name) {
+            return Ok(());
+        }
+        Err(WhyNot::Exists { name: name.to_owned() })
+    }
+
+    /// Whether there may be one more session.
+    fn has_place(&self) -> Result<(), WhyNot> {
+        let most = self.config.settings("", "").session_limit as usize;
+        let there = self.sessions.len();
+        if most == 0 || there < most {
+            return Ok(());
+        }
+        Err(WhyNot::TooMany { there })
+    }
+
+    fn make_folder_of_next(&self) -> Result<(), WhyNot> {
+        make_private(&self.home.state.join("sessions"))
+            .map_err(|error| no_folder("the home cannot be written", &error))
+    }
+
+    fn store_new(&mut self, id: SessionId, name: String, create: Create) {
+        let now = self.ports.clock.now();
+        let definition = create.definition;
+        let settings = self.config.settings(&definition.agent, &name);
+        let mut session = Session::new(definition.spec(&settings));
+        // A forced session that cannot run is not tried: it waits for a person.
+        let broken = create.broken;
+        let decision = session.handle(&Event::Created, now);
+        let mut batch = Batch::new();
+        let stored = serde_json::to_value(&definition).unwrap_or_default();
+        // Its parent may have been removed since it was looked for.
+        let parent = definition.parent_id.filter(|parent| self.sessions.contains_key(parent));
+        let new = NewSession { id, name: name.clone(), definition: stored, parent, created_at: now.wall };
+        batch.create(new, &session);
+        let mut tracked = Tracked::new(id, name.clone(), definition, session, now.wall);
+        self.wake_at(id, tracked.session.next_deadline().map(|deadline| deadline.at));
+        if tracked.session.runs().last.0 > 0 {
+            tracked.run = Some((tracked.session.runs().last, pinfold_store::RunId(self.new_id())));
+        }
+        let by = create.by.as_ref().map(|by| by.words());
+        let mut facts = Facts { run: tracked.session.live_run(), by, ..Facts::default() };
+        facts.run_ids.extend(tracked.run);
+        batch.decided(Decided { id, session: &tracked.session, decision: &decision, at: now.wall }, &facts);
+        let reply = create.reply;
+        let created = Reply::then(move |done| _ = reply.send(done.map(|_| id)));
+        let actions = if broken.is_some() { Vec::new() } else { decision.actions };
+        tracked.pending.push_back(Pending::recorded(tracked.snapshot(), actions, created));
+        if broken.is_none() {
+            // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
+            tracked.unborn = true;
+            batch.fail_if_held_up();
+        }
+        self.sessions.insert(id, Box::new(tracked));
+        self.names.insert(name, id);
+        self.commit(Some(id), batch);
+        if let Some(cause) = broken {
+            self.fail_at_once(id, cause);
+        }
+    }
+
+    /// A session that was forced although it cannot run: one attempt that came to nothing.
+    fn fail_at_once(&mut self, id: SessionId, cause: CannotStart) {
+        let live = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run());
+        if live.is_none() {
+            self.happened(id, &Event::Asked(Ask::Start), &Facts::default(), None);
+            if let Some(tracked) = self.sessions.get_mut(&id)
+                && let Some(last) = tracked.pending.back_mut()
+            {
+                last.deeds.actions.clear();
+            }
+        }
+        let Some(run) = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run()) else { return };
+        self.of_run(id, run, RunEvent::StartFailed(StartFailure::Hopeless(cause)));
+    }
+
+    pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<()>) {
+        let now = self.ports.clock.now();
+        let Define { mut definition, given, by } = define;
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let before = tracked.definition.env.file();
+        if given == Given::AsBefore {
+            definition.env.clone_from(&tracked.definition.env);
+        }
+        let outdated = before.filter(|file| definition.env.file() != Some(*file));
+        let settings = self.config.settings(&definition.agent, &tracked.name);
+        let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
+        tracked.definition = Arc::new(definition);
+        let decision = tracked.session.handle(&event, now);
+        let mut batch = Batch::new();
+        if std::mem::take(&mut tracked.reloaded) {
+            batch.reloaded(id);
+        }
+        batch.define(id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
+        let durable = decision.changes.iter().any(Change::is_durable);
+        if durable {
+            batch.decided(
+                Decided { id, session: &tracked.session, decision: &decision, at: now.wall },
+                &Facts { by: by.map(|by| by.words()), ..Facts::default() },
+            );
+        }
+        let values = self.values.clone();
+        let defined = Reply::then(move |done| match (done, outdated) {
+            (Ok(_), Some(file)) => remove_then(values, file, reply),
+            (Ok(_), None) => _ = reply.send(()),
+            (Err(_), _) => {}
+        });
+        tracked.pending.push_back(Pending::recorded(tracked.snapshot(), decision.actions, defined));
+        let due = tracked.session.next_deadline().map(|deadline| deadline.at);
+        self.wake_at(id, due);
+        self.commit(Some(id), batch);
+    }
+
+    /// Whether no damaged session has this name.
+    fn whole(&self, name: &str) -> Result<(), WhyNot> {
+        let is_meant = |damaged: &&DamagedSession| damaged.name == name || damaged.id == name;
+        let Some(damaged) = self.damaged.values().find(is_meant) else { return Ok(()) };
+        Err(WhyNot::Damaged {
+            name: name.to_owned(),
+            id: damaged.id.clone(),
+            problem: damaged.problem.clone(),
+            state: self.home.state.clone(),
+        })
+    }
+
+    /// Nobody of this name; where records are damaged it may be one of them: their names are no more certain.
+    fn nobody(&self, wanted: &str) -> WhyNot {
+        let wanted = wanted.to_owned();
+        if self.damaged.is_empty() {
+            return WhyNot::Unknown { wanted };
+        }
+        let damaged = self.damaged.keys().cloned().collect();
+        WhyNot::PerhapsDamaged { wanted, damaged, state: self.home.state.clone() }
+    }
+
+    /// Finds the parent of a session, which must not be below it.
+    pub(super) fn find_parent(
+        &self,
+        wanted: &str,
+        own: Option<SessionId>,
+    ) -> Result<(SessionId, String), WhyNot> {
+        let parent = self.find(wanted).map_err(|why| WhyNot::NoParent(Box::new(why)))?;
+        if self.line_of(parent).any(|id| Some(id) == own) {
+            return Err(WhyNot::ParentBelow { wanted: wanted.to_owned() });
+        }
+        let name = self.sessions.get(&parent).map(|tracked| tracked.name.clone()).unwrap_or_default();
+        Ok((parent, name))
+    }
+
+    /// The session and those above it. No line is longer than there are sessions, whatever an old record says.
+    pub(super) fn line_of(&self, id: SessionId) -> impl Iterator<Item = SessionId> {
+        let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
+        std::iter::successors(Some(id), above).take(self.sessions.len())
+    }
+
+    /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
+    pub(super) fn find(&self, wanted: &str) -> Result<SessionId, WhyNot> {
+        if let Some(id) = self.names.get(wanted) {
+            return Ok(*id);
+        }
+        self.whole(wanted)?;
+        let by_prefix = |id: &&SessionId| id.to_string().starts_with(&wanted.to_ascii_uppercase());
+        let mut found: Vec<SessionId> = Vec::new();
+        if !wanted.is_empty() {
+            found.extend(self.sessions.keys().filter(by_prefix));
+        }
+        if found.is_empty() {
+            found.extend(
+                self.sessions
+                    .values()
+                    .filter(|tracked| tracked.name == wanted)
+                    .map(|tracked| tracked.id)
+                    .next_back(),
+            );
+        }
+        match found[..] {
+            [id] => Ok(id),
+            [] => Err(self.nobody(wanted)),
+            [..] => Err(WhyNot::Ambiguous { wanted: wanted.to_owned() }),
+        }
+    }
+}
+
+fn no_folder(what: &'static str, error: &std::io::Error) -> WhyNot {
+    let full = error.kind() == std::io::ErrorKind::StorageFull;
+    WhyNot::NoFolder { what, full, problem: error.to_string() }
+}
+
+/// Removes a file of values that no record names any more, then answers.
+fn remove_then(values: Values, file: Ulid, reply: oneshot::Sender<()>) {
+    tokio::task::spawn_blocking(move || {
+        crash::point("given.outdated");
+        values.remove(file);
+        _ = reply.send(());
+    });
+}
+
+fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
+    use pinfold_lock::private::{self, Wider};
+    Ok(private::make_private(folder, Wider::Tighten)?)
+}

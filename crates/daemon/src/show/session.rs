@@ -1,0 +1,122 @@
+//! A session as the object of the contract.
+
+use crate::clock::time;
+use crate::define::definition::mode_word;
+use crate::engine::SessionView;
+use pinfold_api::object::{Inbox, LastExit, Next, Session};
+use pinfold_core::life::{HolderSeen, Life};
+use pinfold_core::{Now, Wall};
+use serde_json::{Value, json};
+
+/// One session.
+pub(crate) fn session(view: &SessionView, now: Now) -> Session {
+    let policy = serde_json::to_value(&view.core.spec().policy).unwrap_or(Value::Null);
+    Session { policy, ..brief(view, now) }
+}
+
+/// One session without its policy, which is half of it.
+pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
+    let core = &view.core;
+    let definition = &view.definition;
+    let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
+    let (done, failed) = core.inbox().settled();
+    let runs = core.runs();
+    Session {
+        id: view.id.to_string(),
+        name: view.name.clone(),
+        agent: definition.agent.clone(),
+        dir: definition.dir.display().to_string(),
+        mode: mode_word(core.spec().mode).into(),
+        state: core.state().word().into(),
+        why: why(view, now),
+        next: next(view, now),
+        activity: "unknown".into(),
+        activity_from: None,
+        ready: view.ready && process.is_some(),
+        status: view.status.clone().filter(|_| process.is_some()),
+        pid: view.pid(),
+        shim_pid: view.shim_pid,
+        run: view.run.filter(|(run, _)| core.live_run() == Some(*run)).map(|(_, id)| id.to_string()),
+        fence: process.map(|process| process.fence),
+        started_at: since.map(|since| time(since.wall)),
+        restarts: runs.count.saturating_sub(1),
+        crashes: core.budgets().crashes,
+        inbox: Inbox {
+            queued: core.inbox().queued() as u64,
+            in_flight: u64::from(core.inbox().in_flight().is_some()),
+            done,
+            failed,
+            damaged: view.damaged,
+        },
+        consumers: core.consumers(),
+        last_consumer_at: core.last_consumer().map(time),
+        memory_bytes: core.memory_bytes(),
+        swap_bytes: view.swap.filter(|_| process.is_some()),
+        memory_limit_bytes: core.spec().memory_limit,
+        holder: holder(core.life()),
+        created_at: time(view.created_at),
+        archived_at: archived(core.life()).map(time),
+        parent: definition.parent.clone(),
+        parent_id: definition.parent_id.map(|id| id.to_string()),
+        tags: definition.tags.clone(),
+        foreign: false,
+        command: definition.command.clone(),
+        vendor_session: definition.vendor_session.clone(),
+        last_exit: core.last_exit().map(last_exit),
+        contained: None,
+        env: definition.env.all().into_keys().map(str::to_owned).collect(),
+        dir_lock: definition.dir_lock,
+        policy: Value::Null,
+    }
+}
+
+fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
+    LastExit {
+        code: exit.exit.code(),
+        signal: exit.exit.signal(),
+        verdict: exit.verdict.word().into(),
+        at: time(exit.at),
+        uptime_ms: u64::try_from(exit.lived.as_millis()).unwrap_or(u64::MAX),
+        last_line: exit.last_line.clone(),
+    }
+}
+
+/// What is, and why; and what keeps it from being recorded.
+pub(crate) fn why(view: &SessionView, now: Now) -> String {
+    let mut why = view.core.explain(now);
+    if view.damaged > 0 {
+        let (count, name) = (view.damaged, &view.name);
+        let messages = if count == 1 { "message is" } else { "messages are" };
+        why = format!("{why}; {count} damaged {messages} not delivered, `pinfold inbox {name}` names them");
+    }
+    match &view.held_up {
+        None => why,
+        Some(problem) if view.stops_first => format!("{why}; not recorded yet: {problem}"),
+        Some(problem) => format!("{why}; {problem}"),
+    }
+}
+
+fn archived(life: &Life) -> Option<Wall> {
+    if let Life::Archived { at } = life { Some(*at) } else { None }
+}
+
+fn holder(life: &Life) -> Option<Value> {
+    if let Life::Blocked { holder, .. } = life { holder.as_deref().map(holder_value) } else { None }
+}
+
+/// Whoever holds what a session needs.
+pub(crate) fn holder_value(holder: &HolderSeen) -> Value {
+    json!({
+        "resource": holder.resource,
+        "pid": holder.pid,
+        "command": holder.command,
+        "session": holder.session,
+        "since": holder.since.map(time),
+    })
+}
+
+fn next(view: &SessionView, now: Now) -> Option<Next> {
+    let deadline = view.core.next_deadline()?;
+    let at = now.wall + deadline.at.since(now.boot);
+    Some(Next { at: time(at), what: deadline.what.word().into() })
+}
