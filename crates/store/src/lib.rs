@@ -1,10 +1,10 @@
 //! What pinfold remembers: sessions, runs, messages and events.
 //!
-//! A state and the events that tell of it become durable in one transaction. One thread writes, and puts
-//! everything that waits into one fsync; readers of this or any other process see what is durable.
+//! A state and the events that tell of it become durable in one transaction, before anything is done about them.
 //!
-//! - [`Store`] opens a file and takes a [`Batch`]; its [`Ticket`] says when that is durable;
-//! - [`Reader`] reads; [`event_data`] gives the core's records the words of the contract.
+//! - [`open`] opens a [`Backend`] as a [`Store`], which takes a [`Batch`]; its [`Ticket`] says when that is durable;
+//! - [`Reader`] reads; [`event_data`] gives the core's records the words of the contract;
+//! - [`Journal`] and [`Query`] are what a back-end is; [`Owners`] is what hosts must agree on.
 //!
 //! ```
 //! use pinfold_core::{Event, Mode, Now, Session, Spec};
@@ -29,45 +29,100 @@
 //! assert_eq!(events[0].kind, "session_created");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Theory of operation
+//!
+//! **A commit travels one way.** The core decides; [`Batch::decided`] turns the decision into [`Step`]s: the
+//! session as the core serializes it, the rows of its messages and runs, its events. [`Owners::put`] adds the
+//! comparison with the owner and gives the batch to the [`Journal`], which queues it and returns. SQLite has one
+//! thread that writes: it takes everything that waits (up to 256 batches), begins one transaction, applies step
+//! after step, and commits with one fsync. Then it looks whether the file still has its name and length, notes how
+//! far it is, and only then keeps each [`Promise`], in order. A callback holds up all writing, so it wakes another
+//! thread and returns. If the group fails for a reason that may be one batch's, each is tried alone. A
+//! session whose batch failed takes no other until its owner has read it again ([`Batch::reloaded`]): what is
+//! queued after it was decided by a session that believes in what was lost.
+//!
+//! **What holds a commit up is waited for.** A full disk, another program's lock, an I/O error, a damaged page, a
+//! file without its name: the same batch is tried again, nothing is decided anew meanwhile, and [`Trouble`] says
+//! what it is. A full disk first gets the room back that was kept for it. What its caller can take back fails
+//! instead ([`Batch::fail_if_held_up`]), and so does everything once the store is given up ([`Store::give_up`]).
+//!
+//! **Checksums.** Every row has one over its key and all columns. SQLite computes it while it writes (a function
+//! that its statements call), so no row is read to be written; readers compare. A row that is wrong is named and
+//! never shown, one record hides no other, and a change of a damaged row leaves it damaged. The tables' own
+//! description has one as well.
+//!
+//! **The witness.** A store that lost its log, or was put back from an old copy, looks healthy. So the [`Position`]
+//! (generation, newest event and its checksum, batches without an event) stands in a small file outside of it: two
+//! slots, written in turn after the fsync and before anything is acknowledged, not synced. It may be older than the
+//! store after a power failure, never newer: a store that is behind it has lost something, and is refused.
+//!
+//! **Recovery is opening.** The file is checked through a connection that changes nothing: owner, version, tables,
+//! length, the witness, and all pages of a small one. What is damaged, foreign or too new is refused with the
+//! reason ([`Damage`]) and stays as it is, byte for byte. SQLite then brings its log back; older versions are
+//! migrated in one transaction. The daemon loads every session ([`Query::sessions`]) with the messages that wait,
+//! and there is no other way back. A look at everything ([`Query::check`]) goes on beside the work.
+//!
+//! **Back-ends.** `sqlite` lasts. `memory` keeps the same promises but one, and ends with its process: it is
+//! for tests, for `pinfold run` and for simulations. It applies each batch to plain maps, remembers what was there, and takes a
+//! failed batch back from that; a caller that commits while no other does writes, on its own thread, for all that come
+//! meanwhile. Every rule that is not about files is a test on every back-end (`tests/store/conformance`).
+//!
+//! **Gaps.** Indexes have no checksums. What the witness does not know (the last commit before a power failure) can
+//! be lost with the log in silence. A batch that is too large for the room that is left holds up smaller ones after
+//! it. `docs/design/003-store.md` has the reasons, and `docs/design/012-ports-of-the-store.md` those of the traits.
 #![forbid(unsafe_code)]
 
-mod apply;
 mod audit;
-pub mod backup;
 mod batch;
-mod check;
+mod broken;
+mod cause;
 mod commit_error;
+mod copy;
 mod decided;
-mod footing;
+mod journal;
+mod memory;
 mod open;
-mod parse;
-mod reader;
-mod reserve;
-mod room;
+mod owners;
+mod pace;
+mod position;
+mod query;
 mod rows;
-mod schema;
-mod statements;
+mod size;
+mod solo;
+mod sqlite;
+mod step;
 mod store;
-mod sums;
 mod ticket;
 mod trouble;
 mod ulid;
-mod witness;
-mod writer;
+
+pub mod backup {
+    //! Copies of a store: made while it is in use ([`Query::backup`](crate::Query::backup)), and put back while it is not.
+
+    pub use crate::copy::{BackupError, Files};
+    pub use crate::sqlite::backup::{Found, look};
+}
 
 pub use audit::{EVENT_FIELDS, event_data};
-pub use batch::{AuditEvent, Batch, NewSession, Prune, TurnPlace};
-pub use check::Pace;
+pub use batch::{AuditEvent, Batch, Tidy};
+pub use cause::Cause;
 pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
+pub use journal::Journal;
+pub use memory::History;
 pub use open::{Damage, HeldUp, OpenError, Opened, Options};
-pub use reader::{EventQuery, MessageQuery, Part, Place, ReadError, Reader, Take};
+pub use owners::{Owner, Owners, Put};
+pub use pace::Pace;
+pub use position::Position;
+pub use query::{EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
 pub use rows::{
     DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, StoredSession,
-    UnknownMessageState,
+    TurnPlace, UnknownMessageState,
 };
-pub use store::Store;
-pub use ticket::{Committed, Outcome, Ticket};
-pub use trouble::Trouble;
+pub use solo::Solo;
+pub use step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step};
+pub use store::{Backend, Reader, Store, open};
+pub use ticket::{Committed, Outcome, Promise, Ticket};
+pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};
-pub use witness::Position;

@@ -265,8 +265,7 @@ impl Engine {
 }
 
 fn new_ulid(clock: &mut dyn Clock) -> Ulid {
-    let random = (u128::from(clock.draw()) << 64) | u128::from(clock.draw());
-    Ulid::new(u64::try_from(clock.wall().0).unwrap_or(0), random)
+    Ulid::new(u64::try_from(clock.wall().0).unwrap_or(0), clock.dice())
 }
 
 /// The run that an event is about.

@@ -13,7 +13,6 @@ use crate::ports::locks::MachineLocks;
 use crate::ports::memory::MemoryThread;
 use crate::ports::shims::ShimProcesses;
 use pinfold_shim::nursery::Nursery;
-use pinfold_store::Store;
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
@@ -27,7 +26,11 @@ impl Engine {
     /// An engine for this machine.
     pub(crate) fn new(mut parts: Parts) -> io::Result<Engine> {
         let (metrics, alarm) = (Arc::<Metrics>::default(), Arc::new(Alarm::new()?));
-        let store = Arc::new(std::mem::replace(&mut parts.store, Store::nowhere()));
+        let store = Arc::new(parts.store.clone());
+        let reader = match parts.reader.take() {
+            Some(reader) => reader,
+            None => store.reader().map_err(io::Error::other)?,
+        };
         let (memory, places) = (memory::Memory::new(), Arc::new(Semaphore::new(STARTS_AT_ONCE)));
         let ports = Ports {
             clock: Box::new(MachineClock::new(Arc::clone(&alarm))),
@@ -37,7 +40,7 @@ impl Engine {
                 Arc::clone(&metrics),
             )),
             shims: Box::new(shims(&parts, places)),
-            journal: Box::new(StoreJournal::new(Arc::clone(&store), parts.reader.take())),
+            journal: Box::new(StoreJournal::new(&store, reader, parts.generation)),
             memory: Box::new(watch_memory(&memory, &parts.handle)),
         };
         let engine = Engine::with(parts, ports);

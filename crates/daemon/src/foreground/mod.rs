@@ -20,7 +20,7 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, State};
 use pinfold_shim::client::Foreground;
-use pinfold_store::{SessionId, Store};
+use pinfold_store::{Backend, History, SessionId};
 use scratch::Scratch;
 use signals::Signals;
 use std::ffi::OsString;
@@ -29,6 +29,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// What is kept of the past: nobody reads more, and a run may be repeated for months.
+const HISTORY: History = History::Newest(100);
 
 /// What a run in the foreground is started with.
 pub struct Options {
@@ -98,7 +101,7 @@ fn run_through(
         let parts = Parts {
             socket: home.socket(),
             home,
-            store: Store::nowhere(),
+            store: pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?,
             reader: None,
             alone: Some(Alone { foreground, witness, reapers }),
             folders,

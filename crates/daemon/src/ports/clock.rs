@@ -21,8 +21,13 @@ pub(crate) trait Clock {
     /// What graces are measured by: it stands still while the machine sleeps, as the processes do that have the grace.
     fn awake(&self) -> Instant;
 
-    /// 64 random bits, good enough for jitter and ids.
+    /// 64 random bits, good enough for jitter.
     fn draw(&mut self) -> u64;
+
+    /// The dice of an id.
+    fn dice(&mut self) -> u128 {
+        (u128::from(self.draw()) << 64) | u128::from(self.draw())
+    }
 
     /// Has the loop woken at a moment; an earlier wish is forgotten.
     fn wake_at(&self, at: Option<Boot>);
@@ -63,6 +68,10 @@ impl Clock for MachineClock {
 
     fn draw(&mut self) -> u64 {
         self.dice.draw()
+    }
+
+    fn dice(&mut self) -> u128 {
+        crate::clock::dice()
     }
 
     fn wake_at(&self, at: Option<Boot>) {

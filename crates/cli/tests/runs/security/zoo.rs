@@ -154,7 +154,9 @@ fn plant(home: &Path, draw: &mut Draw) -> Vec<PathBuf> {
     let mut planted = Vec::new();
     for name in PLANTS {
         let path = home.join(name);
-        if draw.chance(30) && std::fs::create_dir_all(path.parent().unwrap()).is_ok() {
+        let chosen = draw.chance(30) && std::fs::create_dir_all(path.parent().unwrap()).is_ok();
+        // Two folders may be links to one, where the folder of one plant has the name of another.
+        if chosen && !path.is_dir() {
             std::fs::write(&path, format!("mine: {name}")).unwrap();
             set_mode(&path, draw.one(&[0o600, 0o644, 0o755, 0o444]));
             planted.push(path);

@@ -1,0 +1,79 @@
+//! What every back-end must do. Each test runs on each of them; a new back-end is a function of [`Ground`] and
+//! a test in the macro.
+//!
+//! What is about SQLite's files (damage, checksums, the witness, a full disk, other processes, old versions) is beside
+//! this folder: there is nothing like it in memory.
+
+mod commit;
+mod contradictions;
+mod history;
+mod lookup;
+mod owners;
+mod parts;
+mod property;
+mod retention;
+mod same;
+
+use crate::home::Home;
+use pinfold_store::{Backend, History, Options, Store};
+
+/// Where a test has its store, which may be opened again and again.
+pub(crate) struct Ground {
+    home: Home,
+    backend: fn(&Home) -> Backend,
+    /// Of a back-end that ends with its last handle there is one that stays.
+    stays: Option<Store>,
+}
+
+impl Ground {
+    pub(crate) fn sqlite() -> Ground {
+        Ground::that_lasts(|home| Backend::Sqlite { path: home.path(), options: Options::default() })
+    }
+
+    pub(crate) fn memory() -> Ground {
+        Ground::that_ends(|_| Backend::Memory(History::All))
+    }
+
+    fn that_lasts(backend: fn(&Home) -> Backend) -> Ground {
+        Ground { home: Home::new(), backend, stays: None }
+    }
+
+    fn that_ends(backend: fn(&Home) -> Backend) -> Ground {
+        let mut ground = Ground::that_lasts(backend);
+        ground.stays = Some(ground.open());
+        ground
+    }
+
+    /// A fresh one of the same back-end.
+    pub(crate) fn another(&self) -> Ground {
+        match self.stays {
+            Some(_) => Ground::that_ends(self.backend),
+            None => Ground::that_lasts(self.backend),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Store {
+        match &self.stays {
+            Some(store) => store.clone(),
+            None => pinfold_store::open(&(self.backend)(&self.home)).unwrap(),
+        }
+    }
+}
+
+/// Makes a test of each function for each back-end. One that is not listed is never called, which the compiler says.
+macro_rules! on_every_back_end {
+    ($($rule:ident,)+) => {
+        $(mod $rule {
+            #[test]
+            fn sqlite() {
+                super::$rule(&$crate::conformance::Ground::sqlite());
+            }
+
+            #[test]
+            fn memory() {
+                super::$rule(&$crate::conformance::Ground::memory());
+            }
+        })+
+    };
+}
+pub(crate) use on_every_back_end;
