@@ -62,7 +62,6 @@ fn two_runs_of_one_process_wait_for_each_other() {
     let error = place.folder.try_acquire(&key("k"), &run("r2")).unwrap_err();
     let AcquireError::Busy(busy) = error else { panic!("{error}") };
     assert_eq!(busy.because, BusyBecause::Held);
-    assert!(busy.waited >= Duration::from_millis(20));
     assert_eq!(busy.lock.unwrap().holder.identity.unwrap().pid, std::process::id());
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| place.folder.acquire(&key("k"), &run("r2")).unwrap().fence());
@@ -70,6 +69,19 @@ fn two_runs_of_one_process_wait_for_each_other() {
         drop(first);
         assert!(waiter.join().unwrap() > fence);
     });
+}
+
+#[test]
+fn a_sibling_that_is_being_spawned_has_20_ms_to_let_go() {
+    let place = place();
+    let _first = place.folder.try_acquire(&key("k"), &run("r1")).unwrap();
+    // The shortest of several: an impatient one is late only on a machine that is busy each time.
+    let wait = || match place.folder.try_acquire(&key("k"), &run("r2")) {
+        Err(AcquireError::Busy(busy)) => busy.waited,
+        other => panic!("{other:?}"),
+    };
+    let shortest = (0..10).map(|_| wait()).min().unwrap();
+    assert!(shortest >= Duration::from_millis(20), "busy after {shortest:?}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::raw;
 use crate::command::{Command, Directory, Start};
+use crate::crash;
 use crate::exited::StartFailure;
 use crate::frame::Decoder;
 use pinfold_lock::Guard;
@@ -76,6 +77,7 @@ impl Child<'_> {
         let prepare = |errno| (Stage::Prepare, errno);
         // A session of its own: an agent that signals its group must not meet the shim.
         rustix::process::setsid().map_err(prepare)?;
+        crash::parent_dies_at("child.unbound", self.shim);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(prepare)?;
         // The shim may have died before the line above: then no signal comes.
         if rustix::process::getppid() != Some(self.shim) {

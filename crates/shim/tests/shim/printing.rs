@@ -25,6 +25,27 @@ fn ten_megabytes_of_stderr_block_nobody() {
 }
 
 #[test]
+fn what_is_left_in_the_pipes_at_the_end_is_read_before_the_exit_is_told() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    let mut from = Position(0);
+    for run in 1..=50 {
+        daemon.start(shell(run, "head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2"));
+        let exited = daemon.exited();
+        assert_eq!(exited.ended.exit, Exit::Code(0));
+        daemon.send(&Command::Ack { run: RunNumber(run) });
+        let mut reader = Reader::from(&world.opening("api").log, from);
+        let mut printed = 0;
+        while let Some(entry) = reader.entry().unwrap() {
+            assert_eq!((entry.lost, entry.run), (0, RunNumber(run)));
+            printed += entry.bytes.len();
+        }
+        assert_eq!(printed, 120_000, "of run {run}");
+        from = exited.log;
+    }
+}
+
+#[test]
 fn a_daemon_that_never_reads_stops_nothing() {
     let world = World::new();
     let mut daemon = world.shim("api");
@@ -32,7 +53,7 @@ fn a_daemon_that_never_reads_stops_nothing() {
     // Nothing is read meanwhile: the end shows in the record.
     let until = Instant::now() + PATIENCE;
     while world.records("api").is_empty() {
-        assert!(Instant::now() < until);
+        assert!(Instant::now() < until, "no end was recorded");
         std::thread::yield_now();
     }
     let peak = anonymous(daemon.child.id());
