@@ -5,7 +5,7 @@ use crate::connect;
 use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use crate::places;
-use pinfold_daemon::audit;
+use pinfold_daemon::offline_audit as audit;
 use pinfold_lock::Folder;
 use serde_json::Value;
 

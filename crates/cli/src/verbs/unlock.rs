@@ -8,7 +8,7 @@ use crate::inside;
 use crate::json;
 use crate::places;
 use pinfold_core::quoted::quoted;
-use pinfold_daemon::audit::{by, now};
+use pinfold_daemon::offline_audit::{by, now};
 use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -72,7 +72,7 @@ fn look(folder: &Folder, resource: &Resource, global: &Global) -> Result<Option<
         // A full disk must not keep a person from ending what fills it.
         let written = audit::append(&record, global);
         if let Some(home) = other_home(&holders, global) {
-            _ = pinfold_daemon::audit::append(&home.join("audit.jsonl"), &record);
+            _ = pinfold_daemon::offline_audit::append(&home.join("audit.jsonl"), &record);
         }
         looks += 1;
         if holders.are_current() || looks == LOOKS {

@@ -1,9 +1,9 @@
-//! What one request is let through with: whose it is, and what of the fleet it may see and touch.
+//! What one request is let through with: whose it is, and what of the engine it may see and touch.
 
 use super::rule::{Act, Kind, Relation, permits};
 use super::{By, Caller};
-use crate::entry::Entry;
-use crate::fleet::Fleet;
+use crate::engine::Engine;
+use crate::engine::session::Tracked;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::caller::Standing;
 use pinfold_store::SessionId;
@@ -74,7 +74,7 @@ pub(crate) struct Wanted {
     pub(crate) session: Option<String>,
 }
 
-impl Fleet {
+impl Engine {
     /// Lets a request of somebody through who is not a person, or says why not.
     pub(crate) fn admit(&self, caller: &Arc<Caller>, wanted: &Wanted) -> Result<Pass, ErrorBody> {
         let own = self.owner_of(&caller.standing);
@@ -98,22 +98,22 @@ impl Fleet {
         Ok(Pass { by, kept: own.map(|own| Arc::new(self.kept(own, kind))) })
     }
 
-    fn kept(&self, own: &Entry, kind: Kind) -> Kept {
+    fn kept(&self, own: &Tracked, kind: Kind) -> Kept {
         let children = self.children(own.id).map(|child| child.id).collect();
         Kept { own: own.id, parent: own.definition.parent_id, children, confined: kind == Kind::Confined }
     }
 
     /// The session whose run a process belongs to: that of the nearest shim of this home above it.
-    fn owner_of(&self, standing: &Standing) -> Option<&Entry> {
+    fn owner_of(&self, standing: &Standing) -> Option<&Tracked> {
         let of_shim = |pid: &u32| {
-            let is_its = |entry: &&Entry| entry.shim.as_ref().is_some_and(|shim| shim.pid == *pid);
-            self.entries.values().map(Box::as_ref).find(is_its)
+            let is_its = |tracked: &&Tracked| tracked.shim.as_ref().is_some_and(|shim| shim.pid == *pid);
+            self.sessions.values().map(Box::as_ref).find(is_its)
         };
         standing.shims.iter().find_map(of_shim)
     }
 
     /// What kind of caller it is; nothing for a person, or who counts as one by the configuration.
-    fn kind(&self, standing: &Standing, own: Option<&Entry>) -> Option<Kind> {
+    fn kind(&self, standing: &Standing, own: Option<&Tracked>) -> Option<Kind> {
         let (agent, name) = own.map_or(("", ""), |own| (own.definition.agent.as_str(), own.name.as_str()));
         match (standing.is_confined(), standing.shims.is_empty()) {
             (true, _) if !self.lets_confined(agent, name) => Some(Kind::Confined),
@@ -122,16 +122,16 @@ impl Fleet {
         }
     }
 
-    fn meant(&self, name: &str, act: Act) -> Result<&Entry, ErrorBody> {
+    fn meant(&self, name: &str, act: Act) -> Result<&Tracked, ErrorBody> {
         // The same one that the request itself will find.
         let archived = [Act::Restore, Act::Remove].contains(&act);
         let id = if archived { self.find_archived(name) } else { self.find(name) }?;
-        self.entries.get(&id).map(Box::as_ref).ok_or_else(crate::fleet::gone)
+        self.sessions.get(&id).map(Box::as_ref).ok_or_else(crate::engine::gone)
     }
 }
 
 /// Who the caller is, what it may, and that this is not it.
-fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<&Entry>) -> String {
+fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<&Tracked>) -> String {
     let who = match (kind, own) {
         (Kind::Confined, _) => {
             let marks: Vec<String> = standing.confined.iter().map(ToString::to_string).collect();
@@ -154,7 +154,7 @@ fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<&Entry>
 }
 
 /// What would allow it.
-fn way_out(act: Act, kind: Kind, own: Option<&Entry>) -> String {
+fn way_out(act: Act, kind: Kind, own: Option<&Tracked>) -> String {
     match (kind, own, act.word()) {
         (Kind::Run, Some(own), Some(word)) => {
             let agent = &own.definition.agent;
@@ -168,7 +168,7 @@ fn way_out(act: Act, kind: Kind, own: Option<&Entry>) -> String {
     }
 }
 
-fn relation(own: &Entry, other: &Entry) -> Relation {
+fn relation(own: &Tracked, other: &Tracked) -> Relation {
     match () {
         () if own.id == other.id => Relation::Itself,
         () if own.definition.parent_id == Some(other.id) => Relation::Parent,

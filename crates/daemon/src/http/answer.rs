@@ -1,6 +1,6 @@
 //! Answers: objects as JSON, errors as error objects with their status.
 
-use crate::config::reading::nearest;
+use crate::define::config::reading::nearest;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;

@@ -5,13 +5,13 @@
 use super::Context;
 use super::answer::{Failure, Named, Said, refusal_body};
 use super::logs::{self, Source};
-use super::outgoing;
+use super::streaming;
 use crate::clock::Clock;
-use crate::consumer::Consumer;
-use crate::entry::Entry;
-use crate::fleet::Fleet;
-use crate::printed::Sequences;
-use crate::view;
+use crate::engine::Engine;
+use crate::engine::session::Tracked;
+use crate::http::consumer::Consumer;
+use crate::output::printed::Sequences;
+use crate::show;
 use axum::body::Bytes;
 use axum::response::Response;
 use pinfold_api::object::AttachLine;
@@ -65,7 +65,7 @@ pub(crate) async fn attach(
     let id = super::sessions::find(&context, session).await?;
     let consumer = Consumer::new(&context.handle, id);
     let asked = request.clone();
-    let way = context.handle.look(move |fleet| prepare(fleet, id, &asked)).await??;
+    let way = context.handle.look(move |engine| prepare(engine, id, &asked)).await??;
     let attaching = Attaching {
         context,
         id,
@@ -82,20 +82,20 @@ pub(crate) async fn attach(
         attaching.ask().await?;
         tokio::spawn(attaching.serve(sender));
     }
-    Ok(outgoing::lines(receiver))
+    Ok(streaming::lines(receiver))
 }
 
 /// Notes the size that a terminal shall have, and says what attaching means.
-fn prepare(fleet: &mut Fleet, id: SessionId, request: &Attach) -> Result<Way, ErrorBody> {
-    let entry = fleet.entries.get_mut(&id).ok_or_else(super::sessions::gone)?;
+fn prepare(engine: &mut Engine, id: SessionId, request: &Attach) -> Result<Way, ErrorBody> {
+    let tracked = engine.sessions.get_mut(&id).ok_or_else(super::sessions::gone)?;
     if request.rows > 0 && !request.read_only {
-        entry.terminal = Size::new(request.rows, request.columns);
+        tracked.terminal = Size::new(request.rows, request.columns);
     }
-    let spec = entry.session.spec();
-    let held = matches!(entry.session.life(), Life::Held { .. });
+    let spec = tracked.session.spec();
+    let held = matches!(tracked.session.life(), Life::Held { .. });
     let takes_over = spec.interactive && spec.mode != Mode::Once && !request.read_only;
     Ok(match () {
-        () if entry.definition.pty => Way::Terminal,
+        () if tracked.definition.pty => Way::Terminal,
         () if held || takes_over => Way::Takeover,
         () => Way::Follow,
     })
@@ -104,7 +104,7 @@ fn prepare(fleet: &mut Fleet, id: SessionId, request: &Attach) -> Result<Way, Er
 impl Attaching {
     /// Asks for what is needed before anything is answered, so that a refusal is the answer.
     async fn ask(&self) -> Result<(), Failure> {
-        let held = self.look(|entry| matches!(entry.session.life(), Life::Held { .. })).await?;
+        let held = self.look(|tracked| matches!(tracked.session.life(), Life::Held { .. })).await?;
         if self.way == Way::Takeover && !held {
             self.take_over().await.map_err(Failure::conflict)?;
         }
@@ -112,7 +112,7 @@ impl Attaching {
             return Err(Failure::conflict(over));
         }
         self.consumer.count(ConsumerKind::Attach).await?;
-        let waits = self.look(|entry| matches!(entry.session.life(), Life::Backoff { .. })).await?;
+        let waits = self.look(|tracked| matches!(tracked.session.life(), Life::Backoff { .. })).await?;
         if self.now && waits {
             self.context.handle.ask(self.id, Event::Asked(Ask::Start), Facts::default()).await?;
         }
@@ -123,13 +123,13 @@ impl Attaching {
     async fn take_over(&self) -> Result<(), ErrorBody> {
         self.find_program().await?;
         let id = self.id;
-        let forget = move |fleet: &mut Fleet| {
-            fleet.entries.get_mut(&id).into_iter().for_each(|entry| entry.takeover_end = None);
+        let forget = move |engine: &mut Engine| {
+            engine.sessions.get_mut(&id).into_iter().for_each(|tracked| tracked.takeover_end = None);
         };
         self.context.handle.look(forget).await?;
         let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
         match self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await? {
-            Answer::Refused(refused) => Err(self.look(move |entry| refused_body(entry, refused)).await?),
+            Answer::Refused(refused) => Err(self.look(move |tracked| refused_body(tracked, refused)).await?),
             Answer::UnderWay => {
                 self.asked.store(true, Ordering::Relaxed);
                 Ok(())
@@ -140,7 +140,8 @@ impl Attaching {
 
     /// Somebody else's terminal program ended before we had it: then it is our turn to ask.
     async fn ask_in_turn(&self) -> Result<(), ErrorBody> {
-        let ended = self.look(|entry| matches!(entry.takeover_end, None | Some(TakeoverEnd::Held))).await?;
+        let ended =
+            self.look(|tracked| matches!(tracked.takeover_end, None | Some(TakeoverEnd::Held))).await?;
         if ended && !self.read_only && !self.asked.load(Ordering::Relaxed) {
             return self.take_over().await;
         }
@@ -149,10 +150,10 @@ impl Attaching {
 
     /// No run is ended for a terminal program that is not there.
     async fn find_program(&self) -> Result<(), ErrorBody> {
-        let definition = self.look(|entry| entry.definition.clone()).await?;
+        let definition = self.look(|tracked| tracked.definition.clone()).await?;
         let found = tokio::task::spawn_blocking(move || definition.find_interactive()).await;
         let Ok(Err(cause)) = found else { return Ok(()) };
-        let name = self.look(|entry| entry.name.clone()).await?;
+        let name = self.look(|tracked| tracked.name.clone()).await?;
         let message = format!("`{name}` is not taken over: its terminal {cause}");
         Err(ErrorBody::new(ErrorKind::BadConfig, message)
             .hint("`interactive` of its agent in config.toml names it"))
@@ -160,11 +161,14 @@ impl Attaching {
 
     async fn look<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Entry) -> T + Send + 'static,
+        look: impl FnOnce(&Tracked) -> T + Send + 'static,
     ) -> Result<T, ErrorBody> {
         let id = self.id;
-        let looked =
-            self.context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| look(entry))).await?;
+        let looked = self
+            .context
+            .handle
+            .look(move |engine| engine.sessions.get(&id).map(|tracked| look(tracked)))
+            .await?;
         looked.ok_or_else(super::sessions::gone)
     }
 
@@ -172,8 +176,8 @@ impl Attaching {
     async fn count_again(self, sender: mpsc::Sender<Bytes>) {
         let counted = self.consumer.count(ConsumerKind::Attach).await.is_ok();
         let (id, consumer) = (self.id, self.consumer.id);
-        let viewer = move |fleet: &mut Fleet| {
-            fleet.entries.get_mut(&id).into_iter().for_each(|entry| entry.viewers.push(consumer));
+        let viewer = move |engine: &mut Engine| {
+            engine.sessions.get_mut(&id).into_iter().for_each(|tracked| tracked.viewers.push(consumer));
         };
         if self.way != Way::Follow {
             _ = self.context.handle.look(viewer).await;
@@ -222,7 +226,7 @@ impl Attaching {
         if seen.wait_for(|seen| seen.runs.settled >= run).await.is_err() {
             return;
         }
-        let message = self.look(|entry| entry.session.explain_end(Clock::new().now())).await;
+        let message = self.look(|tracked| tracked.session.explain_end(Clock::new().now())).await;
         if let Ok(Some(message)) = message {
             _ = sender.send(line(&AttachLine::Ended { message })).await;
         }
@@ -245,9 +249,9 @@ impl Attaching {
         loop {
             seen.borrow_and_update();
             let consumer = self.consumer.id;
-            let standing = self.context.handle.look(move |fleet| {
-                let standing = standing(fleet, id, way);
-                note_viewer(fleet, id, consumer, &standing);
+            let standing = self.context.handle.look(move |engine| {
+                let standing = standing(engine, id, way);
+                note_viewer(engine, id, consumer, &standing);
                 standing
             });
             let Some(standing) = standing.await?? else {
@@ -272,13 +276,13 @@ impl Attaching {
 
 /// Whoever is told of a terminal leaves with it.
 fn note_viewer(
-    fleet: &mut Fleet,
+    engine: &mut Engine,
     id: SessionId,
     consumer: ConsumerId,
     standing: &Result<Option<AttachLine>, ErrorBody>,
 ) {
-    if let (Ok(Some(AttachLine::Ready { .. })), Some(entry)) = (standing, fleet.entries.get_mut(&id)) {
-        entry.viewers.push(consumer);
+    if let (Ok(Some(AttachLine::Ready { .. })), Some(tracked)) = (standing, engine.sessions.get_mut(&id)) {
+        tracked.viewers.push(consumer);
     }
 }
 
@@ -289,36 +293,36 @@ fn line(line: &AttachLine) -> Bytes {
 }
 
 /// How far an attach has come: ready, waiting for something, or an end to it; nothing when no takeover is under way.
-fn standing(fleet: &Fleet, id: SessionId, way: Way) -> Result<Option<AttachLine>, ErrorBody> {
-    let entry = fleet.entries.get(&id).ok_or_else(super::sessions::gone)?;
+fn standing(engine: &Engine, id: SessionId, way: Way) -> Result<Option<AttachLine>, ErrorBody> {
+    let tracked = engine.sessions.get(&id).ok_or_else(super::sessions::gone)?;
     let now = Clock::new().now();
-    let run = match (entry.session.life(), way) {
+    let run = match (tracked.session.life(), way) {
         (Life::Running { run, .. }, Way::Terminal) | (Life::Held { run, .. }, _) => Some(*run),
         _ => None,
     };
-    if let (Some(run), Some(shim)) = (run, &entry.shim) {
-        return Ok(Some(match shim.socket(&fleet.home, id) {
+    if let (Some(run), Some(shim)) = (run, &tracked.shim) {
+        return Ok(Some(match shim.socket(&engine.home, id) {
             Some(socket) => AttachLine::Ready { socket: socket.display().to_string(), run: run.0 },
             None => AttachLine::Waiting {
-                message: format!("the socket of `{}`'s terminal was removed; it is made again", entry.name),
+                message: format!("the socket of `{}`'s terminal was removed; it is made again", tracked.name),
                 left_ms: None,
             },
         }));
     }
-    if let Some(over) = cannot_be(entry) {
+    if let Some(over) = cannot_be(tracked) {
         return Err(over);
     }
     // A run that is ended for something else hands over to nobody; whoever waits sees where it goes.
-    let settled = !matches!(entry.session.life(), Life::Starting { .. } | Life::Stopping { .. });
-    if way == Way::Takeover && settled && !taking_over(entry) {
+    let settled = !matches!(tracked.session.life(), Life::Starting { .. } | Life::Stopping { .. });
+    if way == Way::Takeover && settled && !taking_over(tracked) {
         return Ok(None);
     }
-    Ok(Some(waiting(entry, now)))
+    Ok(Some(waiting(tracked, now)))
 }
 
-fn taking_over(entry: &Entry) -> bool {
+fn taking_over(tracked: &Tracked) -> bool {
     let own = |purpose: &Purpose| matches!(purpose, Purpose::Interactive(_));
-    let under_way = match entry.session.life() {
+    let under_way = match tracked.session.life() {
         Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => own(purpose),
         Life::Idle { .. }
         | Life::Running { .. }
@@ -329,42 +333,42 @@ fn taking_over(entry: &Entry) -> bool {
         | Life::Failed { .. }
         | Life::Archived { .. } => false,
     };
-    under_way || entry.session.takeover().is_some()
+    under_way || tracked.session.takeover().is_some()
 }
 
 /// What is waited for, in words.
-fn waiting(entry: &Entry, now: Now) -> AttachLine {
-    let name = &entry.name;
-    let takeover = entry.session.takeover();
-    let (message, until) = match (entry.session.life(), takeover) {
+fn waiting(tracked: &Tracked, now: Now) -> AttachLine {
+    let name = &tracked.name;
+    let takeover = tracked.session.takeover();
+    let (message, until) = match (tracked.session.life(), takeover) {
         (Life::Running { .. }, Some(takeover)) if takeover.urgent => {
             (format!("`{name}`: the turn under way is interrupted"), Some(takeover.until.boot))
         }
         (Life::Running { .. }, Some(takeover)) => {
             (format!("`{name}` finishes its turn first; `--now` interrupts it"), Some(takeover.until.boot))
         }
-        (Life::Stopping { .. }, Some(_)) if entry.session.unended().is_none() => {
+        (Life::Stopping { .. }, Some(_)) if tracked.session.unended().is_none() => {
             (format!("`{name}`: the headless run ends"), None)
         }
         (Life::Backoff { until, .. }, _) => {
             (format!("`{name}` waits before its next run; `--now` starts it"), Some(until.boot))
         }
-        _ => (format!("`{name}` is {}", entry.session.explain(now)), None),
+        _ => (format!("`{name}` is {}", tracked.session.explain(now)), None),
     };
     let left_ms = until.map(|until| u64::try_from(until.since(now.boot).as_millis()).unwrap_or(u64::MAX));
     AttachLine::Waiting { message, left_ms }
 }
 
 /// Why nothing can be attached to, in the states from which a session does not go on by itself.
-fn cannot_be(entry: &Entry) -> Option<ErrorBody> {
-    let name = &entry.name;
-    match entry.session.life() {
+fn cannot_be(tracked: &Tracked) -> Option<ErrorBody> {
+    let name = &tracked.name;
+    match tracked.session.life() {
         Life::Stopped => Some(
             ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is stopped"))
                 .hint(format!("`pinfold start {}` starts it", quoted(name))),
         ),
         Life::Failed { .. } => {
-            let why = entry.session.explain(Clock::new().now());
+            let why = tracked.session.explain(Clock::new().now());
             Some(ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {why}")).hint(format!(
                 "`pinfold start {0}` tries again; `pinfold logs {0}` tells more",
                 quoted(name)
@@ -396,22 +400,22 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
         "it goes on by itself when that is free; `pinfold unlock {} --kill` ends the holder",
         quoted(&holder.resource)
     ));
-    body.holder = Some(view::holder_value(holder));
+    body.holder = Some(show::session::holder_value(holder));
     body
 }
 
-fn refused_body(entry: &Entry, refused: Refusal) -> ErrorBody {
-    match (refused, entry.session.life()) {
-        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&entry.name, holder.as_deref()),
-        _ => refusal_body(&entry.name, refused),
+fn refused_body(tracked: &Tracked, refused: Refusal) -> ErrorBody {
+    match (refused, tracked.session.life()) {
+        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&tracked.name, holder.as_deref()),
+        _ => refusal_body(&tracked.name, refused),
     }
 }
 
 /// How a takeover came to nothing.
-fn not_taken_over(entry: &Entry) -> ErrorBody {
-    let name = &entry.name;
-    let program = entry.definition.interactive.first().cloned().unwrap_or_default();
-    let (kind, message, hint) = match entry.takeover_end {
+fn not_taken_over(tracked: &Tracked) -> ErrorBody {
+    let name = &tracked.name;
+    let program = tracked.definition.interactive.first().cloned().unwrap_or_default();
+    let (kind, message, hint) = match tracked.takeover_end {
         Some(TakeoverEnd::DeadlinePassed) => (
             ErrorKind::Timeout,
             format!("`{name}` did not finish its turn in time; it goes on"),

@@ -2,10 +2,10 @@
 
 use super::Context;
 use super::answer::{Asked, Failure};
-use super::list::{self, Head, PART};
-use super::outgoing;
+use super::paging::{self, Head, PART};
+use super::streaming;
 use crate::caller::Pass;
-use crate::view;
+use crate::show;
 use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
@@ -56,7 +56,7 @@ pub(crate) async fn events(
     }
     let (sender, receiver) = mpsc::channel(64);
     tokio::spawn(feed(context, query, sender));
-    Ok(outgoing::events(receiver))
+    Ok(streaming::events(receiver))
 }
 
 /// What there is, as an array.
@@ -75,7 +75,7 @@ async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Resul
     let (from, head) = begin.await?;
     let pass = context.pass.clone();
     let read = move |reader: &Reader, after, most| part(reader, &query, &pass, after, most);
-    list::array(context, head, (from, limit.unwrap_or(u64::MAX)), read).await
+    paging::array(context, head, (from, limit.unwrap_or(u64::MAX)), read).await
 }
 
 fn part(
@@ -86,7 +86,10 @@ fn part(
     most: u64,
 ) -> Result<Part<Event, u64>, ReadError> {
     let Part { rows, next } = reader.event_part(query, after, most, PART)?;
-    Ok(Part { rows: rows.into_iter().filter(|row| shows(pass, row)).map(view::event).collect(), next })
+    Ok(Part {
+        rows: rows.into_iter().filter(|row| shows(pass, row)).map(show::session::event).collect(),
+        next,
+    })
 }
 
 /// What belongs to no session is for people.
@@ -109,7 +112,7 @@ async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
             if !shows(&context.pass, &row) {
                 continue;
             }
-            let event = view::event(row);
+            let event = show::session::event(row);
             let Ok(text) = serde_json::to_string(&event) else { return };
             let sse = Sse::default().id(event.seq.to_string()).event(&event.kind).data(text);
             if sender.send(sse).await.is_err() {

@@ -78,7 +78,7 @@ impl Gate {
             return Ok(Pass::of_person(caller));
         }
         let wanted = Wanted { act: self.act, verb: self.verb(), session: session_in(parts).await };
-        self.context.handle.look(move |fleet| fleet.admit(&caller, &wanted)).await?
+        self.context.handle.look(move |engine| engine.admit(&caller, &wanted)).await?
     }
 
     /// What people call it: the last word of the address, where that is a verb.

@@ -6,13 +6,13 @@
 use super::Context;
 use super::answer::{Failure, Said};
 use super::hold_limits::{self, Place};
-use super::outgoing;
 use super::server::Peer;
-use crate::fleet::Fleet;
-use crate::input::Handle;
-use crate::locks::{chain, lost_in};
+use super::streaming;
+use crate::engine::Engine;
+use crate::engine::input::Handle;
 use crate::metrics::Metrics;
 use crate::objects;
+use crate::ports::locks::{chain, lost_in};
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -38,7 +38,7 @@ pub(crate) async fn hold(
     let resource = key(&wanted.resource)?;
     let wait = span("wait", wanted.wait.as_deref())?.unwrap_or_default();
     let asked = span("max_hold", wanted.max_hold.as_deref())?;
-    let policy = context.handle.look(|fleet: &mut Fleet| fleet.hold_limit()).await?;
+    let policy = context.handle.look(|engine: &mut Engine| engine.hold_limit()).await?;
     let limit = Limit::of(asked, policy);
     let place = context.holds.enter(hold_limits::Client::of(peer, context.pass.by.as_deref()))?;
     let client = Client { peer, reason: wanted.reason, resource };
@@ -55,7 +55,7 @@ pub(crate) async fn hold(
     let (sender, receiver) = mpsc::channel(2);
     _ = sender.try_send(line(&HoldLine::Granted(Box::new(held.object.clone()))));
     tokio::spawn(keep(held, limit, sender, context.handle.clone()));
-    Ok(outgoing::lines(receiver))
+    Ok(streaming::lines(receiver))
 }
 
 /// Holds the lock until the client has gone, the limit is reached or the daemon ends.

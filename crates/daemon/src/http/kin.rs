@@ -2,9 +2,9 @@
 
 use super::Context;
 use super::answer::Failure;
-use crate::definition::{Definition, check_environment, names_checked};
-use crate::entry::Entry;
-use crate::fleet::Fleet;
+use crate::define::definition::{Definition, check_environment, names_checked};
+use crate::engine::Engine;
+use crate::engine::session::Tracked;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::State;
@@ -19,15 +19,15 @@ pub(super) async fn as_child(
     mut definition: Definition,
 ) -> Result<Definition, Failure> {
     let wanted = definition.parent.take();
-    let look = move |fleet: &mut Fleet| {
-        let entry = fleet.entries.get(&own).ok_or_else(super::sessions::gone)?;
-        if let Some(other) = wanted.filter(|wanted| fleet.find(wanted).ok() != Some(own)) {
+    let look = move |engine: &mut Engine| {
+        let tracked = engine.sessions.get(&own).ok_or_else(super::sessions::gone)?;
+        if let Some(other) = wanted.filter(|wanted| engine.find(wanted).ok() != Some(own)) {
             return Err(refused(format!(
                 "a session that a run makes is its child, and not one of `{other}`"
             )));
         }
-        has_room(fleet, entry)?;
-        Ok((entry.name.clone(), entry.definition.clone()))
+        has_room(engine, tracked)?;
+        Ok((tracked.name.clone(), tracked.definition.clone()))
     };
     let (name, parent) = context.handle.look(look).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(own));
@@ -38,9 +38,10 @@ pub(super) async fn as_child(
     Ok(definition)
 }
 
-fn has_room(fleet: &Fleet, parent: &Entry) -> Result<(), ErrorBody> {
-    let (most, deepest) = fleet.child_limits(&parent.definition.agent, &parent.name);
-    let children = fleet.children(parent.id).filter(|child| child.session.state() != State::Archived).count();
+fn has_room(engine: &Engine, parent: &Tracked) -> Result<(), ErrorBody> {
+    let (most, deepest) = engine.child_limits(&parent.definition.agent, &parent.name);
+    let children =
+        engine.children(parent.id).filter(|child| child.session.state() != State::Archived).count();
     if children >= most as usize {
         return Err(refused(format!(
             "session `{}` has {children} children, and no more are made by it",
@@ -48,8 +49,8 @@ fn has_room(fleet: &Fleet, parent: &Entry) -> Result<(), ErrorBody> {
         ))
         .hint("archive those that are done; `child_limit` under [policy] in config.toml is the limit"));
     }
-    let above = |id: &SessionId| fleet.entries.get(id).and_then(|entry| entry.definition.parent_id);
-    let depth = std::iter::successors(Some(parent.id), above).take(fleet.entries.len()).count();
+    let above = |id: &SessionId| engine.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
+    let depth = std::iter::successors(Some(parent.id), above).take(engine.sessions.len()).count();
     if depth > deepest as usize {
         return Err(refused(format!(
             "session `{}` is {} generations down, and makes no more",
@@ -81,7 +82,8 @@ pub(super) async fn is_inside(
     own: SessionId,
     definition: &Definition,
 ) -> Result<(), Failure> {
-    let look = move |fleet: &mut Fleet| fleet.entries.get(&own).map(|entry| entry.definition.dir.clone());
+    let look =
+        move |engine: &mut Engine| engine.sessions.get(&own).map(|tracked| tracked.definition.dir.clone());
     let allowed: PathBuf = context.handle.look(look).await?.ok_or_else(super::sessions::gone)?;
     if definition.dir.starts_with(&allowed) {
         return Ok(());

@@ -2,11 +2,11 @@
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
-use super::outgoing;
-use crate::consumer::Consumer;
-use crate::fleet::Fleet;
-use crate::lines::Lines;
-use crate::printed::{Printed, Sequences};
+use super::streaming;
+use crate::engine::Engine;
+use crate::http::consumer::Consumer;
+use crate::output::lines::Lines;
+use crate::output::printed::{Printed, Sequences};
 use axum::body::Bytes;
 use axum::response::Response;
 use pinfold_api::object::{LogLine, Turn};
@@ -60,7 +60,7 @@ pub(crate) async fn logs(
     if let Some(message) = &which.message {
         let text = of_turn(&context, id, source, message).await?;
         tokio::spawn(async move { sender.send(text).await });
-        return Ok(outgoing::lines(receiver));
+        return Ok(streaming::lines(receiver));
     }
     let wanted = which.n.unwrap_or(LINES);
     if which.follow {
@@ -74,7 +74,7 @@ pub(crate) async fn logs(
         let text = json_lines(&lines.await?);
         tokio::spawn(async move { sender.send(text).await });
     }
-    Ok(outgoing::lines(receiver))
+    Ok(streaming::lines(receiver))
 }
 
 /// What was printed in the last turn of a message.
@@ -109,8 +109,8 @@ impl Source {
         wanted: Option<&str>,
         sequences: Sequences,
     ) -> Result<Source, Failure> {
-        let place = context.handle.look(move |fleet: &mut Fleet| {
-            (fleet.home.log(id), fleet.entries.get(&id).is_some_and(|entry| entry.definition.pty))
+        let place = context.handle.look(move |engine: &mut Engine| {
+            (engine.home.log(id), engine.sessions.get(&id).is_some_and(|entry| entry.definition.pty))
         });
         let (log, pty) = place.await?;
         let written = log.clone();
@@ -245,7 +245,7 @@ pub(crate) async fn pass_on(
     sender: &mpsc::Sender<Bytes>,
 ) -> Option<Infallible> {
     // Watched before it is read: what is written in between wakes us.
-    let mut grown = crate::follow::watch(&source.log);
+    let mut grown = crate::http::file_watch::watch(&source.log);
     let mut looking = Looking { last: Instant::now() };
     let mut position = None;
     loop {
@@ -263,7 +263,8 @@ pub(crate) async fn pass_on(
         }
         if position == Some(reached) {
             looking.until_grown(&mut source.printed, &mut grown, sender).await?;
-            let latest = context.handle.look(move |fleet| fleet.entries.get(&id).and_then(|entry| entry.run));
+            let latest =
+                context.handle.look(move |engine| engine.sessions.get(&id).and_then(|entry| entry.run));
             if let Some((run, name)) = latest.await.ok()? {
                 source.printed.lines.name(run, name.to_string());
             }

@@ -2,13 +2,13 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
-use super::list::{self, Head, PART};
+use super::paging::{self, Head, PART};
 use super::sessions::{ask_of, find, gone, object};
 use crate::clock::Clock;
-use crate::entry::{Entry, Snapshot};
-use crate::fleet::Fleet;
-use crate::input::Post;
-use crate::view;
+use crate::engine::Engine;
+use crate::engine::input::Post;
+use crate::engine::session::{Snapshot, Tracked};
+use crate::show;
 use axum::Json;
 use axum::extract::{Path, Request};
 use axum::response::Response;
@@ -165,9 +165,12 @@ pub(crate) async fn list(
     let (from, head) = begin.ok_or(missing)?;
     let read = move |reader: &Reader, after, most| {
         let Part { rows, next } = reader.message_part(query, after, most, PART)?;
-        Ok(Part { rows: rows.into_iter().map(|row| view::listed(row, &name)).collect::<Vec<_>>(), next })
+        Ok(Part {
+            rows: rows.into_iter().map(|row| show::session::listed(row, &name)).collect::<Vec<_>>(),
+            next,
+        })
     };
-    list::array(context, head, (from, most), read).await
+    paging::array(context, head, (from, most), read).await
 }
 
 /// The session and the message that an address names.
@@ -280,7 +283,7 @@ fn no_such_message(id: &str) -> ErrorBody {
 }
 
 async fn name(context: &Context, id: SessionId) -> Result<String, Failure> {
-    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.name.clone());
+    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.name.clone());
     Ok(context.handle.look(look).await?.ok_or_else(gone)?)
 }
 
@@ -299,7 +302,7 @@ pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) ->
     let name = name(context, id).await?;
     let row = context.read(move |reader| reader.message(message)).await?;
     let row = row.filter(|row| row.session == id);
-    Ok(view::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
+    Ok(show::session::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
 }
 
 /// Waits until a message is done or has failed, or no answer to it can come.
@@ -311,10 +314,10 @@ async fn settled(
 ) -> Result<Message, Failure> {
     let (sender, receiver) = oneshot::channel();
     // Registered before it is looked at: what happens in between is not missed.
-    let look = move |fleet: &mut Fleet| {
-        let entry = fleet.entries.get_mut(&id)?;
-        entry.wait_for(message, sender);
-        Some(entry.seen.subscribe())
+    let look = move |engine: &mut Engine| {
+        let tracked = engine.sessions.get_mut(&id)?;
+        tracked.wait_for(message, sender);
+        Some(tracked.seen.subscribe())
     };
     let seen = context.handle.look(look).await?.ok_or_else(gone)?;
     let now = row(context, id, message).await?;
@@ -340,8 +343,9 @@ async fn answer_or_none(
     mut seen: watch::Receiver<Snapshot>,
 ) -> Result<Message, Failure> {
     loop {
-        let look =
-            move |fleet: &mut Fleet| fleet.entries.get(&id).and_then(|entry| waits_in_vain(entry, message));
+        let look = move |engine: &mut Engine| {
+            engine.sessions.get(&id).and_then(|tracked| waits_in_vain(tracked, message))
+        };
         if let Some(over) = context.handle.look(look).await? {
             return Err(Failure::conflict(over));
         }
@@ -356,19 +360,19 @@ async fn answer_or_none(
 }
 
 /// Why nothing will become of a message by itself, if so.
-fn waits_in_vain(entry: &Entry, message: MessageId) -> Option<ErrorBody> {
-    if !entry.session.inbox().waits(message) {
+fn waits_in_vain(tracked: &Tracked, message: MessageId) -> Option<ErrorBody> {
+    if !tracked.session.inbox().waits(message) {
         return None;
     }
-    let (name, id) = (&entry.name, Ulid::from(message));
+    let (name, id) = (&tracked.name, Ulid::from(message));
     let failed = |text: String| ErrorBody::new(ErrorKind::Failed, text);
-    match entry.session.life() {
+    match tracked.session.life() {
         Life::Stopped => Some(
             failed(format!("message {id} is queued, not woken: `{name}` is stopped"))
                 .hint(format!("`pinfold start {}` delivers it", quoted(name))),
         ),
         Life::Failed { .. } => {
-            let why = entry.session.explain(Clock::new().now());
+            let why = tracked.session.explain(Clock::new().now());
             let hint =
                 format!("`pinfold start {0}` tries again; `pinfold logs {0}` tells more", quoted(name));
             Some(failed(format!("message {id} is queued, and `{name}` is {why}")).hint(hint))

@@ -1,34 +1,36 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
 mod answer;
+mod archive;
 mod attach;
-mod daemon;
+mod connection;
+pub(crate) mod consumer;
 mod events;
+pub(crate) mod file_watch;
 mod gate;
 mod hold_limits;
 mod holds;
 mod kin;
-mod list;
 mod locks;
 mod logs;
 mod messages;
 mod metrics;
 mod openapi;
-mod outgoing;
+mod paging;
 mod reach;
-mod retire;
 mod routes;
 mod server;
+mod session_stream;
 mod sessions;
-mod stream;
-mod wire;
+mod status;
+mod streaming;
 
 use crate::caller::Pass;
-use crate::disk::Disk;
-use crate::input::Handle;
-use crate::locks::Folders;
+use crate::define::values::Values;
+use crate::engine::input::Handle;
 use crate::metrics::Metrics;
-use crate::values::Values;
+use crate::ports::locks::Folders;
+use crate::show::disk::Disk;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::Reader;
 use std::sync::{Arc, Mutex};
@@ -71,7 +73,7 @@ impl Context {
 
 fn unread(error: &pinfold_store::ReadError) -> ErrorBody {
     use pinfold_store::ReadError;
-    let message = crate::locks::chain(error);
+    let message = crate::ports::locks::chain(error);
     match error {
         ReadError::Damaged { .. } | ReadError::Row { .. } => ErrorBody::new(ErrorKind::Damaged, message)
             .hint("what it was is in your last backup: `pinfold down`, then `pinfold restore-backup FILE`"),

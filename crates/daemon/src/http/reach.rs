@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::answer::Failure;
-use crate::entry::Snapshot;
+use crate::engine::session::Snapshot;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::quoted::quoted;
 use pinfold_core::unended::Unended;
@@ -50,9 +50,9 @@ pub(crate) async fn in_the_way(
     context: &Context,
     id: SessionId,
 ) -> Result<Option<(String, Unended)>, Failure> {
-    let look = move |fleet: &mut crate::fleet::Fleet| {
-        let entry = fleet.entries.get(&id)?;
-        Some((entry.name.clone(), entry.session.unended()?.clone()))
+    let look = move |engine: &mut crate::engine::Engine| {
+        let tracked = engine.sessions.get(&id)?;
+        Some((tracked.name.clone(), tracked.session.unended()?.clone()))
     };
     Ok(context.handle.look(look).await?)
 }

@@ -4,11 +4,11 @@ use super::answer::Largest;
 use super::gate::Gate;
 use super::openapi::{self, Operation};
 use super::{
-    Context, answer, attach, daemon, events, gate, holds, locks, logs, messages, metrics, retire, sessions,
-    stream,
+    Context, answer, archive, attach, events, gate, holds, locks, logs, messages, metrics, session_stream,
+    sessions, status,
 };
 use crate::caller::Act;
-use crate::list::Filter;
+use crate::show::list::Filter;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
@@ -81,29 +81,29 @@ fn of_daemon(api: Api) -> Api {
         Act::Ping,
         get("/v1/ping", "A sign of life, within 5 s; while it starts, how far that has come")
             .answers::<Ping>(),
-        daemon::ping,
+        status::ping,
     )
-    .add(Act::Status, get("/v1/status", "The daemon").answers::<Status>(), daemon::status)
+    .add(Act::Status, get("/v1/status", "The daemon").answers::<Status>(), status::status)
     .add(Act::Metrics, get("/metrics", "Metrics, as Prometheus reads them").answers_text(), metrics::text)
     .add(Act::Metrics, get("/v1/metrics", "Metrics").answers::<Vec<Metric>>(), metrics::objects)
     .add(
         Act::Down,
         post("/v1/daemon/down", "End the daemon; returns when it has nothing left to do")
-            .takes::<daemon::Down>()
+            .takes::<status::Down>()
             .answers::<WentDown>(),
-        daemon::down,
+        status::down,
     )
     .add(
         Act::Backup,
         post("/v1/daemon/backup", "Copy the database to a new file")
-            .takes::<daemon::Copy>()
+            .takes::<status::Copy>()
             .answers::<Backup>(),
-        daemon::backup,
+        status::backup,
     )
     .add(
         Act::Down,
         post("/v1/daemon/audit", "Take what verbs wrote down into the events").answers::<Value>(),
-        daemon::audit,
+        status::audit,
     )
     .add(
         Act::List,
@@ -143,7 +143,7 @@ fn of_sessions(api: Api) -> Api {
         Act::Remove,
         Operation::new("delete", "/v1/sessions/{session}", "Delete an archived session for good")
             .answers::<Removed>(),
-        retire::remove,
+        archive::remove,
     )
     .add(
         Act::Set,
@@ -164,12 +164,12 @@ fn of_sessions(api: Api) -> Api {
     .add(
         Act::Steer,
         act("/v1/sessions/{session}/archive", "Stop it and put it away, with its history"),
-        retire::archive,
+        archive::archive,
     )
     .add(
         Act::Restore,
         act("/v1/sessions/{session}/restore", "Bring it back from the archive"),
-        retire::restore,
+        archive::restore,
     )
     .add(
         Act::Read,
@@ -192,9 +192,9 @@ fn of_output(api: Api) -> Api {
     .add(
         Act::Read,
         get("/v1/sessions/{session}/stream", "Its state, messages and output as they come; a consumer")
-            .asks::<stream::Which>()
+            .asks::<session_stream::Which>()
             .streams_events::<Value>(),
-        stream::stream,
+        session_stream::stream,
     )
     .add(
         Act::Attach,
@@ -211,12 +211,12 @@ fn of_archive(api: Api) -> Api {
         post("/v1/purge", "Archive every session that nobody uses; returns when they are")
             .takes::<Purge>()
             .answers::<Purged>(),
-        retire::purge,
+        archive::purge,
     )
     .add(
         Act::Purge,
         post("/v1/restore", "Bring every archived session back whose name is free").answers::<Vec<Session>>(),
-        retire::restore_all,
+        archive::restore_all,
     )
 }
 

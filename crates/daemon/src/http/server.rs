@@ -1,9 +1,9 @@
 //! Takes connections, within limits: nobody who is slow, silent or gone keeps anything from the others.
 
 use super::answer::Failure;
+use super::connection::{self, Wire};
 use super::gate::Asker;
-use super::wire::{self, Wire};
-use crate::input::Handle;
+use crate::engine::input::Handle;
 use crate::log::log;
 use axum::Router;
 use axum::body::Body;
@@ -73,7 +73,7 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
             Ok((stream, _)) if !Other::of(&stream).is_ok_and(Other::may_ask) => {}
             Ok((stream, _)) => {
                 let Some(place) = connections.enter() else {
-                    wire::turn_away(&stream);
+                    connection::turn_away(&stream);
                     continue;
                 };
                 let open = open.clone();
@@ -119,7 +119,7 @@ async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
     // Whoever says that it will send no more may still read; whether it is there is asked of the kernel.
     settings.half_close(true);
     let mut connection = pin!(settings.serve_connection(Wire::new(Arc::clone(&stream)), service));
-    let mut gone = pin!(wire::hung_up(&stream));
+    let mut gone = pin!(connection::hung_up(&stream));
     let mut evicted = pin!(place.evicted.notified());
     let mut ended = pin!(handle.ended());
     let mut ending = false;

@@ -3,15 +3,15 @@
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::kin;
-use super::list::Head;
+use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
-use crate::definition::{COMMAND, Definition};
-use crate::entry::Snapshot;
-use crate::fleet::Fleet;
-use crate::input::{Create, Define, Given, Input};
-use crate::list::{self, Filter, Listed};
-use crate::preset::Preset;
-use crate::view::{self, STATES};
+use crate::define::definition::{COMMAND, Definition};
+use crate::define::preset::Preset;
+use crate::engine::Engine;
+use crate::engine::input::{Create, Define, Given, Input};
+use crate::engine::session::Snapshot;
+use crate::show::list::{self, Filter, Listed};
+use crate::show::{self, session::STATES};
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -32,14 +32,14 @@ use tokio::sync::{oneshot, watch};
 pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
     known(&filter)?;
     let pass = context.pass;
-    Ok(json(context.handle.look(move |fleet| list::sessions(fleet, &filter, &pass)).await?))
+    Ok(json(context.handle.look(move |engine| list::sessions(engine, &filter, &pass)).await?))
 }
 
 /// What a table shows of each.
 pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
     known(&filter)?;
     let pass = context.pass;
-    Ok(json(context.handle.look(move |fleet| list::table(fleet, &filter, &pass)).await?))
+    Ok(json(context.handle.look(move |engine| list::table(engine, &filter, &pass)).await?))
 }
 
 /// Refuses a filter that no session could ever pass.
@@ -66,7 +66,7 @@ fn json(Listed { text, total, next }: Listed) -> Response {
 pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
     let Json(mut session) = object(&context, id).await?;
-    crate::contained::tell(&mut session);
+    crate::show::contained::tell(&mut session);
     Ok(Json(session))
 }
 
@@ -74,7 +74,7 @@ pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) ->
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
     let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
-    let look = move |fleet: &mut Fleet| fleet.is_free(wanted.as_str()).map(|()| fleet.preset(&agent));
+    let look = move |engine: &mut Engine| engine.is_free(wanted.as_str()).map(|()| engine.preset(&agent));
     let preset = context.handle.look(look).await??;
     let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
     let definition = match context.pass.own() {
@@ -110,14 +110,14 @@ pub(crate) async fn set(
     if let Some(own) = context.pass.own() {
         kin::may_set(own, id, &request)?;
     }
-    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.definition.clone());
+    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.definition.clone());
     let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
     definition.change(&request).map_err(Failure::bad_value)?;
     if request.parent.is_some() {
         definition = with_parent(&context, definition, Some(id)).await?;
     }
     let agent = definition.agent.clone();
-    let preset = context.handle.look(move |fleet| fleet.preset(&agent)).await?;
+    let preset = context.handle.look(move |engine| engine.preset(&agent)).await?;
     let (definition, broken) = settle(definition, preset).await?;
     if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
         kin::is_inside(&context, own, &definition).await?;
@@ -262,7 +262,7 @@ async fn with_parent(
     own: Option<SessionId>,
 ) -> Result<Definition, Failure> {
     let Some(parent) = definition.parent.take() else { return Ok(definition) };
-    let (id, name) = context.handle.look(move |fleet| fleet.find_parent(&parent, own)).await??;
+    let (id, name) = context.handle.look(move |engine| engine.find_parent(&parent, own)).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(id));
     Ok(definition)
 }
@@ -305,21 +305,21 @@ async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<()
     if let Some(name) = &holder.session {
         body = body.hint(format!("`pinfold attach {}` joins it", quoted(name)));
     }
-    body.holder = Some(view::holder_value(&holder));
+    body.holder = Some(show::session::holder_value(&holder));
     Err(body.into())
 }
 
 pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {
-    Ok(context.handle.look(move |fleet| fleet.find(&session)).await??)
+    Ok(context.handle.look(move |engine| engine.find(&session)).await??)
 }
 
 pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
-    let look = move |fleet: &mut Fleet| fleet.entries.get(&id).map(|entry| entry.seen.subscribe());
+    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.seen.subscribe());
     Ok(context.handle.look(look).await?.ok_or_else(gone)?)
 }
 
 pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session> {
-    let found = context.handle.look(move |fleet| view::one(fleet, id)).await?;
+    let found = context.handle.look(move |engine| show::session::one(engine, id)).await?;
     Ok(Json(found.ok_or_else(gone)?))
 }
 
@@ -334,8 +334,10 @@ pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result
         answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     }
     let Answer::Refused(refused) = answer else { return Ok(answer) };
-    let name =
-        context.handle.look(move |fleet| fleet.entries.get(&id).map(|entry| entry.name.clone())).await?;
+    let name = context
+        .handle
+        .look(move |engine| engine.sessions.get(&id).map(|tracked| tracked.name.clone()))
+        .await?;
     Err(refusal(&name.unwrap_or_default(), refused))
 }
 

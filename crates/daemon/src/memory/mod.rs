@@ -18,16 +18,16 @@
 //! assert!(matches!(read.reading, pinfold_core::rules::memory::Reading::Bytes(bytes) if bytes > 0));
 //! ```
 
+mod capabilities;
 mod ceiling;
+mod disabled;
 mod fold;
 mod meter;
 mod pace;
-mod probe;
 mod watcher;
-mod without;
 
+pub use capabilities::capabilities;
 pub use ceiling::ceiling;
+pub use disabled::Without;
 pub use meter::{Meter, Read, Scratch, Subject};
-pub use probe::capabilities;
 pub use watcher::{Watch, Watcher};
-pub use without::Without;

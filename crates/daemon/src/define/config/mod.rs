@@ -1,0 +1,239 @@
+//! `config.toml`: numbers for all, for an agent, for a session, and what agents are. What cannot be read is an
+//! error with its line.
+
+mod agents;
+mod attach;
+mod policy;
+pub(crate) mod reading;
+mod retention;
+
+use crate::caller::Act;
+use crate::define::preset::Preset;
+use agents::Agent;
+use pinfold_terminal::Allow;
+use policy::Changes;
+pub use policy::{Confined, Permissions, Settings};
+use reading::{Reading, broken, line_of};
+pub use retention::Retention;
+use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
+use std::io::{self, Read};
+use std::ops::Range;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue};
+
+const TABLES: [&str; 5] = ["policy", "agents", "sessions", "retention", "attach"];
+
+/// Everything that the file says.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Config {
+    all: Changes,
+    agents: BTreeMap<String, Agent>,
+    sessions: BTreeMap<String, Changes>,
+    retention: Retention,
+    attach: Allow,
+}
+
+/// Why the file cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct ConfigError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// Why a configuration file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The file is there and cannot be read.
+    #[error("{} cannot be read", path.display())]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// It names programs that run as this user, and another one can write it.
+    #[error("{} can be written by another user (it belongs to user {owner}, mode {bits:04o})", path.display())]
+    NotOurs {
+        /// Which.
+        path: PathBuf,
+        /// Whose it is.
+        owner: u32,
+        /// Its permission bits.
+        bits: u32,
+    },
+    /// Something in it is wrong.
+    #[error("{}", path.display())]
+    Wrong {
+        /// Which.
+        path: PathBuf,
+        /// What and where.
+        #[source]
+        source: ConfigError,
+    },
+}
+
+/// Loads the configuration; a file that does not exist says nothing.
+///
+/// # Errors
+/// The file cannot be read, or something in it is wrong.
+pub fn load(path: &Path) -> Result<Config, LoadError> {
+    let wrong = |source| LoadError::Wrong { path: path.to_owned(), source };
+    match read(path) {
+        Ok((facts, _)) if !is_ours(&facts) => {
+            let (path, bits) = (path.to_owned(), facts.mode() & 0o7777);
+            Err(LoadError::NotOurs { path, owner: facts.uid(), bits })
+        }
+        Ok((_, bytes)) => decoded(&bytes).and_then(Config::parse).map_err(wrong),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Config::default()),
+        Err(source) => Err(LoadError::Unreadable { path: path.to_owned(), source }),
+    }
+}
+
+fn read(path: &Path) -> io::Result<(Metadata, Vec<u8>)> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok((file.metadata()?, bytes))
+}
+
+/// Whether nobody but this user, or root, can have written it.
+fn is_ours(facts: &Metadata) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    (facts.uid() == own || facts.uid() == 0) && facts.mode() & 0o022 == 0
+}
+
+fn decoded(bytes: &[u8]) -> Result<&str, ConfigError> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+        ConfigError { line: line_of(&before, before.len()), problem: "this is not UTF-8 text".into() }
+    })
+}
+
+impl Config {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The first line that cannot be used, and why.
+    pub fn parse(text: &str) -> Result<Config, ConfigError> {
+        let root = DeTable::parse(text).map_err(|error| broken(text, &error))?;
+        let reading = Reading { text };
+        let mut config = Config::default();
+        for (key, value) in root.get_ref() {
+            let (value, span) = (value.get_ref(), key.span());
+            match key.get_ref().as_ref() {
+                "policy" => config.all = policy::read(&reading, value, span)?,
+                "agents" => config.agents = read_agents(&reading, value, span)?,
+                "sessions" => config.sessions = read_sessions(&reading, value, span)?,
+                "retention" => config.retention = retention::read(&reading, value, span)?,
+                "attach" => config.attach = attach::read(&reading, value, span)?,
+                other => return Err(reading.unknown(other, &TABLES, span)),
+            }
+        }
+        Ok(config)
+    }
+
+    /// Puts this file's agents on top of those that pinfold ships: what it does not say is as shipped.
+    #[must_use]
+    pub fn over(mut self, shipped: &Config) -> Config {
+        for (name, below) in &shipped.agents {
+            self.agents.entry(name.clone()).or_default().stand_on(below);
+        }
+        self
+    }
+
+    /// The numbers of a session: those for all, then its agent's, then its own.
+    #[must_use]
+    pub fn settings(&self, agent: &str, session: &str) -> Settings {
+        let mut settings = Settings::default();
+        let agent = self.agents.get(agent).map(|agent| &agent.policy);
+        for layer in [Some(&self.all), agent, self.sessions.get(session)].into_iter().flatten() {
+            settings.change(layer);
+        }
+        settings
+    }
+
+    /// How long what happened is kept.
+    #[must_use]
+    pub fn retention(&self) -> Retention {
+        self.retention
+    }
+
+    /// What a session's program may do to the terminal of whoever attaches.
+    #[must_use]
+    pub fn attach(&self) -> Allow {
+        self.attach
+    }
+
+    /// What an agent's name stands for; nothing when no file says how to start it.
+    #[must_use]
+    pub fn preset(&self, agent: &str) -> Option<Preset> {
+        self.agents.get(agent)?.preset.preset()
+    }
+
+    /// What the runs of an agent may do as a person does.
+    pub(crate) fn may(&self, agent: &str) -> &[Act] {
+        self.agents.get(agent).and_then(|agent| agent.may.as_deref()).unwrap_or_default()
+    }
+
+    /// Whether the runs of any agent may do something as a person does.
+    pub(crate) fn any_may(&self, act: Act) -> bool {
+        self.agents.values().any(|agent| agent.may.as_ref().is_some_and(|may| may.contains(&act)))
+    }
+
+    /// The agents that have a preset, by name.
+    pub fn presets(&self) -> impl Iterator<Item = (&str, Preset)> {
+        self.agents.iter().filter_map(|(name, agent)| Some((name.as_str(), agent.preset.preset()?)))
+    }
+}
+
+/// `[agents.NAME]`.
+fn read_agents(
+    reading: &Reading<'_>,
+    value: &DeValue<'_>,
+    span: Range<usize>,
+) -> Result<BTreeMap<String, Agent>, ConfigError> {
+    let mut agents = BTreeMap::new();
+    for (name, value) in reading.table(value, span)? {
+        let agent = agents::read(reading, value.get_ref(), name.span())?;
+        if name.get_ref().as_ref() == "command"
+            && agent.preset != crate::define::preset::PresetChanges::default()
+        {
+            let problem =
+                "agent `command` runs what each session names; only its policy and `may` can be set here";
+            return Err(reading.error(name.span(), problem));
+        }
+        agents.insert(name.get_ref().to_string(), agent);
+    }
+    Ok(agents)
+}
+
+/// `[sessions.NAME.policy]`.
+fn read_sessions(
+    reading: &Reading<'_>,
+    value: &DeValue<'_>,
+    span: Range<usize>,
+) -> Result<BTreeMap<String, Changes>, ConfigError> {
+    let mut sessions = BTreeMap::new();
+    for (name, value) in reading.table(value, span)? {
+        let named: Result<pinfold_api::Name, _> = name.get_ref().parse();
+        named.map_err(|error| reading.error(name.span(), error.to_string()))?;
+        let mut changes = Changes::new();
+        for (key, value) in reading.table(value.get_ref(), name.span())? {
+            match key.get_ref().as_ref() {
+                "policy" => changes = policy::read(reading, value.get_ref(), key.span())?,
+                other => return Err(reading.unknown(other, &["policy"], key.span())),
+            }
+        }
+        sessions.insert(name.get_ref().to_string(), changes);
+    }
+    Ok(sessions)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,487 @@
+//! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
+
+use crate::define::config::Settings;
+pub(crate) use crate::define::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
+use crate::define::variables::Variables;
+use pinfold_api::request::NewSession;
+use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_core::life::CannotStart;
+use pinfold_core::time::millis;
+use pinfold_core::{Mode, Policy, Spec};
+use pinfold_lock::Resource;
+use pinfold_store::SessionId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The definition of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Definition {
+    pub(crate) agent: String,
+    pub(crate) command: Vec<String>,
+    pub(crate) dir: PathBuf,
+    pub(crate) dir_lock: bool,
+    pub(crate) mode: Mode,
+    #[serde(default)]
+    pub(crate) memory: Option<u64>,
+    #[serde(default)]
+    pub(crate) idle: Option<Span>,
+    #[serde(default)]
+    pub(crate) stop_grace: Option<Span>,
+    #[serde(default)]
+    pub(crate) input: Input,
+    #[serde(default)]
+    pub(crate) turns: Turns,
+    /// Its runs have a terminal.
+    #[serde(default)]
+    pub(crate) pty: bool,
+    /// The vendor's own terminal program, which takes the place of a headless run; empty where there is none.
+    #[serde(default)]
+    pub(crate) interactive: Vec<String>,
+    #[serde(default)]
+    pub(crate) parent: Option<String>,
+    /// A name may be another session's one day; this is not.
+    #[serde(default, with = "as_text")]
+    pub(crate) parent_id: Option<SessionId>,
+    #[serde(default)]
+    pub(crate) tags: Vec<String>,
+    #[serde(default)]
+    pub(crate) env: Variables,
+    #[serde(default)]
+    pub(crate) vendor_session: Option<String>,
+    /// Whoever made it had this one; the daemon's own otherwise.
+    #[serde(default)]
+    pub(crate) umask: Option<u32>,
+}
+
+/// An id as its text.
+mod as_text {
+    use pinfold_store::SessionId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+    #[expect(clippy::ref_option, reason = "serde wants it so")]
+    pub(super) fn serialize<S: Serializer>(id: &Option<SessionId>, to: S) -> Result<S::Ok, S::Error> {
+        id.map(|id| id.to_string()).serialize(to)
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<SessionId>, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        text.map(|text| text.parse().map_err(D::Error::custom)).transpose()
+    }
+}
+
+/// A duration as whole milliseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
+
+/// The agent that runs any program.
+pub(crate) const COMMAND: &str = "command";
+const AGENTS: &str = "`pinfold agents` lists those of config.toml; `command` runs any program";
+
+impl Definition {
+    /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.
+    /// `preset` is what the agent's name stands for; agent `command` has none.
+    pub(crate) fn new(request: &NewSession, preset: Option<&Preset>) -> Result<Definition, ErrorBody> {
+        let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
+        let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
+        let chat = agent != COMMAND;
+        match preset {
+            None if chat => return Err(bad(format!("no agent `{agent}` is known")).hint(AGENTS)),
+            None if !named => {
+                let missing = usage("a session of agent `command` needs a command");
+                return Err(missing.hint("pinfold new NAME -- COMMAND..."));
+            }
+            Some(_) if named => {
+                let twice = usage(format!("agent `{agent}` brings its own command"));
+                return Err(twice.hint("leave out --agent, or the command"));
+            }
+            Some(preset) if preset.protocol != Protocol::Line => return Err(not_spoken(&agent, preset)),
+            Some(_) | None => {}
+        }
+        let caller = request.caller_dir.as_deref().unwrap_or("/");
+        let mut definition = Definition {
+            agent,
+            command: Vec::new(),
+            dir: PathBuf::from(request.dir.as_deref().unwrap_or(caller)),
+            dir_lock: request.dir.is_some() || chat,
+            mode: if chat { Mode::OnDemand } else { Mode::Always },
+            memory: None,
+            idle: None,
+            stop_grace: None,
+            input: preset.map(|preset| preset.input).unwrap_or_default(),
+            turns: preset.map(|preset| preset.turns).unwrap_or_default(),
+            pty: false,
+            interactive: Vec::new(),
+            parent: None,
+            parent_id: None,
+            tags: Vec::new(),
+            env: Variables::of_caller(request.caller_env.clone().unwrap_or_default()),
+            vendor_session: None,
+            umask: request.caller_umask,
+        };
+        definition.change(request)?;
+        if let Some(preset) = preset {
+            definition.fill(preset).map_err(|error| bad(format!("agent `{}`: {error}", definition.agent)))?;
+        }
+        Ok(definition)
+    }
+
+    /// Takes the words of a preset for this directory and vendor session.
+    pub(crate) fn fill(&mut self, preset: &Preset) -> Result<(), NoVendorSession> {
+        let dir = self.dir.display().to_string();
+        let filling = Filling { dir: &dir, vendor_session: self.vendor_session.as_deref() };
+        self.command = preset.headless(filling)?;
+        // Without a vendor session there is nothing that its terminal program could go on with.
+        self.interactive = preset.interactive(filling).and_then(Result::ok).unwrap_or_default();
+        Ok(())
+    }
+
+    /// The lock on the vendor's own session, where that is known.
+    pub(crate) fn vendor_lock(&self) -> Option<Resource> {
+        let id = self.vendor_session.as_ref()?;
+        // Every agent keeps its sessions somewhere below the home of whoever runs it.
+        let store = self.env.get("HOME").unwrap_or("default");
+        Resource::parse(format!("vendor:{}:{store}:{id}", self.agent).as_ref()).ok()
+    }
+
+    /// Applies what a request names and leaves the rest.
+    pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+        self.pty = request.pty.unwrap_or(self.pty);
+        if let Some(command) = request.command.clone().filter(|command| !command.is_empty()) {
+            self.command = command;
+        }
+        if let Some(dir) = &request.dir {
+            self.dir = PathBuf::from(dir);
+            self.dir_lock = true;
+        }
+        if let Some(mode) = &request.mode {
+            self.mode = parse_mode(mode)?;
+        }
+        self.change_limits(request)?;
+        self.change_protocol(request)?;
+        check_sizes(request)?;
+        self.parent = request.parent.clone().or(self.parent.take());
+        self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
+        if let Some(id) = &request.vendor_session {
+            self.vendor_session = Some(vendor_id(id)?);
+        }
+        self.env.give(names_checked(request.env.clone().unwrap_or_default())?);
+        if request.env.is_some() || request.caller_env.is_some() {
+            check_environment(&self.env)?;
+        }
+        self.dir_lock = request.dir_lock.unwrap_or(self.dir_lock);
+        Ok(())
+    }
+
+    fn change_limits(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+        let span = |text: &String| units::duration(text).map(Span).map_err(|error| usage(error.to_string()));
+        if let Some(memory) = &request.memory {
+            self.memory =
+                Some(units::size(memory).map_err(|error| usage(error.to_string()))?).filter(|n| *n > 0);
+        }
+        if let Some(idle) = &request.idle {
+            self.idle = Some(span(idle)?);
+        }
+        if let Some(grace) = &request.stop_grace {
+            self.stop_grace = Some(span(grace)?);
+        }
+        Ok(())
+    }
+
+    fn change_protocol(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+        match request.input.as_deref() {
+            None => {}
+            Some("line") => self.input = Input::Line,
+            Some("json") => self.input = Input::Json,
+            Some(other) => return Err(usage(format!("input `{other}` is not known: line or json"))),
+        }
+        match request.turns.as_deref() {
+            None => {}
+            Some("line") => self.turns = Turns::Line,
+            Some("done") => self.turns = Turns::Done,
+            Some(other) => return Err(usage(format!("turns `{other}` is not known: line or done"))),
+        }
+        Ok(())
+    }
+
+    /// What the core must know of it: its own numbers, then those of the configuration.
+    pub(crate) fn spec(&self, settings: &Settings) -> Spec {
+        let policy = Policy {
+            idle_after: self.idle.map_or(settings.policy.idle_after, |span| span.0),
+            stop_grace: self.stop_grace.map_or(settings.policy.stop_grace, |span| span.0),
+            ..settings.policy.clone()
+        };
+        Spec { mode: self.mode, policy, memory_limit: self.memory, interactive: !self.interactive.is_empty() }
+    }
+
+    /// Makes the directory real: symbolic links and `..` are gone, or it is missing.
+    pub(crate) fn settle(&mut self, preset: Option<&Preset>) -> Result<(), CannotStart> {
+        self.dir = real_directory(&self.dir).inspect_err(|_| self.dir = real_so_far(&self.dir))?;
+        if let Some(preset) = preset {
+            // It was filled before: only the directory's name has changed.
+            _ = self.fill(preset);
+        }
+        let program = self.command.first().map_or("", String::as_str);
+        find_program(program, self.path(), &self.dir)
+    }
+}
+
+impl Definition {
+    /// Whether its terminal program is there; asked before a run is ended for it.
+    pub(crate) fn find_interactive(&self) -> Result<(), CannotStart> {
+        let program = self.interactive.first().map_or("", String::as_str);
+        find_program(program, self.path(), &self.dir)
+    }
+}
+
+impl Definition {
+    /// Where its programs are looked for: where its runs will look for them.
+    fn path(&self) -> &str {
+        self.env.get("PATH").unwrap_or(pinfold_shim::USUAL_PATH)
+    }
+
+    /// The interpreter that the first line of a program names, if it is a script.
+    pub(crate) fn interpreter_of(&self, program: &str) -> Option<String> {
+        use std::io::Read;
+        let file = places(program, self.path(), &self.dir).find(|file| executable(file))?;
+        let mut line = Vec::new();
+        std::fs::File::open(file).ok()?.take(LONGEST_FIRST_LINE).read_to_end(&mut line).ok()?;
+        let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+        let line = String::from_utf8_lossy(line);
+        line.split_ascii_whitespace().next().map(str::to_owned)
+    }
+}
+
+/// As much as the kernel reads of it.
+const LONGEST_FIRST_LINE: u64 = 256;
+
+/// A directory that is not there yet, without the symbolic links that are.
+fn real_so_far(dir: &Path) -> PathBuf {
+    let there = dir.ancestors().skip(1).find_map(|above| Some((above, above.canonicalize().ok()?)));
+    match there.map(|(above, real)| (dir.strip_prefix(above), real)) {
+        Some((Ok(rest), real)) => real.join(rest),
+        Some((Err(_), _)) | None => dir.to_owned(),
+    }
+}
+
+/// The directory without symbolic links and `..`, if a run may start there.
+fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {
+    let directory = dir.display().to_string();
+    let real = match dir.canonicalize() {
+        Ok(real) => real,
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+            return Err(CannotStart::DirectoryClosed { directory });
+        }
+        Err(_) => return Err(CannotStart::DirectoryMissing { directory }),
+    };
+    if !real.is_dir() {
+        return Err(CannotStart::DirectoryMissing { directory });
+    }
+    match rustix::fs::access(&real, rustix::fs::Access::EXEC_OK) {
+        Ok(()) => Ok(real),
+        Err(_) => Err(CannotStart::DirectoryClosed { directory }),
+    }
+}
+
+/// The files that a program may be.
+fn places<'a>(program: &'a str, path: &'a str, dir: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let named = program.contains('/').then(|| dir.join(program));
+    let searched = !program.contains('/') && !program.is_empty();
+    let folders = searched.then(|| std::env::split_paths(path)).into_iter().flatten();
+    named.into_iter().chain(folders.map(move |folder| dir.join(folder).join(program)))
+}
+
+/// Looks for a program as exec would, and says what is wrong where it is not there.
+fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
+    let missing = CannotStart::ProgramMissing { program: program.to_owned() };
+    if program.contains('/') {
+        let file = dir.join(program);
+        return match (file.is_file(), executable(&file)) {
+            (true, true) => Ok(()),
+            (true, false) => Err(CannotStart::NotExecutable { program: program.to_owned() }),
+            (false, _) => Err(missing),
+        };
+    }
+    if places(program, path, dir).any(|file| executable(&file)) { Ok(()) } else { Err(missing) }
+}
+
+fn executable(file: &Path) -> bool {
+    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+}
+
+/// A tag is a word or two.
+const LONGEST_TAG: usize = 256;
+const MOST_TAGS: usize = 64;
+/// In all: the environment of a run is kept in memory and stored with every change of its session.
+const LARGEST_ENVIRONMENT: usize = 256 << 10;
+
+fn check_sizes(request: &NewSession) -> Result<(), ErrorBody> {
+    let tags = request.tags.as_deref().unwrap_or_default();
+    if tags.len() > MOST_TAGS {
+        return Err(usage(format!(
+            "there are {} tags, and a session has no more than {MOST_TAGS}",
+            tags.len()
+        )));
+    }
+    match tags.iter().map(String::len).find(|length| *length > LONGEST_TAG) {
+        Some(length) => {
+            Err(usage(format!("a tag has {length} bytes, and no more than {LONGEST_TAG} are taken")))
+        }
+        None => Ok(()),
+    }
+}
+
+pub(crate) fn check_environment(env: &Variables) -> Result<(), ErrorBody> {
+    let bytes: usize = env.all().iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+    if bytes <= LARGEST_ENVIRONMENT {
+        return Ok(());
+    }
+    let message =
+        format!("the environment has {bytes} bytes, and a session has no more than {LARGEST_ENVIRONMENT}");
+    Err(usage(message).hint("put large values into a file, and pass its path"))
+}
+
+/// Refuses what is not a variable, and what only pinfold sets: agents and verbs inside a run believe it.
+pub(crate) fn names_checked(given: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ErrorBody> {
+    for (name, value) in &given {
+        if name.is_empty() || name.contains('=') || name.chars().any(char::is_control) || value.contains('\0')
+        {
+            return Err(usage(format!(
+                "`{name}` cannot be the name of a variable, or its value cannot be one"
+            )));
+        }
+        if name.starts_with("PINFOLD_") {
+            let reserved =
+                usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"));
+            return Err(reserved.hint("another name can be given"));
+        }
+    }
+    Ok(given)
+}
+
+fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
+    match text {
+        "on-demand" => Ok(Mode::OnDemand),
+        "always" => Ok(Mode::Always),
+        "once" => Ok(Mode::Once),
+        other => Err(usage(format!("mode `{other}` is not known: on-demand, always or once"))),
+    }
+}
+
+/// The word of the contract for a mode.
+pub(crate) fn mode_word(mode: Mode) -> &'static str {
+    match mode {
+        Mode::OnDemand => "on-demand",
+        Mode::Always => "always",
+        Mode::Once => "once",
+    }
+}
+
+/// The id of a vendor's session, which becomes a word of a command.
+fn vendor_id(id: &str) -> Result<String, ErrorBody> {
+    let good = !id.is_empty() && !id.starts_with('-') && !id.chars().any(char::is_control) && id.len() <= 256;
+    if good { Ok(id.to_owned()) } else { Err(usage(format!("`{id}` is no id of a vendor's session"))) }
+}
+
+fn not_spoken(agent: &str, preset: &Preset) -> ErrorBody {
+    let word =
+        Protocol::WORDS.iter().find(|(_, known)| *known == preset.protocol).map_or("?", |(word, _)| word);
+    bad(format!("agent `{agent}` speaks protocol `{word}`, and this version speaks `line` only"))
+        .hint("an agent of protocol `line` reads messages as lines")
+}
+
+fn usage(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorKind::Usage, message)
+}
+
+fn bad(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorKind::BadConfig, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(command: &[&str]) -> NewSession {
+        NewSession {
+            command: Some(command.iter().map(ToString::to_string).collect()),
+            caller_dir: Some("/".into()),
+            caller_env: Some(BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())])),
+            ..NewSession::default()
+        }
+    }
+
+    #[test]
+    fn the_directory_is_locked_only_when_it_is_named() {
+        let plain = Definition::new(&request(&["true"]), None).unwrap();
+        assert!(!plain.dir_lock);
+        let named =
+            Definition::new(&NewSession { dir: Some("/tmp".into()), ..request(&["true"]) }, None).unwrap();
+        assert!(named.dir_lock);
+        let unlocked = NewSession { dir: Some("/tmp".into()), dir_lock: Some(false), ..request(&["true"]) };
+        assert!(!Definition::new(&unlocked, None).unwrap().dir_lock);
+    }
+
+    #[test]
+    fn a_missing_program_or_directory_is_named() {
+        let settle = |command: &[&str], dir: &str| {
+            let mut definition = Definition::new(&request(command), None).unwrap();
+            definition.dir = dir.into();
+            definition.settle(None)
+        };
+        assert_eq!(settle(&["true"], "/"), Ok(()));
+        assert_eq!(settle(&["/bin/true"], "/"), Ok(()));
+        let program = "no-such-program".to_owned();
+        assert_eq!(settle(&["no-such-program"], "/"), Err(CannotStart::ProgramMissing { program }));
+        let program = "/etc/passwd".to_owned();
+        assert_eq!(settle(&["/etc/passwd"], "/"), Err(CannotStart::NotExecutable { program }));
+        let directory = "/no/such/place".to_owned();
+        assert_eq!(settle(&["true"], "/no/such/place"), Err(CannotStart::DirectoryMissing { directory }));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_a_usage_error() {
+        let rows = [
+            NewSession { mode: Some("sometimes".into()), ..request(&["true"]) },
+            NewSession { memory: Some("512".into()), ..request(&["true"]) },
+            NewSession { idle: Some("5".into()), ..request(&["true"]) },
+            NewSession { input: Some("xml".into()), ..request(&["true"]) },
+            NewSession { turns: Some("never".into()), ..request(&["true"]) },
+            request(&[]),
+        ];
+        for row in rows {
+            assert_eq!(Definition::new(&row, None).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_none_or_is_pinfolds_own_is_refused() {
+        for (name, value) in [
+            ("", "x"),
+            ("A=B", "x"),
+            ("A\nB", "x"),
+            ("A\u{1b}", "x"),
+            ("A", "x\0y"),
+            ("PINFOLD_HOME", "/x"),
+            ("PINFOLD_LOCK_RUNS", "1"),
+        ] {
+            let env = Some(BTreeMap::from([(name.to_owned(), value.to_owned())]));
+            let refused = Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap_err();
+            assert_eq!(refused.kind, ErrorKind::Usage, "{name:?}");
+        }
+        let env = Some(BTreeMap::from([("MY_PINFOLD".to_owned(), "several\nlines".to_owned())]));
+        Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap();
+    }
+
+    #[test]
+    fn a_change_leaves_what_it_does_not_name() {
+        let mut definition =
+            Definition::new(&NewSession { memory: Some("1G".into()), ..request(&["sleep", "1"]) }, None)
+                .unwrap();
+        definition.change(&NewSession { idle: Some("10s".into()), ..NewSession::default() }).unwrap();
+        assert_eq!((definition.memory, definition.command.len()), (Some(1 << 30), 2));
+        assert_eq!(definition.spec(&Settings::default()).policy.idle_after, Duration::from_secs(10));
+    }
+}

@@ -1,0 +1,8 @@
+//! What a session is told to be: its definition, the configuration and presets behind it, and where a home has its files.
+
+pub mod config;
+pub(crate) mod definition;
+pub(crate) mod home;
+pub mod preset;
+pub mod values;
+pub(crate) mod variables;

@@ -1,0 +1,347 @@
+//! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
+
+pub(super) mod restart_order;
+
+use super::Engine;
+use crate::crash;
+use crate::define::definition::{Definition, Turns};
+use crate::engine::input::Input;
+use crate::engine::session::Reservation;
+use crate::log::log;
+use crate::ports::locks::{Refused, Reserved, Wanted};
+use pinfold_core::event::StartFailure;
+use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
+use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
+use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
+use pinfold_shim::client::Opening;
+use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, Tie};
+use pinfold_store::{Facts, SessionId};
+use restart_order::Order;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+impl Engine {
+    pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
+        match *action {
+            Action::Reserve { run, .. } => self.reserve(id, run),
+            Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
+            Action::Stop { run, grace } => self.stop(id, run, grace),
+            Action::Interrupt { run } => self.tell_shim(id, &Command::Interrupt { run }),
+            Action::Release => self.release(id),
+            Action::AwaitHolder => self.await_holder(id),
+            Action::ForgetHolder => {
+                if let Some(tracked) = self.sessions.get_mut(&id) {
+                    tracked.forget_holder();
+                }
+            }
+            Action::LookAgain => self.look_again(id),
+            Action::Deliver { run, message, attempt, delivery } => {
+                self.deliver(id, run, message, attempt, delivery);
+            }
+            Action::ConfirmMemory { run } => self.confirm_memory(id, run),
+        }
+    }
+
+    fn tell_shim(&self, id: SessionId, command: &Command) {
+        if let Some(shim) = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()) {
+            shim.send(command);
+        }
+    }
+
+    fn stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.stop = Some((run, grace));
+        }
+        crash::point("stop.before");
+        self.tell_shim(id, &Command::Stop { run, grace });
+        self.watch_stop(id, run, grace);
+        crash::point("stop.told");
+    }
+
+    fn reserve(&mut self, id: SessionId, run: RunNumber) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        match std::mem::replace(&mut tracked.reservation, Reservation::UnderWay(run)) {
+            // An earlier run's locks are this one's: they are the session's.
+            Reservation::Taken(guards) => {
+                tracked.reservation = Reservation::Taken(guards);
+                return self.of_run(id, run, RunEvent::Reserved);
+            }
+            Reservation::UnderWay(_) | Reservation::Unwanted => return,
+            Reservation::Nothing | Reservation::Behind(_) => {}
+        }
+        // Our own shim is no stranger who holds the lock: it goes first.
+        if let Some(shim) = &mut tracked.shim {
+            tracked.reservation = Reservation::Behind(run);
+            return shim.dismiss();
+        }
+        self.take_locks(id, run);
+    }
+
+    /// Goes on with a start that waited for the session's last shim to leave.
+    pub(super) fn shim_has_left(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if let Reservation::Behind(run) = tracked.reservation {
+            tracked.reservation = Reservation::UnderWay(run);
+            self.take_locks(id, run);
+        }
+    }
+
+    fn take_locks(&mut self, id: SessionId, run: RunNumber) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
+        let Some(wanted) = Wanted::new(&tracked.name, &tracked.definition, name) else { return };
+        let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
+        let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
+        let metrics = self.metrics.clone();
+        tokio::spawn(async move {
+            let _permit = starts.acquire_owned().await;
+            let begun = Instant::now();
+            let reserve = move || {
+                crash::point("reserve.before");
+                let result = folders.reserve(&wanted);
+                crash::point("reserve.after");
+                result
+            };
+            let result = tokio::task::spawn_blocking(reserve).await;
+            let result = result.unwrap_or_else(|error| Err(Refused::system(&error)));
+            metrics.of_runs.seconds.took(begun.elapsed());
+            if let Err(Refused::Busy { .. }) = &result {
+                metrics.of_runs.busy.add();
+            }
+            handle.tell(Input::Reserved { id, result });
+        });
+    }
+
+    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Vec<Reserved>, Refused>) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Reservation::UnderWay(run) = std::mem::replace(&mut tracked.reservation, Reservation::Nothing)
+        else {
+            return;
+        };
+        let event = match result {
+            Ok(guards) => {
+                tracked.reservation = Reservation::Taken(guards);
+                RunEvent::Reserved
+            }
+            Err(refused) => {
+                if let Refused::Busy { resource, .. } = &refused {
+                    tracked.refused = Some(resource.clone());
+                }
+                if let Refused::System(refused) = &refused {
+                    log(format_args!("`{}` cannot be started: {}", tracked.name, refused.text));
+                }
+                refused.event()
+            }
+        };
+        self.of_run(id, run, event);
+    }
+
+    pub(super) fn of_run(&mut self, id: SessionId, run: RunNumber, event: RunEvent) {
+        self.happened(id, &Event::Run { run, event }, &Facts::default(), None);
+    }
+
+    fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
+        let Some(start) = self.start_of(id, run, purpose) else { return };
+        self.note_speech(id, run);
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let guards = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
+            Reservation::Taken(guards) => guards,
+            Reservation::Nothing
+            | Reservation::Behind(_)
+            | Reservation::UnderWay(_)
+            | Reservation::Unwanted => {
+                return match tracked.shim.as_ref().filter(|shim| !shim.leaving) {
+                    Some(shim) => Order::start(shim.outlet(), None, start).give(),
+                    None => self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone)),
+                };
+            }
+        };
+        let settled = tracked.session.runs().settled;
+        let Some(opening) = self.opening(id) else { return };
+        let (handle, starts, generation) = (self.handle.clone(), self.starts.clone(), self.generation);
+        let nursery = self.nursery.clone();
+        tokio::spawn(async move {
+            let _permit = starts.acquire_owned().await;
+            let open = move || {
+                crate::ports::shims::open(&opening, nursery.as_deref(), guards, generation, settled, start)
+            };
+            let result = tokio::task::spawn_blocking(open).await;
+            let failed =
+                |error: tokio::task::JoinError| StartRefused { errno: None, text: error.to_string() };
+            let result = result.unwrap_or_else(|error| Err(failed(error)));
+            handle.tell(Input::ShimUp { id, run, result });
+        });
+    }
+
+    /// How the agent of a run is spoken to is what was defined when it was started.
+    pub(super) fn note_speech(&mut self, id: SessionId, run: RunNumber) {
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.spoken = Some((run, tracked.definition.input, tracked.definition.turns));
+        }
+    }
+
+    fn opening(&self, id: SessionId) -> Option<Opening> {
+        let tracked = self.sessions.get(&id)?;
+        let (program, arguments) = self.shim_program.clone();
+        let session = tracked.name.clone();
+        let (listen, records, log) = (self.home.shim_socket(id), self.home.records(id), self.home.log(id));
+        let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
+        let foreground = self.alone.as_ref().map(|alone| alone.foreground.clone());
+        let tie = if foreground.is_some() { Tie::ToParent } else { Tie::Free };
+        Some(Opening {
+            program,
+            arguments,
+            session,
+            listen,
+            listens: Listens::Late,
+            records,
+            log,
+            tie,
+            foreground,
+            crash_at,
+        })
+    }
+
+    /// Argv, directory and environment: the same at start 1 and at restart 100.
+    pub(super) fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
+        let tracked = self.sessions.get(&id)?;
+        let definition = &tracked.definition;
+        let words = match purpose {
+            Purpose::Headless => &definition.command,
+            Purpose::Interactive(_) => &definition.interactive,
+        };
+        let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
+        let directory = match definition.dir_lock {
+            true => Directory::Locked,
+            false => Directory::Path(definition.dir.clone()),
+        };
+        Some(Box::new(Start {
+            run,
+            run_id: tracked.run_id(run)?.to_string(),
+            arguments: words.iter().map(OsString::from).collect(),
+            environment: environment(
+                definition,
+                &self.home.variables,
+                tracked.session.spec().policy.watchdog,
+                terminal,
+            ),
+            directory,
+            stdin: Stdin::Pipe,
+            log: LogLimits::default(),
+            socket: self.alone.is_none().then(|| self.socket.clone()),
+            contain: self.memory.without.contain(tracked.session.spec().memory_limit),
+            give_locks: false,
+            open_files: self.limits.open_files,
+            core: self.limits.core,
+            umask: definition.umask.or(self.umask),
+            grace: tracked.session.spec().policy.stop_grace,
+            terminal: terminal.then_some(tracked.terminal),
+            repeats: tracked.session.spec().mode == Mode::Always,
+            says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
+            joins: if terminal { self.joins(&definition.agent, &tracked.name) } else { Joins::default() },
+        }))
+    }
+
+    fn release(&mut self, id: SessionId) {
+        crash::point("release.before");
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.reservation = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
+            Reservation::UnderWay(_) | Reservation::Unwanted => Reservation::Unwanted,
+            Reservation::Nothing | Reservation::Behind(_) => Reservation::Nothing,
+            Reservation::Taken(guards) => {
+                drop(guards);
+                Reservation::Nothing
+            }
+        };
+        if let Some(shim) = &mut tracked.shim {
+            shim.dismiss();
+        }
+        crash::point("release.told");
+    }
+
+    fn await_holder(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.forget_holder();
+        let Some(resource) = tracked.refused.clone() else { return };
+        let handle = self.handle.clone();
+        match self.folders.wait_for(resource, move || handle.tell(Input::HolderGone { id })) {
+            Ok(cancel) => tracked.waiting = Some(cancel),
+            Err(error) => log(format_args!("cannot wait for a lock of `{}`: {error}", tracked.name)),
+        }
+    }
+
+    pub(super) fn holder_gone(&mut self, id: SessionId) {
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.waiting = None;
+        }
+        self.happened(id, &crate::ports::locks::HOLDER_GONE, &Facts::default(), None);
+    }
+
+    /// Why a start failed, in the core's words.
+    pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
+        use pinfold_shim::StartFailure as Said;
+        let Some(tracked) = self.sessions.get(&id) else { return StartFailure::ShimGone };
+        let terminal =
+            matches!(tracked.session.life(), Life::Starting { purpose: Purpose::Interactive(_), .. });
+        let words = if terminal { &tracked.definition.interactive } else { &tracked.definition.command };
+        let program = words.first().cloned().unwrap_or_default();
+        let directory = tracked.definition.dir.display().to_string();
+        let refused = |errno: Option<i32>, text: String| StartFailure::Refused(StartRefused { errno, text });
+        let unnumbered = |text: &str| refused(None, text.to_owned());
+        StartFailure::Hopeless(match failure {
+            Said::ProgramMissing => CannotStart::ProgramMissing { program },
+            Said::NotExecutable { errno: ENOENT } => {
+                // The kernel has just read the same few bytes.
+                let interpreter = tracked.definition.interpreter_of(&program);
+                CannotStart::InterpreterMissing { program, interpreter }
+            }
+            Said::NotExecutable { .. } => CannotStart::NotExecutable { program },
+            Said::DirectoryMissing => CannotStart::DirectoryMissing { directory },
+            Said::DirectoryClosed { errno: EACCES } => CannotStart::DirectoryClosed { directory },
+            Said::DirectoryClosed { errno: ELOOP } => crate::ports::locks::another(&tracked.definition.dir),
+            Said::DirectoryClosed { errno } => {
+                return refused(Some(errno), format!("directory `{directory}`: {}", said(errno)));
+            }
+            Said::Refused { errno } => return refused(Some(errno), format!("`{program}`: {}", said(errno))),
+            Said::Outdated { .. } => return unnumbered("its shim has seen a later run"),
+            Said::Occupied { .. } => return unnumbered("its shim still has another run"),
+            Said::RecordsFull => return unnumbered("its shim has too many ends that are not stored"),
+        })
+    }
+}
+
+/// What the kernel means by a number, in its own words.
+fn said(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+/// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
+///
+/// Where things live is told too, unless the session was made with another word on it.
+fn environment(
+    definition: &Definition,
+    places: &[OsString],
+    watchdog: Duration,
+    terminal: bool,
+) -> Vec<OsString> {
+    let own = definition.env.all();
+    let mut all: Vec<OsString> = own.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
+    let named = |place: &&OsString| {
+        let name = place.as_encoded_bytes().split(|byte| *byte == b'=').next();
+        name.is_some_and(|name| own.keys().any(|key| key.as_bytes() == name))
+    };
+    all.extend(places.iter().filter(|place| !named(place)).cloned());
+    if watchdog > Duration::ZERO {
+        all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
+    }
+    let named = own.get("TERM").is_some_and(|name| !name.is_empty() && *name != "dumb");
+    if terminal && !named {
+        all.retain(|tracked| !tracked.as_encoded_bytes().starts_with(b"TERM="));
+        all.push(format!("TERM={USUAL_TERMINAL}").into());
+    }
+    all
+}
+
+/// What a session that was made without a terminal takes its own for; every emulator of today understands it.
+const USUAL_TERMINAL: &str = "xterm-256color";

@@ -1,0 +1,176 @@
+//! The daemon's own end: agents are stopped, what does not answer is ended, and what cannot be ended is named.
+
+use super::unended::NO_ANSWER;
+use super::{Closing, Engine};
+use crate::caller::By;
+use crate::crash;
+use crate::engine::input::{Agents, Input};
+use crate::engine::session::Tracked;
+use crate::log::log;
+use crate::ports::locks::HolderEnded;
+use pinfold_api::object::Left;
+use pinfold_core::Event;
+use pinfold_core::unended::Unended;
+use pinfold_store::{Batch, Facts, SessionId};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// Whoever asked for the end, and is told what was left behind.
+pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
+
+/// What is not decided yet is looked at again after this.
+const SOON: Duration = Duration::from_millis(250);
+/// What is left of a run whose shim was ended is seen to be gone within this, unless something is wrong.
+const SETTLES: Duration = Duration::from_secs(3);
+/// So often a tree that does not come to rest is ended again, before it is left behind.
+const ENDINGS: u32 = 2;
+
+/// How the daemon's end stands with one session.
+#[derive(Debug, Default)]
+pub(crate) struct Farewell {
+    endings: u32,
+    /// Who is left behind, where somebody is.
+    left: Option<Unended>,
+}
+
+impl Engine {
+    pub(super) fn go_down(&mut self, agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye>) {
+        self.closed_by = by.or(self.closed_by.take());
+        crash::point("down.before");
+        let replies = match std::mem::replace(&mut self.closing, Closing::No) {
+            Closing::No => Vec::new(),
+            Closing::Waiting(replies) | Closing::Over(replies) => replies,
+        };
+        let replies: Vec<_> = replies.into_iter().chain(reply).collect();
+        self.closing = match agents {
+            Agents::Kept => Closing::Over(replies),
+            Agents::Stopped => Closing::Waiting(replies),
+        };
+        if agents == Agents::Stopped {
+            if !self.damaged.is_empty() {
+                // Its shim listens from a moment after it was let go.
+                self.look_for_strangers();
+            }
+            self.end_strangers();
+            let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+            for id in ids {
+                self.ask_down(id);
+                self.remind_of_down(id);
+            }
+        }
+    }
+
+    /// Asks a session to come to rest; one that was not looked at yet is asked behind that.
+    pub(super) fn ask_down(&mut self, id: SessionId) {
+        let by = self.closed_by.as_ref().map(|by| by.words());
+        let (event, facts) = (Box::new(Event::DownAsked), Box::new(Facts { by, ..Facts::default() }));
+        self.take(Input::Happened { id, event, facts, reply: None });
+    }
+
+    /// A run has its grace to end; then its shim has to answer.
+    fn remind_of_down(&self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id).filter(|tracked| tracked.session.live_run().is_some())
+        else {
+            return;
+        };
+        // Somebody who was in the way before had that time already.
+        let grace = match tracked.session.unended() {
+            Some(_) => Duration::ZERO,
+            None => tracked.session.spec().policy.stop_grace,
+        };
+        self.look_at_end(id, grace + NO_ANSWER);
+    }
+
+    fn look_at_end(&self, id: SessionId, after: Duration) {
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(after).await;
+            handle.tell(Input::DownOverdue { id });
+        });
+    }
+
+    /// A session had long enough to come to rest for the daemon's end.
+    pub(super) fn down_overdue(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.session.live_run().is_some())
+        else {
+            return;
+        };
+        match (tracked.session.unended(), &tracked.shim) {
+            // Its shim goes on with it, holds the lock, and writes the end down; the next daemon finds both.
+            (Some(by @ Unended::Survivors { .. }), Some(_)) => tracked.farewell.left = Some(by.clone()),
+            (None, Some(_)) => self.look_at_end(id, SOON),
+            (Some(_), _) | (None, None) => self.end_mute(id),
+        }
+    }
+
+    /// A shim that does not answer cannot be asked: it is ended with its tree.
+    fn end_mute(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        log(format_args!("the shim of `{}` does not answer: its tree is ended", tracked.name));
+        tracked.farewell.endings += 1;
+        let (folders, name, handle) = (self.folders.clone(), tracked.name.clone(), self.handle.clone());
+        tokio::spawn(async move {
+            let ended = tokio::task::spawn_blocking(move || folders.end_holder(&name)).await;
+            let ended = ended.unwrap_or(HolderEnded::Gone);
+            handle.tell(Input::HolderEnded { id, ended });
+        });
+    }
+
+    pub(super) fn holder_ended(&mut self, id: SessionId, ended: HolderEnded) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        match ended {
+            HolderEnded::Still(by) => tracked.farewell.left = Some(by),
+            HolderEnded::Gone if tracked.farewell.endings < ENDINGS => self.look_at_end(id, SETTLES),
+            HolderEnded::Gone => {
+                let shim = tracked.shim.as_ref().map(|shim| shim.pid);
+                tracked.farewell.left = Some(Unended::Silent { shim });
+            }
+        }
+    }
+
+    pub(super) fn end_if_at_rest(&mut self) {
+        if let Closing::Waiting(replies) = &mut self.closing
+            && self.strangers == 0
+            && self
+                .sessions
+                .values()
+                .all(|tracked| tracked.at_rest(&self.health) || tracked.farewell.left.is_some())
+        {
+            self.closing = Closing::Over(std::mem::take(replies));
+        }
+    }
+
+    /// The last event, and the answer to whoever asked for the end.
+    pub(super) fn say_goodbye(&mut self) {
+        crash::point("down.unsaid");
+        let left: Vec<Left> = self.sessions.values().filter_map(|tracked| self.left(tracked)).collect();
+        for left in &left {
+            log(format_args!("session `{}` is left behind: {}", left.session, left.why));
+        }
+        // What cannot be written now is not waited for: the next daemon finds it in the exit records.
+        self.store.give_up();
+        let mut batch = Batch::new();
+        let mut event = self.daemon_event("daemon_stopped", "the daemon goes down");
+        event.data.extend(self.closed_by.as_ref().map(|by| ("by".to_owned(), by.words())));
+        if !left.is_empty() {
+            event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
+        }
+        batch.event(event);
+        if let Err(error) = self.store.commit(batch).wait() {
+            log(format_args!("the last event was not written: {error}"));
+        }
+        crash::point("down.said");
+        if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {
+            for reply in replies {
+                _ = reply.send(left.clone());
+            }
+        }
+    }
+
+    /// A session that the daemon's end leaves behind although it was to stop.
+    fn left(&self, tracked: &Tracked) -> Option<Left> {
+        let by = tracked.farewell.left.as_ref().filter(|_| !tracked.at_rest(&self.health))?;
+        Some(Left { session: tracked.name.clone(), why: by.to_string(), pids: by.pids() })
+    }
+}

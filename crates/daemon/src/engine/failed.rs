@@ -1,0 +1,156 @@
+//! What becomes of a batch that did not become durable.
+//!
+//! A disk that does not take it is waited for by the writer, and told as a trouble (`health.rs`). A batch that contradicts
+//! what is stored is a fault of ours, or somebody wrote beside us: its session begins again from what is stored, as it
+//! would with a new daemon. All the others go on.
+
+use super::Engine;
+use crate::engine::input::Input;
+use crate::engine::session::Tracked;
+use crate::log::log;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::Event;
+use pinfold_core::event::Machine;
+use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Trouble};
+use std::time::Duration;
+
+/// What contradicts itself so often does so for ever.
+const BEGINNINGS: u32 = 3;
+
+impl Engine {
+    pub(super) fn not_durable(&mut self, id: Option<SessionId>, error: &CommitError) {
+        let taken_back = id.is_some_and(|id| self.take_back(id, error));
+        match error {
+            _ if taken_back => {}
+            CommitError::WriterGone => self.troubled(Trouble::Ended),
+            // It was not to wait for the disk, or the store is being closed; what is wrong was told as a trouble.
+            CommitError::StorageFull { .. }
+            | CommitError::StorageFailed { .. }
+            | CommitError::Damaged { .. }
+            | CommitError::Busy { .. }
+            | CommitError::Gone { .. } => {
+                log(format_args!("not recorded: {}", crate::ports::locks::chain(error)));
+            }
+            CommitError::BuildsOnFailed { id } if self.was_begun_again(*id) => {}
+            CommitError::NameTaken { .. }
+            | CommitError::NoSuchSession { .. }
+            | CommitError::NoSuchMessage { .. }
+            | CommitError::MessageWithoutText { .. }
+            | CommitError::RunWithoutId { .. }
+            | CommitError::StaleGeneration { .. }
+            | CommitError::BuildsOnFailed { .. }
+            | CommitError::Contradiction { .. } => match id {
+                Some(id) => self.begin_again(id, error),
+                None => log(format_args!("not recorded: {}", crate::ports::locks::chain(error))),
+            },
+        }
+    }
+
+    /// Takes a new session back that could not be recorded; whether it was one.
+    fn take_back(&mut self, id: SessionId, error: &CommitError) -> bool {
+        if !self.sessions.get(&id).is_some_and(|tracked| tracked.unborn) {
+            return false;
+        }
+        let Some(tracked) = self.let_go(id) else { return false };
+        _ = std::fs::remove_dir(self.home.session(id));
+        self.forget_given(&tracked.definition);
+        let refusal = self.handle.refusal();
+        let why = refusal.unwrap_or_else(|| {
+            let text = format!(
+                "session `{}` cannot be recorded: {}",
+                tracked.name,
+                crate::ports::locks::chain(error)
+            );
+            ErrorBody::new(ErrorKind::Failed, text)
+        });
+        answer_all(*tracked, &why);
+        true
+    }
+
+    /// Whether a batch was on its way when its session began again: it failed with the one before it.
+    fn was_begun_again(&mut self, id: SessionId) -> bool {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return true };
+        let known = tracked.stale > 0;
+        tracked.stale = tracked.stale.saturating_sub(1);
+        known
+    }
+
+    /// Takes a session out of memory; its shim listens for the next daemon then.
+    fn let_go(&mut self, id: SessionId) -> Option<Box<Tracked>> {
+        let tracked = self.sessions.remove(&id)?;
+        self.names.retain(|_, owner| *owner != id);
+        self.timer.set(id, None);
+        Some(tracked)
+    }
+
+    /// What is in memory has not happened: the session begins again from what is stored and what is there of it.
+    fn begin_again(&mut self, id: SessionId, error: &CommitError) {
+        let Some(mut old) = self.let_go(id) else { return };
+        // The connection ends here; whoever takes the session up next is let in.
+        old.shim = None;
+        let problem = crate::ports::locks::chain(error);
+        log(format_args!("session `{}` ({id}) contradicts what is stored: {problem}", old.name));
+        if let Err(why) = self.read_again(id, old.beginnings) {
+            let problem = why.unwrap_or_else(|| problem.clone());
+            self.leave_alone(DamagedSession { id: id.to_string(), name: old.name.clone(), problem });
+        }
+        self.go_on_from(id, *old, &problem);
+    }
+
+    /// Reads a session from the store, unless that was done too often; what is wrong with it, where that is known.
+    fn read_again(&mut self, id: SessionId, beginnings: u32) -> Result<(), Option<String>> {
+        if beginnings >= BEGINNINGS {
+            return Err(None);
+        }
+        let reader = self.store.reader().map_err(|error| Some(crate::ports::locks::chain(&error)))?;
+        match reader.session(id).map_err(|error| Some(crate::ports::locks::chain(&error)))? {
+            Some(Loaded::Whole(stored)) => {
+                self.enter(*stored, &reader).map_err(|error| Some(crate::ports::locks::chain(&error)))
+            }
+            Some(Loaded::Damaged(damaged)) => Err(Some(damaged.problem)),
+            None => Err(Some("it is not in the database any more".to_owned())),
+        }
+    }
+
+    /// Hands over what is not stored: who waits, who is connected, and what is still on its way to the disk.
+    fn go_on_from(&mut self, id: SessionId, mut old: Tracked, problem: &str) {
+        let again = self.sessions.contains_key(&id);
+        let text = format!("session `{}` could not be recorded: {problem}", old.name);
+        let (kind, hint) = match again {
+            true => (ErrorKind::Failed, "it begins again from what is stored; try once more"),
+            false => (ErrorKind::Damaged, "it is left alone; `pinfold down` ends its agent"),
+        };
+        let why = ErrorBody::new(kind, text.clone()).hint(hint);
+        let waiting = old.pending.iter().filter(|pending| !pending.durable).count();
+        let consumers: Vec<_> = old.session.connected().collect();
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.stale = old.stale + waiting.saturating_sub(1);
+            tracked.beginnings = old.beginnings + 1;
+            (tracked.reloaded, tracked.terminal) = (true, old.terminal);
+            tracked.held_up = old.held_up.take();
+            tracked.waiters = std::mem::take(&mut old.waiters);
+            tracked.seen = old.seen.clone();
+            let joined = consumers.into_iter().map(|(consumer, kind)| Input::Happened {
+                id,
+                event: Box::new(Event::ConsumerJoined { consumer, kind }),
+                facts: Box::default(),
+                reply: None,
+            });
+            tracked.early.get_or_insert_default().extend(joined);
+            self.look_at(id, Machine::Same, Duration::ZERO);
+        }
+        answer_all(old, &why);
+        if !again {
+            self.look_for_strangers();
+        }
+        let mut batch = Batch::new();
+        let event = self.daemon_event(if again { "begun_again" } else { "left_alone" }, &text);
+        batch.event(pinfold_store::AuditEvent { session: Some(id), ..event });
+        self.commit(None, batch);
+    }
+}
+
+fn answer_all(tracked: Tracked, why: &ErrorBody) {
+    let replies = tracked.pending.into_iter().filter_map(|pending| pending.reply);
+    replies.for_each(|reply| reply.refuse(why.clone()));
+}

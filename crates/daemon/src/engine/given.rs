@@ -1,0 +1,73 @@
+//! What was given with `--env`: read when sessions are loaded, taken out of records of before, removed when no record
+//! names it.
+
+use super::Engine;
+use crate::define::definition::Definition;
+use crate::life::StartError;
+use crate::log::log;
+use pinfold_store::{Batch, SessionId, Ulid};
+use std::collections::BTreeSet;
+
+impl Engine {
+    /// Reads what a session was given; says what is wrong with its file.
+    pub(super) fn read_given(&self, definition: &mut Definition) -> Result<(), String> {
+        let Some(file) = definition.env.file() else { return Ok(()) };
+        let given = self.values.read(file);
+        definition.env.found(given.map_err(|error| format!("its variables (env-values/{file}): {error}"))?);
+        Ok(())
+    }
+
+    /// Brings records and files together when all sessions are loaded.
+    pub(crate) fn settle_given(&mut self) -> Result<(), StartError> {
+        self.take_apart()?;
+        // A record that cannot be read may name any of them.
+        if self.damaged.is_empty() {
+            let files = self.sessions.values().filter_map(|tracked| tracked.definition.env.file());
+            self.values.sweep(&files.collect::<BTreeSet<Ulid>>());
+        }
+        Ok(())
+    }
+
+    /// Takes the values out of records of before. The database is then written anew: pages of before that are not in
+    /// use may have them still.
+    fn take_apart(&mut self) -> Result<(), StartError> {
+        self.sessions.values_mut().for_each(|tracked| tracked.definition.env.take_apart());
+        let ids: Vec<SessionId> = self
+            .sessions
+            .values()
+            .filter(|tracked| tracked.definition.env.unkept().is_some())
+            .map(|tracked| tracked.id)
+            .collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let given = ids.iter().filter_map(|id| self.sessions.get(id)?.definition.env.unkept());
+        let files = self.values.keep_all(given)?;
+        let mut batch = Batch::new();
+        for (id, file) in ids.iter().zip(files) {
+            let Some(tracked) = self.sessions.get_mut(id) else { continue };
+            tracked.definition.env.kept_in(file);
+            batch.define(*id, &serde_json::to_value(&tracked.definition).unwrap_or_default());
+        }
+        self.store.commit(batch).wait().map_err(StartError::Commit)?;
+        log(format_args!("the values of --env of {} sessions are in files of their own now", ids.len()));
+        let mut anew = Batch::new();
+        anew.rewrite();
+        self.store.commit_then(anew, |outcome| {
+            if let Err(error) = outcome {
+                let why = crate::ports::locks::chain(&*error);
+                log(format_args!("old values of --env may be left in unused parts of the database: {why}"));
+            }
+        });
+        Ok(())
+    }
+
+    /// Removes the file of a definition that no record has.
+    pub(super) fn forget_given(&self, definition: &Definition) {
+        if let Some(file) = definition.env.file() {
+            let values = self.values.clone();
+            // It may have to wait for a copy of everything; the loop does not.
+            tokio::task::spawn_blocking(move || values.remove(file));
+        }
+    }
+}

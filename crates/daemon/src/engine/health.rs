@@ -1,0 +1,271 @@
+//! What the loop does while its store cannot be written, and what it says of a store that is damaged.
+//!
+//! Nothing that is not recorded is acknowledged. What was decided waits; what is new is refused at the door, with the
+//! reason; a stop acts first and is recorded later.
+
+use super::Engine;
+use crate::engine::input::{Input, Reply};
+use crate::engine::stops::{Noted, Stops, Wish};
+use crate::log::log;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::Ask;
+use pinfold_core::{Action, Decision, Event};
+use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
+use std::sync::Arc;
+
+/// How the store is, as far as is known.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    trouble: Trouble,
+    /// What a look at all pages and checksums found.
+    findings: Vec<String>,
+}
+
+impl Health {
+    /// Whether nothing can be recorded at the moment.
+    pub(crate) fn holds_up(&self) -> bool {
+        self.trouble.holds_up()
+    }
+
+    /// What is wrong, in sentences.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let trouble = Some(&self.trouble).filter(|trouble| **trouble != Trouble::None);
+        trouble.map(ToString::to_string).into_iter().chain(self.findings.iter().cloned()).collect()
+    }
+}
+
+impl Engine {
+    /// Tells people and the loop what keeps the store from being written, or that nothing does.
+    pub(super) fn troubled(&mut self, trouble: Trouble) {
+        log(format_args!("{trouble}"));
+        let recorded = !trouble.holds_up();
+        self.handle.refuse(refusal(&trouble));
+        let before = std::mem::replace(&mut self.health.trouble, trouble);
+        let words: Option<Arc<str>> =
+            (self.health.trouble != Trouble::None).then(|| self.health.trouble.to_string().into());
+        for tracked in self.sessions.values_mut() {
+            tracked.held_up = words.clone();
+            tracked.stops_first &= !recorded;
+            if !recorded {
+                // Whoever waits hears why, and not nothing; what was decided is recorded as soon as it can be.
+                let waiting = tracked.pending.iter_mut().filter(|pending| !pending.durable);
+                for (pending, reply) in
+                    waiting.filter_map(|pending| Some((pending.answer.clone(), pending.reply.take()?)))
+                {
+                    reply.refuse(not_known(&self.health.trouble, pending.as_ref(), &tracked.name));
+                }
+            }
+        }
+        if recorded {
+            let told = if self.health.trouble == Trouble::None { &before } else { &self.health.trouble };
+            let over = self.health.trouble == Trouble::None;
+            let (kind, why) = (kind(told), told.to_string());
+            let why = if over { format!("over: {why}") } else { why };
+            self.tell_of_store(kind, &why);
+            self.take_audit();
+        }
+    }
+
+    /// Notes what a look at all of the store found.
+    pub(super) fn checked(&mut self, findings: Vec<String>) {
+        for finding in findings.iter().filter(|finding| !self.health.findings.contains(finding)) {
+            log(format_args!("{finding}"));
+            self.tell_of_store("database_damaged", finding);
+        }
+        self.health.findings = findings;
+    }
+
+    pub(crate) fn tell_of_store(&self, kind: &str, why: &str) {
+        let mut batch = Batch::new();
+        batch.event(self.daemon_event(kind, why));
+        self.commit(None, batch);
+    }
+
+    /// Refuses what cannot be recorded now: dropped, it is answered with the reason.
+    pub(super) fn at_the_door(&self, input: Input) -> Option<Input> {
+        let refused = match &input {
+            Input::Post { .. } | Input::Create(_) => self.health.trouble != Trouble::None,
+            Input::Define { .. } => self.holds_up(),
+            Input::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
+            Input::Look(_)
+            | Input::Committed { .. }
+            | Input::Reserved { .. }
+            | Input::ShimUp { .. }
+            | Input::Shim { .. }
+            | Input::ShimGone { .. }
+            | Input::HolderGone { .. }
+            | Input::Observed { .. }
+            | Input::Memory { .. }
+            | Input::Reload
+            | Input::Ping { .. }
+            | Input::Moved { .. }
+            | Input::StopOverdue { .. }
+            | Input::DownOverdue { .. }
+            | Input::HolderEnded { .. }
+            | Input::Audited
+            | Input::StrangerEnded { .. }
+            | Input::Trouble(_)
+            | Input::Checked(_)
+            | Input::Note { .. }
+            | Input::Down { .. } => false,
+        };
+        // Another program that writes is gone in a moment: that is waited for.
+        (!refused || self.health.trouble == Trouble::Busy).then_some(input)
+    }
+
+    /// A connection of its own to the store; none while its file has lost its name.
+    pub(crate) fn own_reader(&self) -> Option<Reader> {
+        if let Trouble::Gone { .. } = self.health.trouble { None } else { self.store.reader().ok() }
+    }
+
+    /// Refuses what cannot be recorded now and does not come in by the door.
+    pub(super) fn can_record(&self) -> Result<(), ErrorBody> {
+        if self.holds_up() { refusal(&self.health.trouble).map_or(Ok(()), Err) } else { Ok(()) }
+    }
+
+    fn holds_up(&self) -> bool {
+        self.health.holds_up()
+    }
+
+    /// A stop that cannot be recorded acts first, and is noted where there is room for it.
+    pub(super) fn note_stop(&mut self, id: SessionId, event: &Event) {
+        let Some(wish) = wish(event).filter(|_| self.holds_up()) else { return };
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.stops_first = true;
+        let noted = Noted { session: id, wish, run: tracked.session.runs().last };
+        match self.stops.note(noted) {
+            Ok(()) => tracked.stop_noted = true,
+            Err(error) => {
+                log(format_args!("the stop of `{}` is forgotten with this daemon: {error}", tracked.name));
+            }
+        }
+    }
+
+    /// Takes up the stops that acted and were not recorded: each run that was the last one then is to end, or has.
+    pub(crate) fn stop_as_noted(&mut self) {
+        match Stops::open(self.home.stops()) {
+            Ok(stops) => self.stops = stops,
+            Err(error) => return log(format_args!("stops on a full disk will be forgotten: {error}")),
+        }
+        for Noted { session, wish, run } in self.stops.all() {
+            let known = self.sessions.get_mut(&session).filter(|tracked| tracked.session.runs().last <= run);
+            let Some(tracked) = known else {
+                _ = self.stops.settle(session);
+                continue;
+            };
+            tracked.stop_noted = true;
+            let event = match wish {
+                Wish::Stop => Event::Asked(Ask::Stop { grace: None }),
+                Wish::Down => Event::DownAsked,
+            };
+            let why = Some("it was stopped while nothing could be recorded".to_owned());
+            self.happened(session, &event, &Facts { why, ..Facts::default() }, None);
+        }
+    }
+
+    /// Does now what ends a run of a session that stops first; everything else waits for its record.
+    pub(super) fn act_first(
+        &mut self,
+        id: SessionId,
+        decision: &mut Decision,
+        reply: Option<Reply>,
+    ) -> Option<Reply> {
+        let stops_first = self.sessions.get(&id).is_some_and(|tracked| tracked.stops_first);
+        if !stops_first || !self.holds_up() {
+            return reply;
+        }
+        let (first, later): (Vec<_>, Vec<_>) = decision.actions.drain(..).partition(ends_something);
+        decision.actions = later;
+        first.iter().for_each(|action| self.perform(id, action));
+        if let Some(tracked) = self.sessions.get(&id) {
+            tracked.publish(crate::engine::session::Snapshot::of(&tracked.session));
+        }
+        if let Some(reply) = reply {
+            reply.give(decision.answer.clone().unwrap_or(Answer::Done));
+        }
+        None
+    }
+}
+
+fn is_stop(event: &Event) -> bool {
+    wish(event).is_some()
+}
+
+fn wish(event: &Event) -> Option<Wish> {
+    if *event == Event::DownAsked {
+        return Some(Wish::Down);
+    }
+    matches!(event, Event::Asked(Ask::Stop { .. })).then_some(Wish::Stop)
+}
+
+fn ends_something(action: &Action) -> bool {
+    match action {
+        Action::Stop { .. } | Action::Release | Action::ForgetHolder => true,
+        Action::Reserve { .. }
+        | Action::Spawn { .. }
+        | Action::AwaitHolder
+        | Action::LookAgain
+        | Action::Deliver { .. }
+        | Action::Interrupt { .. }
+        | Action::ConfirmMemory { .. } => false,
+    }
+}
+
+/// What is said to those whose wish was on its way to the disk: it may still come true.
+fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> ErrorBody {
+    let what = match answer {
+        Some(Answer::Queued { message, .. }) => format!("message {} for `{session}`", Ulid::from(*message)),
+        Some(Answer::UnderWay | Answer::Done | Answer::Already | Answer::Joined | Answer::Refused(_))
+        | None => format!("what was asked of `{session}`"),
+    };
+    let body = refusal(trouble).unwrap_or_else(|| ErrorBody::new(ErrorKind::Failed, trouble.to_string()));
+    let message = format!("{}; {what} was on its way, and may still be recorded", body.message);
+    ErrorBody { message, ..body }
+}
+
+fn kind(trouble: &Trouble) -> &'static str {
+    match trouble {
+        Trouble::None => "database_well",
+        Trouble::Busy => "database_busy",
+        Trouble::Reserve | Trouble::Full => "disk_full",
+        Trouble::Gone { .. } => "database_gone",
+        Trouble::Failed { .. } => "database_failed",
+        Trouble::Damaged { .. } => "database_damaged",
+        Trouble::Ended => "database_ended",
+    }
+}
+
+/// What is said to those who ask for something that must be recorded.
+fn refusal(trouble: &Trouble) -> Option<ErrorBody> {
+    let (kind, hint) = match trouble {
+        Trouble::None => return None,
+        Trouble::Busy => (ErrorKind::Busy, "it is waited for; `fuser` on the database names that program"),
+        Trouble::Reserve => (
+            ErrorKind::Failed,
+            "nothing new is taken until there is room; `ls`, `why`, `logs`, `stop` and `down` work",
+        ),
+        Trouble::Full => (
+            ErrorKind::Failed,
+            "what was decided is recorded as soon as there is room; `ls`, `why`, `logs`, `stop` and `down` work",
+        ),
+        Trouble::Gone { .. } => (
+            ErrorKind::Damaged,
+            "put it back, or save what the daemon still has: `pinfold backup FILE`, `pinfold down`, \
+             `pinfold restore-backup FILE`, with an older backup where none can be made",
+        ),
+        Trouble::Failed { .. } => (
+            ErrorKind::Failed,
+            "what was decided is recorded as soon as the disk takes it; `ls`, `why`, `logs`, `stop` and `down` work",
+        ),
+        Trouble::Damaged { .. } => (
+            ErrorKind::Damaged,
+            "`ls`, `why`, `logs` and `stop` work; save what can be read: `pinfold backup FILE`, then `pinfold down`, \
+             and `pinfold restore-backup FILE` with that or an older one",
+        ),
+        Trouble::Ended => {
+            (ErrorKind::Failed, "`pinfold up --replace` begins again from what is stored; the agents go on")
+        }
+    };
+    Some(ErrorBody::new(kind, trouble.to_string()).hint(hint))
+}

@@ -1,0 +1,239 @@
+//! Everything that can reach the loop, and the handle by which it does.
+
+use crate::caller::By;
+use crate::define::definition::Definition;
+use crate::engine::{Engine, Goodbye, Overdue, Watch};
+use crate::ports::locks::{HolderEnded, Refused, Reserved};
+use crate::ports::observe::Seen;
+use crate::ports::shims::{LinkNumber, ShimUp};
+use pinfold_api::object::Ping;
+use pinfold_api::{ErrorBody, ErrorKind, Name};
+use pinfold_core::decision::Answer;
+use pinfold_core::life::{CannotStart, StartRefused};
+use pinfold_core::{Event, MessageId, RunNumber};
+use pinfold_shim::Report;
+use pinfold_store::{AuditEvent, Facts, Outcome, SessionId, Trouble};
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use tokio::sync::{mpsc, oneshot};
+
+/// One thing for the loop to take.
+pub(crate) enum Input {
+    /// Something happened to a session.
+    Happened { id: SessionId, event: Box<Event>, facts: Box<Facts>, reply: Option<Reply> },
+    /// Somebody wants something of a session's inbox.
+    Post { id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply },
+    /// Somebody wants a new session.
+    Create(Box<Create>),
+    /// Somebody changed a session's definition.
+    Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
+    /// Somebody wants to look at the engine.
+    Look(Looker),
+    /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
+    Committed { id: Option<SessionId>, outcome: Outcome },
+    /// The locks of a session were taken, or not.
+    Reserved { id: SessionId, result: Result<Vec<Reserved>, Refused> },
+    /// A shim was started, or not.
+    ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
+    /// A shim said something; nothing when its connection ended.
+    Shim { id: SessionId, link: LinkNumber, report: Option<Report> },
+    /// A shim died; whether it was proved that nothing of its run lives any more.
+    ShimGone { id: SessionId, run: RunNumber, proved: bool },
+    /// Whoever was waited for has gone.
+    HolderGone { id: SessionId },
+    /// What was found of a session when the daemon started, or later.
+    Observed { id: SessionId, seen: Box<Seen> },
+    /// The memory of a run was read.
+    Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
+    /// The configuration shall be read again.
+    Reload,
+    /// Somebody wants a sign of life.
+    Ping { reply: oneshot::Sender<Ping> },
+    /// The API socket was removed, and is elsewhere now, or there again.
+    Moved { runtime: PathBuf, socket: PathBuf },
+    /// A stop that was told to a shim is behind its grace, so far.
+    StopOverdue { id: SessionId, watch: Watch, overdue: Overdue },
+    /// A session had long enough to come to rest for the daemon's end.
+    DownOverdue { id: SessionId },
+    /// Whoever held a session's lock was to be ended for that.
+    HolderEnded { id: SessionId, ended: HolderEnded },
+    /// A verb wrote something down for the events.
+    Audited,
+    /// An agent that the store does not know was ended, as far as it could be.
+    StrangerEnded { id: String },
+    /// Something keeps the store from being written, or does so no more.
+    Trouble(Trouble),
+    /// The store was looked at all over; what is wrong with it.
+    Checked(Vec<String>),
+    /// Something that no session decides belongs into the events; whoever waits hears when it is durable.
+    Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
+    /// The daemon shall go down.
+    Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
+}
+
+/// What somebody wants of an inbox.
+pub(crate) enum Post {
+    /// A new message, unless there is one with its key.
+    Send { text: String, key: Option<String> },
+    /// A message that waits shall not be delivered.
+    Cancel { message: MessageId },
+    /// A failed message shall be delivered again.
+    Retry { message: MessageId },
+}
+
+/// Whoever waits for the answer of a session. Dropped without one, they hear why nothing can be recorded.
+pub(crate) struct Reply(oneshot::Sender<Result<Answer, ErrorBody>>);
+
+impl Reply {
+    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, ErrorBody>>) {
+        let (sender, receiver) = oneshot::channel();
+        (Reply(sender), receiver)
+    }
+
+    /// Answers; whoever has gone does not want to know.
+    pub(crate) fn give(self, answer: Answer) {
+        _ = self.0.send(Ok(answer));
+    }
+
+    pub(crate) fn refuse(self, why: ErrorBody) {
+        _ = self.0.send(Err(why));
+    }
+}
+
+/// Somebody who looks at the engine.
+pub(crate) type Looker = Box<dyn FnOnce(&mut Engine) + Send>;
+
+/// What becomes of the agents when the daemon goes down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Agents {
+    /// They are stopped.
+    Stopped,
+    /// They stay under their shims.
+    Kept,
+}
+
+/// A changed definition.
+pub(crate) struct Define {
+    pub(crate) definition: Definition,
+    /// What becomes of the variables that it was given.
+    pub(crate) given: Given,
+    pub(crate) by: Option<Arc<By>>,
+}
+
+/// Whether a change is about variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// They are those of the new definition.
+    Changed,
+    /// They stay what they are when the change is made.
+    AsBefore,
+}
+
+/// A new session.
+pub(crate) struct Create {
+    pub(crate) name: Name,
+    pub(crate) definition: Definition,
+    /// Why it cannot run, where it was forced.
+    pub(crate) broken: Option<CannotStart>,
+    pub(crate) by: Option<Arc<By>>,
+    pub(crate) reply: oneshot::Sender<Result<SessionId, ErrorBody>>,
+}
+
+/// How everybody reaches the loop.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    /// In whose name it is used; nobody's where the daemon acts by itself.
+    by: Option<Arc<By>>,
+    inputs: mpsc::UnboundedSender<Input>,
+    /// What is said to those who ask for what cannot be recorded now.
+    refusal: Arc<Mutex<Option<ErrorBody>>>,
+}
+
+impl Handle {
+    pub(crate) fn new() -> (Handle, mpsc::UnboundedReceiver<Input>) {
+        let (inputs, receiver) = mpsc::unbounded_channel();
+        (Handle { by: None, inputs, refusal: Arc::default() }, receiver)
+    }
+
+    /// The same, in somebody's name.
+    pub(crate) fn of(&self, by: Option<Arc<By>>) -> Handle {
+        Handle { by, ..self.clone() }
+    }
+
+    /// In whose name it is used.
+    pub(crate) fn by(&self) -> Option<Arc<By>> {
+        self.by.clone()
+    }
+
+    /// Who asks, for the events.
+    pub(crate) fn words(&self) -> Option<Value> {
+        self.by.as_ref().map(|by| by.words())
+    }
+
+    /// Tells the loop; when the loop has ended nobody is interested any more.
+    pub(crate) fn tell(&self, input: Input) {
+        _ = self.inputs.send(input);
+    }
+
+    /// Returns when the loop has ended.
+    pub(crate) async fn ended(&self) {
+        self.inputs.closed().await;
+    }
+
+    /// Notes why nothing can be recorded at the moment.
+    pub(crate) fn refuse(&self, why: Option<ErrorBody>) {
+        if let Ok(mut refusal) = self.refusal.lock() {
+            *refusal = why;
+        }
+    }
+
+    /// Why nothing can be recorded at the moment, if so.
+    pub(crate) fn refusal(&self) -> Option<ErrorBody> {
+        self.refusal.lock().ok().and_then(|refusal| refusal.clone())
+    }
+
+    /// What is said to those who get no answer any more.
+    pub(crate) fn going_down(&self) -> ErrorBody {
+        let going = || ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down");
+        self.refusal().unwrap_or_else(going)
+    }
+
+    /// Looks at the engine from outside the loop.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&mut Engine) -> T + Send + 'static,
+    ) -> Result<T, ErrorBody> {
+        let (sender, receiver) = oneshot::channel();
+        self.tell(Input::Look(Box::new(move |engine| _ = sender.send(look(engine)))));
+        self.answer(receiver).await
+    }
+
+    /// Tells a session something and waits for its answer, which is durable then.
+    pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, ErrorBody> {
+        let (reply, receiver) = Reply::new();
+        let (event, facts) = (Box::new(event), Box::new(Facts { by: self.words(), ..facts }));
+        self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
+        self.answer(receiver).await?
+    }
+
+    /// Puts something into the events; the receiver hears when it is durable.
+    pub(crate) fn note(&self, mut event: AuditEvent) -> oneshot::Receiver<()> {
+        let (reply, receiver) = oneshot::channel();
+        event.data.extend(self.words().map(|by| ("by".to_owned(), by)));
+        self.tell(Input::Note { event: Box::new(event), reply });
+        receiver
+    }
+
+    /// Wants something of an inbox and waits for the answer, which is durable then.
+    pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, ErrorBody> {
+        let (reply, receiver) = Reply::new();
+        self.tell(Input::Post { id, post, by: self.by(), reply });
+        self.answer(receiver).await?
+    }
+
+    /// Waits for an answer of the loop.
+    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, ErrorBody> {
+        receiver.await.map_err(|_| self.going_down())
+    }
+}

@@ -1,0 +1,257 @@
+//! Messages: from the sender to the disk, from the disk to the agent, and the answer back.
+
+use super::Engine;
+use crate::caller::By;
+use crate::define::definition::Turns;
+use crate::engine::input::{Input, Post, Reply};
+use crate::engine::speech;
+use crate::log::log;
+use pinfold_core::decision::{Answer, Refusal};
+use pinfold_core::event::{MessageEvent, TurnEnd};
+use pinfold_core::{Event, MessageId, RunNumber};
+use pinfold_shim::log::Position;
+use pinfold_shim::turn::Turn;
+use pinfold_shim::{Command, InputRefused};
+use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use std::sync::Arc;
+
+/// The number of a delivery as shims have it.
+fn number(delivery: u64) -> u32 {
+    delivery as u32
+}
+
+impl Engine {
+    /// What somebody wants of a session's inbox.
+    pub(super) fn post(&mut self, id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply) {
+        if let Some(early) = self.early(id) {
+            return early.push(Input::Post { id, post, by, reply });
+        }
+        let event = match post {
+            Post::Send { text, key } => return self.send(id, text, key, by.as_deref(), reply),
+            Post::Cancel { message } => MessageEvent::Cancelled { message },
+            Post::Retry { message } => {
+                let failed = self.stored(message).ok().flatten();
+                if failed.is_none_or(|row| row.state != MessageState::Failed) {
+                    reply.give(Answer::Already);
+                    return;
+                }
+                MessageEvent::Retried { message }
+            }
+        };
+        let facts = Facts { by: by.map(|by| by.words()), ..Facts::default() };
+        self.happened(id, &Event::Message(event), &facts, Some(reply));
+    }
+
+    fn send(&mut self, id: SessionId, text: String, key: Option<String>, by: Option<&By>, reply: Reply) {
+        let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
+            Ok(known) => known.flatten(),
+            // An error is never "no such key": whoever asked gets no answer, and may ask again.
+            Err(error) => return log(format_args!("a key could not be looked up: {error}")),
+        };
+        if known.is_none() && !self.takes_text(id, text.len() as u64) {
+            reply.give(Answer::Refused(Refusal::InboxHeavy));
+            return;
+        }
+        let message = MessageId::from(self.new_id());
+        if let (Some(key), None, Some(tracked)) = (&key, known, self.sessions.get_mut(&id)) {
+            tracked.keys.insert(key.clone(), message);
+        }
+        let from = by.and_then(|by| by.session.as_ref()).map(|(_, name)| name.clone());
+        let texts = [(message, text)].into();
+        let facts = Facts { texts, from, by: by.map(|by| by.words()), ..Facts::default() };
+        let event = Event::Message(MessageEvent::Sent { message, key, known });
+        self.happened(id, &event, &facts, Some(reply));
+    }
+
+    /// Whether an inbox has room for so much more text; it counts as taken then. What left the inbox is counted out only
+    /// when there seems to be no room: most never have so much.
+    fn takes_text(&mut self, id: SessionId, length: u64) -> bool {
+        let Some(tracked) = self.sessions.get(&id) else { return true };
+        let most = self.config.settings(&tracked.definition.agent, &tracked.name).inbox_limit;
+        let inbox = tracked.session.inbox();
+        let empty = inbox.queued() == 0 && inbox.in_flight().is_none();
+        let known = if empty { Some(0) } else { tracked.inbox_bytes };
+        let fits = |bytes: u64| most == 0 || bytes.saturating_add(length) <= most;
+        let bytes = match (known.filter(|bytes| fits(*bytes)), &self.reader) {
+            (Some(bytes), _) => bytes,
+            // What cannot be read now is counted another time.
+            (None, Some(reader)) => reader.waiting_bytes(id).unwrap_or(0),
+            (None, None) => known.unwrap_or(0),
+        };
+        let takes = fits(bytes);
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.inbox_bytes = Some(if takes { bytes.saturating_add(length) } else { bytes });
+        }
+        takes
+    }
+
+    /// The message that has a key: on its way to the disk, or there.
+    fn known(&self, id: SessionId, key: &str) -> Result<Option<MessageId>, pinfold_store::ReadError> {
+        let pending = self.sessions.get(&id).and_then(|tracked| {
+            let message = *tracked.keys.get(key)?;
+            let inbox = tracked.session.inbox();
+            let current = inbox.in_flight().is_some_and(|turn| turn.message == message);
+            // One that was refused is not on its way.
+            (current || inbox.waiting().any(|queued| queued.message == message)).then_some(message)
+        });
+        match pending {
+            Some(message) => Ok(Some(message)),
+            None => {
+                let row = self.reader.as_ref().map(|reader| reader.message_by_key(id, key)).transpose()?;
+                Ok(row.flatten().map(|row| row.id.into()))
+            }
+        }
+    }
+
+    /// A message as it is on disk; none where nothing is.
+    fn stored(&self, message: MessageId) -> Result<Option<Message>, pinfold_store::ReadError> {
+        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
+    }
+
+    /// Hands a message to the shim, which hands the same delivery to its agent once.
+    pub(super) fn deliver(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        message: MessageId,
+        attempt: u32,
+        delivery: u64,
+    ) {
+        let row = match self.stored(message) {
+            Ok(Some(row)) => row,
+            Ok(None) => {
+                let problem = format!("message {} is not in the database any more", Ulid::from(message));
+                return self.cannot_deliver(id, run, message, problem);
+            }
+            Err(error @ ReadError::Row { .. }) => {
+                return self.cannot_deliver(id, run, message, error.to_string());
+            }
+            Err(error) => return log(format_args!("a message could not be read: {error}")),
+        };
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let Some(shim) = &tracked.shim else { return };
+        let (input, turns) = tracked.speech(run);
+        let bytes = speech::line(input, &row, &tracked.name, attempt);
+        let (attempt, says_done) = (number(delivery), turns == Turns::Done);
+        shim.send(&Command::Input { run, message, attempt, bytes, says_done });
+    }
+
+    /// The turn of a message whose text is not known has failed.
+    fn cannot_deliver(&mut self, id: SessionId, run: RunNumber, message: MessageId, problem: String) {
+        log(format_args!("{problem}"));
+        let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
+        let facts = Facts { why: Some(problem), ..Facts::default() };
+        self.happened(id, &Event::Message(event), &facts, None);
+    }
+
+    /// The turn that is under way, if it is this delivery in this run.
+    fn is_current(&self, id: SessionId, run: RunNumber, message: MessageId, attempt: u32) -> bool {
+        let Some(session) = self.sessions.get(&id).map(|tracked| &tracked.session) else { return false };
+        let turn = session.inbox().in_flight();
+        session.live_run() == Some(run)
+            && turn.is_some_and(|turn| (turn.message, number(turn.delivery)) == (message, attempt))
+    }
+
+    /// The agent's stdin took a message: the turn has begun, and for some agents that is all of it.
+    pub(super) fn input_taken(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        message: MessageId,
+        attempt: u32,
+        from: Position,
+    ) {
+        if !self.is_current(id, run, message, attempt) {
+            return;
+        }
+        let turns = self.sessions.get(&id).map_or(Turns::Line, |tracked| tracked.speech(run).1);
+        let place = TurnPlace { run, from: from.0, to: None };
+        let facts = Facts { places: [(message, place)].into(), ..Facts::default() };
+        let event = match turns {
+            Turns::Done => MessageEvent::Taken { run, message },
+            Turns::Line => MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered },
+        };
+        self.happened(id, &Event::Message(event), &facts, None);
+    }
+
+    /// The agent said that the turn is over; its answer is stored with that.
+    pub(super) fn turn_done(&mut self, id: SessionId, turn: &Turn) {
+        let Some(done) = &turn.done else { return };
+        let (run, message) = (turn.run, turn.message);
+        if !self.is_current(id, run, message, turn.attempt) {
+            return;
+        }
+        if let Some(named) = done.named
+            && self.is_message_of(id, named)
+        {
+            return self.log_not_counted(id, Some(named));
+        }
+        if !done.whole {
+            log(format_args!("the answer to message {} is cut: it is too long", Ulid::from(message)));
+        }
+        let place = TurnPlace { run, from: turn.from.0, to: Some(done.to.0) };
+        let facts = Facts {
+            answers: [(message, speech::answer(&done.answer))].into(),
+            places: [(message, place)].into(),
+            ..Facts::default()
+        };
+        let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Answered };
+        self.happened(id, &Event::Message(event), &facts, None);
+    }
+
+    /// The agent said that a turn is over while none was.
+    pub(super) fn stray_done(&self, id: SessionId, run: RunNumber, named: Option<MessageId>) {
+        let live = self.sessions.get(&id).is_some_and(|tracked| tracked.session.live_run() == Some(run));
+        if live {
+            self.log_not_counted(id, named);
+        }
+    }
+
+    fn log_not_counted(&self, id: SessionId, named: Option<MessageId>) {
+        let Some(name) = self.sessions.get(&id).map(|tracked| &tracked.name) else { return };
+        match named {
+            Some(named) => log(format_args!(
+                "`{name}` printed PINFOLD_DONE for message {}, which is not in flight: not counted",
+                Ulid::from(named)
+            )),
+            None => {
+                log(format_args!("`{name}` printed PINFOLD_DONE without a message in flight: not counted"));
+            }
+        }
+    }
+
+    /// Whether an id is that of a message of this session. What cannot be read is: an answer under the wrong
+    /// message is worse than one that comes late.
+    fn is_message_of(&self, id: SessionId, named: MessageId) -> bool {
+        match self.stored(named) {
+            Ok(row) => row.is_some_and(|row| row.session == id),
+            Err(error) => {
+                log(format_args!("a message could not be read: {error}"));
+                true
+            }
+        }
+    }
+
+    /// Takes in what the shim wrote down of the turn under way, before anything is said of its run.
+    pub(super) fn settle_turn(&mut self, id: SessionId) {
+        let Some(session) = self.sessions.get(&id).map(|tracked| &tracked.session) else { return };
+        if session.inbox().in_flight().is_none() || session.live_run().is_none() {
+            return;
+        }
+        let Some(turn) = Turn::latest(&self.home.records(id)) else { return };
+        self.input_taken(id, turn.run, turn.message, turn.attempt, turn.from);
+        self.turn_done(id, &turn);
+    }
+
+    pub(super) fn input_refused(&self, id: SessionId, run: RunNumber, why: InputRefused) {
+        let Some(tracked) = self.sessions.get(&id).filter(|tracked| tracked.session.live_run() == Some(run))
+        else {
+            return;
+        };
+        let why = match why {
+            InputRefused::Full => "too much waits for it already",
+            InputRefused::Closed => "it does not read its standard input any more",
+        };
+        log(format_args!("`{}` cannot be given a message in this run: {why}", tracked.name));
+    }
+}

@@ -1,0 +1,249 @@
+//! What shims say, in the core's words.
+
+use super::Engine;
+use crate::crash;
+use crate::engine::input::Input;
+use crate::engine::session::Tracked;
+use crate::log::log;
+use crate::output::last_line;
+use crate::output::lines::Lines;
+use crate::ports::locks::Lost;
+use crate::ports::shims::{LinkNumber, ShimLink, ShimUp};
+use pinfold_api::object::LogLine;
+use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
+use pinfold_core::exit::{Ended, Exit, Recognised};
+use pinfold_core::life::StartRefused;
+use pinfold_core::{Event, RunEvent, RunNumber, State, World};
+use pinfold_shim::{Exited, Notice, Report};
+use pinfold_store::{Facts, SessionId};
+
+/// So many of the last lines stand in the record of an exit.
+const LAST_LINES: usize = 20;
+pub(super) const SIGKILL: i32 = 9;
+
+impl Engine {
+    pub(super) fn shim_up(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        result: Result<Box<ShimUp>, StartRefused>,
+    ) {
+        match result {
+            Ok(up) => {
+                if let Err(problem) = self.attach(id, *up) {
+                    // It goes on without us: what it does is seen by looking.
+                    log(format_args!("the shim of session {id} was lost sight of: {problem}"));
+                    self.look_again(id);
+                }
+            }
+            Err(refused) => {
+                log(format_args!("session {id} cannot be started: {}", refused.text));
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
+            }
+        }
+    }
+
+    pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
+        self.links += 1;
+        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
+        let (link, reaper) =
+            ShimLink::attach(up, id, LinkNumber(self.links), &self.handle).map_err(|e| e.to_string())?;
+        if let (Some(alone), Some(reaper)) = (&self.alone, reaper) {
+            _ = alone.reapers.send(reaper);
+        }
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            // A stop that came while the shim was being started is told again: it was sent to nobody.
+            if let pinfold_core::Life::Stopping { run, .. } = tracked.session.life() {
+                let asked = tracked.stop.filter(|(stopped, _)| stopped == run).map(|(_, grace)| grace);
+                let grace = asked.unwrap_or(tracked.session.spec().policy.stop_grace);
+                link.send(&pinfold_shim::Command::Stop { run: *run, grace });
+            }
+            tracked.shim = Some(link);
+            crash::point("shim.attached");
+        }
+        Ok(())
+    }
+
+    pub(super) fn shim_said(&mut self, id: SessionId, link: LinkNumber, report: Option<Report>) {
+        let current = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref());
+        if current.is_none_or(|shim| shim.number != link) {
+            return;
+        }
+        match report {
+            None => self.shim_lost(id),
+            Some(report) => {
+                crash::point("report.before");
+                self.shim_speaks(id);
+                self.take_report(id, report);
+                crash::point("report.after");
+            }
+        }
+    }
+
+    fn take_report(&mut self, id: SessionId, report: Report) {
+        match report {
+            Report::Started { run, process, .. } => self.of_run(id, run, RunEvent::Started(process)),
+            Report::StartFailed { run, why } => {
+                let failure = self.cannot_start(id, why);
+                self.of_run(id, run, RunEvent::StartFailed(failure));
+            }
+            Report::Exited(exited) => self.exited(id, &exited, Shim::Standing),
+            Report::NoSuchRun { run } if Engine::is_sign_of_life(run) => {}
+            Report::NoSuchRun { run } => self.exited_unknown(id, run),
+            Report::Notify { run, notice } => self.notified(id, run, notice),
+            Report::Leaving => self.shim_left(id),
+            Report::Refused { .. } => self.shim_lost(id),
+            Report::Survivors { run, left } => self.survivors(id, run, left),
+            Report::InputTaken { run, message, attempt, from } => {
+                self.input_taken(id, run, message, attempt, from);
+            }
+            Report::TurnDone(turn) => self.turn_done(id, &turn),
+            Report::StrayDone { run, named } => self.stray_done(id, run, named),
+            Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
+            Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } | Report::CannotKeep { .. } => {}
+        }
+    }
+
+    /// A run ended: its record is on disk already, and its last lines are in the log.
+    pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
+        let run = exited.run;
+        self.let_viewers_go(id);
+        self.settle_turn(id);
+        if let Some(failure) = exited.failure {
+            let failure = self.cannot_start(id, failure);
+            return self.of_run(id, run, RunEvent::StartFailed(failure));
+        }
+        // A run that printed nothing has no last lines.
+        let before = self.sessions.get_mut(&id).and_then(|tracked| tracked.logged.replace(exited.log));
+        let silent = before == Some(exited.log);
+        let output = if silent { Vec::new() } else { self.last_lines(id, run) };
+        let ended = Ended { at: Some(exited.at), last_line: last_line::of(&output), ..exited.ended.clone() };
+        let facts = Facts { output, ..Facts::default() };
+        let ended = self.recognise(id, run, ended);
+        let event = RunEvent::Exited { ended, shim, holder: None };
+        self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    /// Whoever had the terminal of a run that ended is no reason for another run: their attach is over.
+    fn let_viewers_go(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        for consumer in std::mem::take(&mut tracked.viewers) {
+            self.happened(id, &Event::ConsumerLeft { consumer }, &Facts::default(), None);
+        }
+    }
+
+    pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
+        let entries = pinfold_shim::log::tail(&self.home.log(id), LAST_LINES, Some(run)).unwrap_or_default();
+        let mut lines = Lines::default();
+        let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| lines.push(entry)).collect();
+        all.extend(lines.finish());
+        let last = all.split_off(all.len().saturating_sub(LAST_LINES));
+        last.into_iter().map(|line| line.text).collect()
+    }
+
+    /// The shim gave the locks back and left in order: nothing of its runs lives.
+    fn shim_left(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.shim = None;
+        let recorded = |run| self.record_of(id, run).is_some();
+        match self.sessions.get(&id).map(|tracked| (tracked.session.live_run(), tracked.session.state())) {
+            // A start that reached it too late was not tried.
+            Some((Some(run), State::Starting)) if !recorded(run) => {
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
+            }
+            Some((Some(run), _)) => self.exited_unknown(id, run),
+            Some((None, _)) | None => self.happened(id, &Event::ShimLeft, &Facts::default(), None),
+        }
+        self.shim_has_left(id);
+    }
+
+    /// The shim died. What is left of its run is ended before anything is said of it.
+    fn shim_lost(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let shim = tracked.shim.take();
+        log(format_args!("shim {} is gone without a word", shim.map_or(0, |shim| shim.pid)));
+        let Some(run) = tracked.session.live_run() else {
+            self.happened(id, &Event::ShimLeft, &Facts::default(), None);
+            return self.shim_has_left(id);
+        };
+        let Some(lost) = self.sessions.get(&id).map(|tracked| self.lost(tracked)) else { return };
+        let (folders, handle) = (self.folders.clone(), self.handle.clone());
+        tokio::spawn(async move {
+            let prove = move || folders.prove_absent(&lost).is_ok();
+            let proved = tokio::task::spawn_blocking(prove).await.unwrap_or(false);
+            handle.tell(Input::ShimGone { id, run, proved });
+        });
+    }
+
+    /// What has to be known of a session to prove that nothing of its last run lives.
+    pub(super) fn lost(&self, tracked: &Tracked) -> Lost {
+        let run = tracked.session.live_run().and_then(|run| tracked.run_id(run)).map(|run| run.to_string());
+        Lost { name: tracked.name.clone(), run, listen: self.home.shim_socket(tracked.id) }
+    }
+
+    pub(super) fn shim_gone(&mut self, id: SessionId, run: RunNumber, proved: bool) {
+        let looked_at = self.sessions.get(&id).is_none_or(|tracked| tracked.shim.is_some());
+        match proved {
+            _ if looked_at => {}
+            true => self.exited_unknown(id, run),
+            // Something of the run lives and cannot be ended, or somebody else has the lock: nothing is decided.
+            false => {
+                let world = World::new(Machine::Same, ShimSeen::Mute, Vec::new());
+                self.happened(id, &Event::DaemonStarted(world), &Facts::default(), None);
+            }
+        }
+    }
+
+    fn record_of(&self, id: SessionId, run: RunNumber) -> Option<Exited> {
+        let records = pinfold_shim::record::read(&self.home.records(id)).unwrap_or_default();
+        records.into_iter().rev().find(|exited| exited.run == run)
+    }
+
+    /// The record decides, and where there is none, the shim was lost.
+    fn exited_unknown(&mut self, id: SessionId, run: RunNumber) {
+        if let Some(exited) = self.record_of(id, run) {
+            return self.exited(id, &exited, Shim::Absent);
+        }
+        self.let_viewers_go(id);
+        self.settle_turn(id);
+        let output = self.last_lines(id, run);
+        let ended = Ended { last_line: last_line::of(&output), ..Ended::new(Exit::ShimLost, self.lived(id)) };
+        let ended = self.recognise(id, run, ended);
+        let facts = Facts { output, ..Facts::default() };
+        let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };
+        self.happened(id, &Event::Run { run, event }, &facts, None);
+    }
+
+    /// How long the live run of a session has lived.
+    pub(super) fn lived(&self, id: SessionId) -> std::time::Duration {
+        match self.sessions.get(&id).map(|tracked| tracked.session.life()) {
+            Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
+            _ => std::time::Duration::ZERO,
+        }
+    }
+
+    /// An end that `unlock` wrote down before it brought it about was a person's wish.
+    pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
+        let unlocked = match ended.exit {
+            // An agent that is killed is started again at once: what is in memory has to do.
+            Exit::Signal(SIGKILL) => self.is_unlocked(id, run),
+            Exit::ShimLost => self.was_unlocked(id, run),
+            Exit::Signal(_) | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => false,
+        };
+        if unlocked { Ended { recognised: Some(Recognised::Unlocked), ..ended } } else { ended }
+    }
+
+    fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if tracked.session.live_run() != Some(run) {
+            return;
+        }
+        match notice {
+            Notice::Ready => tracked.ready = true,
+            Notice::Status(status) => tracked.status = Some(status),
+            Notice::Watchdog => self.of_run(id, run, RunEvent::SignOfLife),
+            // The exit record carries what it said about its exit.
+            Notice::Stopping | Notice::Exit(_) => {}
+        }
+    }
+}

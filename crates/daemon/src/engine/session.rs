@@ -1,0 +1,233 @@
+//! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
+
+use crate::define::definition::{self, Definition, Turns};
+use crate::engine::input::{Input, Reply};
+use crate::engine::{Farewell, Health, Heard, Watch};
+use crate::ports::locks::Reserved;
+use crate::ports::shims::ShimLink;
+use pinfold_core::decision::{Answer, TakeoverEnd};
+use pinfold_core::session::Runs;
+use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
+use pinfold_lock::{Cancel, Resource};
+use pinfold_shim::Size;
+use pinfold_shim::log::Position;
+use pinfold_store::{RunId, SessionId};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::{oneshot, watch};
+
+/// One session and what the daemon holds for it.
+pub(crate) struct Tracked {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) definition: Definition,
+    pub(crate) created_at: Wall,
+    pub(crate) archived_at: Option<Wall>,
+    pub(crate) session: Session,
+    /// The name of the latest run.
+    pub(crate) run: Option<(RunNumber, RunId)>,
+    /// When the latest run was decided, until it runs.
+    pub(crate) due: Option<(RunNumber, Instant)>,
+    /// Decisions whose changes are not durable yet, in order.
+    pub(crate) pending: VecDeque<Pending>,
+    pub(crate) reservation: Reservation,
+    pub(crate) shim: Option<ShimLink>,
+    /// What came before it was known what is there of it; taken up behind that.
+    pub(crate) early: Option<Vec<Input>>,
+    /// The stop that was asked for last: a shim that is still being started has not heard of it.
+    pub(crate) stop: Option<(RunNumber, Duration)>,
+    /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
+    pub(crate) watch: Option<Watch>,
+    pub(crate) heard: Heard,
+    /// How the daemon's end stands with it.
+    pub(crate) farewell: Farewell,
+    /// The lock that was refused last, and the thread that waits for it.
+    pub(crate) refused: Option<Resource>,
+    pub(crate) waiting: Option<Arc<Cancel>>,
+    pub(crate) ready: bool,
+    pub(crate) status: Option<String>,
+    /// The run whose memory is watched, and what it has on the swap.
+    pub(crate) watched: Option<RunNumber>,
+    pub(crate) swap: Option<u64>,
+    /// The size of the terminal that its next run is given: that of whoever attached last.
+    pub(crate) terminal: Size,
+    /// Who has the terminal of the present run: they go when it ends.
+    pub(crate) viewers: Vec<ConsumerId>,
+    /// How the last takeover ended.
+    pub(crate) takeover_end: Option<TakeoverEnd>,
+    pub(crate) seen: watch::Sender<Snapshot>,
+    /// Messages with keys that may not be durable yet.
+    pub(crate) keys: BTreeMap<String, MessageId>,
+    /// No less than the bytes of text that wait in its inbox, once they were counted.
+    pub(crate) inbox_bytes: Option<u64>,
+    /// Who waits for a message to be done or failed.
+    pub(crate) waiters: BTreeMap<MessageId, Vec<oneshot::Sender<()>>>,
+    /// What keeps its decisions from being recorded, in words; all of them wait for it.
+    pub(crate) held_up: Option<Arc<str>>,
+    /// It is new, and not recorded yet.
+    pub(crate) unborn: bool,
+    /// It was asked to stop while nothing could be recorded: it stops first.
+    pub(crate) stops_first: bool,
+    /// Messages in its inbox that are damaged: they are not delivered.
+    pub(crate) damaged: u64,
+    /// A stop of it stands in the file of those that are not recorded.
+    pub(crate) stop_noted: bool,
+    /// It was read from the store again, and the writer has not heard of that yet.
+    pub(crate) reloaded: bool,
+    /// How often it began again from what is stored, and how many batches of before that are still on their way.
+    pub(crate) beginnings: u32,
+    pub(crate) stale: usize,
+    /// Who asked for what is under way.
+    pub(crate) asked: Option<Box<Value>>,
+    /// The run that `unlock` ends, or has ended.
+    pub(crate) unlocked: Option<RunId>,
+    /// How far its log went at the last end that was told.
+    pub(crate) logged: Option<Position>,
+    /// How the agent of a run is spoken to: a change counts from the next run on.
+    pub(crate) spoken: Option<(RunNumber, definition::Input, Turns)>,
+}
+
+/// The locks of a run between the decision and its shim.
+pub(crate) enum Reservation {
+    Nothing,
+    /// Our own last shim has them and was told to leave; then they are taken, for this run.
+    Behind(RunNumber),
+    /// They are being taken, for this run; a later run takes an earlier one's place.
+    UnderWay(RunNumber),
+    /// They are being taken, and nobody wants them any more.
+    Unwanted,
+    Taken(Vec<Reserved>),
+}
+
+/// A decision on its way to the disk.
+pub(crate) struct Pending {
+    pub(crate) durable: bool,
+    pub(crate) actions: Vec<Action>,
+    pub(crate) answer: Option<Answer>,
+    pub(crate) reply: Option<Reply>,
+    /// The exit that this decision settles: the shim may forget it once it is durable.
+    pub(crate) settles: Option<RunNumber>,
+    /// How things stand with it.
+    pub(crate) snapshot: Snapshot,
+    /// Messages that it settles.
+    pub(crate) settled: Vec<MessageId>,
+}
+
+/// What people wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) state: State,
+    pub(crate) runs: Runs,
+    /// Whether somebody is in the way of a run's end.
+    pub(crate) unended: bool,
+}
+
+impl Snapshot {
+    pub(crate) fn of(session: &Session) -> Snapshot {
+        Snapshot { state: session.state(), runs: session.runs(), unended: session.unended().is_some() }
+    }
+}
+
+impl Tracked {
+    pub(crate) fn new(
+        id: SessionId,
+        name: String,
+        definition: Definition,
+        session: Session,
+        at: Wall,
+    ) -> Tracked {
+        let snapshot = Snapshot::of(&session);
+        Tracked {
+            id,
+            name,
+            definition,
+            created_at: at,
+            archived_at: None,
+            session,
+            run: None,
+            due: None,
+            pending: VecDeque::new(),
+            reservation: Reservation::Nothing,
+            shim: None,
+            early: None,
+            stop: None,
+            watch: None,
+            heard: Heard::Since,
+            farewell: Farewell::default(),
+            refused: None,
+            waiting: None,
+            ready: false,
+            status: None,
+            watched: None,
+            swap: None,
+            terminal: Size::default(),
+            viewers: Vec::new(),
+            takeover_end: None,
+            seen: watch::Sender::new(snapshot),
+            keys: BTreeMap::new(),
+            inbox_bytes: None,
+            waiters: BTreeMap::new(),
+            held_up: None,
+            stops_first: false,
+            unborn: false,
+            damaged: 0,
+            stop_noted: false,
+            reloaded: false,
+            beginnings: 0,
+            stale: 0,
+            asked: None,
+            unlocked: None,
+            logged: None,
+            spoken: None,
+        }
+    }
+
+    /// Tells whoever waits how things stand, once that is durable.
+    pub(crate) fn publish(&self, now: Snapshot) {
+        self.seen.send_if_modified(|seen| {
+            let changed = *seen != now;
+            *seen = now;
+            changed
+        });
+    }
+
+    /// Stops waiting for somebody else's lock.
+    pub(crate) fn forget_holder(&mut self) {
+        if let Some(cancel) = self.waiting.take() {
+            cancel.cancel();
+        }
+    }
+
+    /// Whether nothing of it is under way any more, so that the daemon may go.
+    pub(crate) fn at_rest(&self, health: &Health) -> bool {
+        self.early.is_none()
+            && self.session.live_run().is_none()
+            // What cannot be recorded is not waited for.
+            && (self.pending.is_empty() || health.holds_up())
+            && self.shim.is_none()
+    }
+
+    /// Notes who waits for a message; those who have gone are forgotten.
+    pub(crate) fn wait_for(&mut self, message: MessageId, waiter: oneshot::Sender<()>) {
+        self.waiters.retain(|_, waiters| {
+            waiters.retain(|waiter| !waiter.is_closed());
+            !waiters.is_empty()
+        });
+        self.waiters.entry(message).or_default().push(waiter);
+    }
+
+    /// How the agent of a run is spoken to.
+    pub(crate) fn speech(&self, run: RunNumber) -> (definition::Input, Turns) {
+        match self.spoken {
+            Some((spoken, input, turns)) if spoken == run => (input, turns),
+            Some(_) | None => (self.definition.input, self.definition.turns),
+        }
+    }
+
+    /// The latest run, if it is this one.
+    pub(crate) fn run_id(&self, run: RunNumber) -> Option<RunId> {
+        self.run.filter(|(number, _)| *number == run).map(|(_, id)| id)
+    }
+}

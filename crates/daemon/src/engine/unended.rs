@@ -1,0 +1,141 @@
+//! A deadline on every stop: a shim that runs answers, and says who cannot be ended.
+
+use super::Engine;
+use crate::engine::input::Input;
+use pinfold_core::unended::{Survivor, Unended};
+use pinfold_core::{RunEvent, RunNumber, State};
+use pinfold_shim::{Command, Report};
+use pinfold_store::SessionId;
+use std::time::{Duration, Instant};
+
+/// Behind the grace, a shim that lives has answered within this.
+pub(super) const NO_ANSWER: Duration = Duration::from_secs(2);
+/// Behind the grace, a shim that has not ended its run is asked for a sign of life after this.
+const ASK: Duration = Duration::from_secs(1);
+/// Behind the grace, a shim that answers has ended its run within this, or said who survives. One of an older
+/// version cannot say it.
+const NO_END: Duration = Duration::from_secs(8);
+/// No run has this number: a shim that is asked about it answers that it knows of none.
+const NO_RUN: RunNumber = RunNumber(0);
+
+/// A stop that is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Watch {
+    run: RunNumber,
+    /// When its grace is over.
+    until: Instant,
+}
+
+/// How far a watched stop is behind its grace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// Long enough to ask.
+    ToAsk,
+    /// Too long for a shim that runs to be silent.
+    Unanswered,
+    /// Too long for a tree that can be ended.
+    Unended,
+}
+
+/// Whether a shim has said anything since it was asked for a sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Since,
+    /// It has not; and how long it had run when it was asked, in nanoseconds.
+    NotSince {
+        ran: Option<u64>,
+    },
+}
+
+impl Engine {
+    /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.
+    pub(super) fn watch_stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Some(until) = Instant::now().checked_add(grace) else { return };
+        let watch = Watch { run, until };
+        if tracked.watch.is_some_and(|known| known.run == run && known.until <= until) {
+            return;
+        }
+        tracked.watch = Some(watch);
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            let steps = [(ASK, Overdue::ToAsk), (NO_ANSWER, Overdue::Unanswered), (NO_END, Overdue::Unended)];
+            for (after, overdue) in steps {
+                tokio::time::sleep_until((until + after).into()).await;
+                handle.tell(Input::StopOverdue { id, watch, overdue });
+            }
+        });
+    }
+
+    pub(super) fn stop_overdue(&mut self, id: SessionId, watch: Watch, overdue: Overdue) {
+        let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.watch == Some(watch)) else {
+            return;
+        };
+        if tracked.session.state() != State::Stopping || tracked.session.live_run() != Some(watch.run) {
+            return;
+        }
+        let shim = tracked.shim.as_ref().map(|shim| shim.pid);
+        match overdue {
+            Overdue::ToAsk => {
+                tracked.heard = Heard::NotSince { ran: shim.and_then(ran) };
+                if let Some(shim) = &tracked.shim {
+                    shim.send(&Command::Interrupt { run: NO_RUN });
+                }
+            }
+            Overdue::Unanswered | Overdue::Unended => match tracked.heard {
+                // One that gets little of a busy machine is slow, not mute: it has as long as its tree has.
+                Heard::NotSince { ran: before }
+                    if overdue == Overdue::Unanswered && shim.and_then(ran) > before => {}
+                Heard::NotSince { .. } => {
+                    self.of_run(id, watch.run, RunEvent::Unended(Unended::Silent { shim }));
+                }
+                Heard::Since if overdue == Overdue::Unended && tracked.session.unended().is_none() => {
+                    self.look_for_survivors(id, watch.run);
+                }
+                Heard::Since => {}
+            },
+        }
+    }
+
+    /// Looks below a shim that does not say who is left: one of an older version.
+    fn look_for_survivors(&self, id: SessionId, run: RunNumber) {
+        let Some(shim) = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()) else { return };
+        let (pid, link, handle) = (shim.pid, shim.number, self.handle.clone());
+        tokio::task::spawn_blocking(move || {
+            let left =
+                pinfold_shim::descendants(pid).into_iter().filter_map(pinfold_shim::survivor).collect();
+            handle.tell(Input::Shim { id, link, report: Some(Report::Survivors { run, left }) });
+        });
+    }
+
+    /// A shim that says anything runs. One that was silent has its stop before it: that is watched anew.
+    pub(super) fn shim_speaks(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.heard = Heard::Since;
+        let Some(Unended::Silent { .. }) = tracked.session.unended() else { return };
+        let Some(run) = tracked.session.live_run() else { return };
+        tracked.watch = None;
+        let asked = tracked.stop.filter(|(stopped, _)| *stopped == run).map(|(_, grace)| grace);
+        let grace = asked.unwrap_or(tracked.session.spec().policy.stop_grace);
+        self.of_run(id, run, RunEvent::ShimAnswered);
+        self.watch_stop(id, run, grace);
+    }
+
+    /// A shim names those of its tree that it cannot end.
+    pub(super) fn survivors(&mut self, id: SessionId, run: RunNumber, left: Vec<Survivor>) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let shim = tracked.shim.as_ref().map(|shim| shim.pid);
+        self.of_run(id, run, RunEvent::Unended(Unended::Survivors { shim, left }));
+    }
+
+    /// Whether a report is only the answer to being asked for a sign of life.
+    pub(super) fn is_sign_of_life(run: RunNumber) -> bool {
+        run == NO_RUN
+    }
+}
+
+/// How long a process has run on a processor, in nanoseconds, where the kernel counts it.
+fn ran(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok()
+}

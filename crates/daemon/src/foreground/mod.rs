@@ -1,0 +1,289 @@
+//! The loop without a daemon around it: one session in the foreground, in memory only.
+//!
+//! The same loop, core, shims and locks as in the daemon. What is different: nothing is stored, the shim ends
+//! with this process, agents have the caller's standard streams, and the loop ends with its one session.
+
+mod outcome;
+mod scratch;
+mod signals;
+mod terminal;
+
+use crate::define::definition::Definition;
+use crate::define::home::Home;
+use crate::engine::input::{Agents, Create, Handle, Input};
+use crate::engine::session::Snapshot;
+use crate::engine::{Engine, Parts};
+use crate::life::{Limits, StartError};
+use crate::ports::locks::Folders;
+use outcome::Ends;
+use pinfold_api::request::NewSession;
+use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
+use pinfold_core::event::Ask;
+use pinfold_core::{Decision, Event, State};
+use pinfold_shim::client::Foreground;
+use pinfold_store::{SessionId, Store};
+use scratch::Scratch;
+use signals::Signals;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
+
+/// What the loop needs to know when it is alone.
+pub(crate) struct Alone {
+    /// What its agents get from this process.
+    pub(crate) foreground: Foreground,
+    /// Whoever is told of every decision.
+    pub(crate) witness: Box<dyn FnMut(&Decision)>,
+    /// Whoever waits for the end of shims.
+    pub(crate) reapers: mpsc::UnboundedSender<JoinHandle<()>>,
+}
+
+/// What a run in the foreground is started with.
+pub struct Options {
+    /// Where locks and the configuration live.
+    pub home: Home,
+    /// The program that is a shim, with the arguments that make it one.
+    pub shim: (PathBuf, Vec<OsString>),
+    /// The session.
+    pub request: NewSession,
+    /// Told of what happens, in sentences.
+    pub say: Box<dyn FnMut(&str)>,
+}
+
+/// Why there is no exit code of an agent.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// As the contract says it.
+    #[error("{}", .0.message)]
+    Refused(ErrorBody),
+    /// Something that it needs cannot be used.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+impl From<ErrorBody> for RunError {
+    fn from(body: ErrorBody) -> Self {
+        RunError::Refused(body)
+    }
+}
+
+/// Supervises one session until it is over; the last exit code of its agent, 128 and the signal that killed it.
+///
+/// # Errors
+/// A lock is busy, the crash limit is reached, or something that it needs cannot be used.
+pub fn run(options: Options) -> Result<u8, RunError> {
+    run_through(options, |inputs| inputs)
+}
+
+/// As [`run`], with something between those who tell the loop and the loop.
+fn run_through(
+    options: Options,
+    between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
+) -> Result<u8, RunError> {
+    let (name, definition) = define(&options.request)?;
+    let limits = Limits { open_files: None, core: crate::life::leave_no_core() };
+    let config = crate::define::config::load(&options.home.config).map_err(StartError::from)?;
+    let folders = Folders::open(&options.home).map_err(StartError::from)?;
+    folders.audit_to(&options.home.audit(), || {});
+    let place = |source| StartError::Place { path: options.home.runtime.clone(), source };
+    let scratch = Scratch::make(&options.home.runtime).map_err(place)?;
+    let home = scratch.home(&options.home).map_err(place)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
+    let runtime = runtime.map_err(StartError::from)?;
+    let ends = Arc::new(Mutex::new(Ends::default()));
+    let (reapers, mut reaping) = mpsc::unbounded_channel();
+    let code = runtime.block_on(async {
+        let (streams, typing) = terminal::streams().map_err(StartError::from)?;
+        let (handle, inputs) = Handle::new();
+        let foreground = Foreground { streams: Arc::new(streams), scratch: scratch.path().to_owned() };
+        let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
+        let parts = Parts {
+            home,
+            store: Store::nowhere(),
+            reader: None,
+            alone: Some(Alone { foreground, witness, reapers }),
+            folders,
+            generation: 1,
+            shim_program: options.shim,
+            limits,
+            umask: None,
+            last_event: 0,
+            handle: handle.clone(),
+            config,
+        };
+        let engine = Engine::new(parts).map_err(StartError::from)?;
+        if let Some(typing) = typing {
+            tokio::spawn(typing);
+        }
+        let create = Create { name, definition, broken: None, by: None, reply: oneshot::channel().0 };
+        let ((looped, _nowhere), code) =
+            tokio::join!(engine.run(between(inputs)), direct(&handle, create, &ends));
+        looped?;
+        // Their copies of the streams are closed when they are gone, not before.
+        while let Ok(reaper) = reaping.try_recv() {
+            _ = reaper.await;
+        }
+        code
+    });
+    // Whatever still waits in a thread of its own, for a key that is not typed, ends with this process.
+    runtime.shutdown_background();
+    code
+}
+
+/// Reads the request as `new` does; nothing is made where it cannot run.
+fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
+    let usage = |message: String| ErrorBody::new(ErrorKind::Usage, message);
+    let name = request.name.parse().map_err(|error: NotAName| usage(error.to_string()))?;
+    let mode = request.mode.clone().unwrap_or_else(|| "once".into());
+    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() }, None)?;
+    if definition.mode == pinfold_core::Mode::OnDemand {
+        let hint = "`pinfold new` makes a session that waits for messages; here: once or always";
+        return Err(usage("`run` has no inbox, so mode `on-demand` would never run".into()).hint(hint));
+    }
+    if definition.pty {
+        let hint = "`pinfold new --pty` and `pinfold attach` do";
+        return Err(usage("`run` gives no terminal of its own yet".into()).hint(hint));
+    }
+    if let Err(cause) = definition.settle(None) {
+        return Err(ErrorBody::new(ErrorKind::BadConfig, cause.to_string()));
+    }
+    Ok((name, definition))
+}
+
+/// Makes the session, passes signals on, and ends the loop when the session is over.
+async fn direct(handle: &Handle, create: Create, ends: &Mutex<Ends>) -> Result<u8, RunError> {
+    let signals = Signals::new().map_err(StartError::from)?;
+    let outcome = supervise(handle, create, signals, ends).await;
+    handle.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
+    outcome
+}
+
+async fn supervise(
+    handle: &Handle,
+    create: Create,
+    mut signals: Signals,
+    ends: &Mutex<Ends>,
+) -> Result<u8, RunError> {
+    let (reply, receiver) = oneshot::channel();
+    handle.tell(Input::Create(Box::new(Create { reply, ..create })));
+    let id = handle.answer(receiver).await??;
+    let mut seen = watcher(handle, id).await?;
+    let mut asked = None;
+    loop {
+        let now = *seen.borrow_and_update();
+        if over(now) {
+            let look = handle.look(move |engine| outcome::Look::at(engine, id)).await?;
+            // What has been seen may be over by now: a lock that was busy has come free, and the run begins.
+            if look.as_ref().is_none_or(|look| over(look.now)) {
+                let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
+                return outcome::of(look, ends, asked).map_err(RunError::from);
+            }
+        }
+        if let (true, Some(_)) = (now.unended, asked) {
+            return Err(unended(handle, id).await?.into());
+        }
+        tokio::select! {
+            changed = seen.changed() => if changed.is_err() { return Err(handle.going_down().into()) },
+            signal = signals.next() => {
+                let grace = asked.replace(signal).map(|_| Duration::ZERO);
+                stop(handle, id, grace);
+            }
+        }
+    }
+}
+
+/// A stop that does not come to an end is not waited for: whoever is in the way is named.
+async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, ErrorBody> {
+    let look =
+        move |engine: &mut Engine| engine.sessions.get(&id)?.session.unended().map(ToString::to_string);
+    let by = handle.look(look).await?.unwrap_or_default();
+    Ok(ErrorBody::new(ErrorKind::Failed, format!("its run does not end: {by}")))
+}
+
+fn stop(handle: &Handle, id: SessionId, grace: Option<Duration>) {
+    let event = Box::new(Event::Asked(Ask::Stop { grace }));
+    handle.tell(Input::Happened { id, event, facts: Box::default(), reply: None });
+}
+
+async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snapshot>, ErrorBody> {
+    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.seen.subscribe());
+    handle.look(look).await?.ok_or_else(|| handle.going_down())
+}
+
+/// A lock that is busy before anything has run is the end; later it is waited for.
+fn over(now: Snapshot) -> bool {
+    match now.state {
+        State::Stopped | State::Failed | State::Archived | State::Idle => true,
+        State::Blocked => now.runs.count == 0,
+        State::Starting | State::Running | State::Stopping | State::Backoff | State::Held => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_lock::{Folder, Guard, Request, Resource, SessionName};
+
+    /// Has the second look (the first one finds the watch) wait until the holder that was in the way has gone. A start
+    /// that was tried is said, and followed by a stop.
+    fn hold_back(
+        mut inputs: UnboundedReceiver<Input>,
+        guard: Guard,
+        tried: std::sync::mpsc::Sender<()>,
+    ) -> UnboundedReceiver<Input> {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let mut guard = Some(guard);
+        tokio::spawn(async move {
+            let (mut looks, mut held_back) = (0, None);
+            while let Some(input) = inputs.recv().await {
+                looks += usize::from(matches!(input, Input::Look(_)));
+                if looks == 2 && matches!(input, Input::Look(_)) {
+                    held_back = Some(input);
+                    guard = None;
+                    continue;
+                }
+                // On a slow machine the lock is looked at only after the holder went, and nobody is waited for.
+                let gone = matches!(input, Input::HolderGone { .. } | Input::ShimUp { .. });
+                let started = if let Input::ShimUp { id, .. } = &input { Some(*id) } else { None };
+                _ = sender.send(input);
+                if let Some(id) = started {
+                    _ = tried.send(());
+                    let event = Box::new(Event::Asked(Ask::Stop { grace: None }));
+                    _ = sender.send(Input::Happened { id, event, facts: Box::default(), reply: None });
+                }
+                held_back.take_if(|_| gone).into_iter().for_each(|look| _ = sender.send(look));
+            }
+            drop(guard);
+        });
+        receiver
+    }
+
+    #[test]
+    fn a_lock_that_comes_free_between_the_news_and_the_look_is_no_failure() {
+        let temp = tempfile::tempdir().unwrap();
+        let home = Home {
+            state: temp.path().join("home"),
+            runtime: temp.path().join("home"),
+            config: temp.path().join("home/config.toml"),
+            user_locks: temp.path().join("locks"),
+            variables: Vec::new(),
+            refused: None,
+        };
+        pinfold_lock::private::make_private(&home.state, pinfold_lock::private::Wider::Refuse).unwrap();
+        let folder = Folder::open(home.session_locks()).unwrap();
+        let resource = Resource::Session(SessionName::new("a").unwrap());
+        let guard = folder.try_acquire(&resource, &Request::default()).unwrap();
+        let request: NewSession =
+            serde_json::from_value(serde_json::json!({ "name": "a", "command": ["/bin/true"] })).unwrap();
+        // Nothing can be a shim here: that the start was tried is enough.
+        let shim = (temp.path().join("no-shim"), Vec::new());
+        let options = Options { home, shim, request, say: Box::new(|_| ()) };
+        let (tried, starts) = std::sync::mpsc::channel();
+        let ended = run_through(options, |inputs| hold_back(inputs, guard, tried));
+        assert!(starts.try_recv().is_ok(), "no start was tried: {ended:?}");
+    }
+}

@@ -1,0 +1,144 @@
+//! Archive, restore, purge and rm. A request returns when it is so.
+
+use super::Context;
+use super::answer::{Answered, Failure, Named, Said, refusal};
+use super::reach::{in_the_way, reach};
+use super::sessions::{object, until, watcher};
+use crate::engine::input::Reply;
+use crate::engine::session::Snapshot;
+use crate::engine::{Candidate, Engine, Modes};
+use axum::Json;
+use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
+use pinfold_api::request::Purge;
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::Ask;
+use pinfold_core::{Mode, Refusal, State as CoreState};
+use pinfold_store::SessionId;
+use tokio::sync::oneshot;
+
+pub(crate) async fn archive(context: Context, Named(session): Named) -> Answered<Session> {
+    until(&context, session, Ask::Archive, "archived", |state| state == CoreState::Archived).await
+}
+
+pub(crate) async fn restore(context: Context, Named(session): Named) -> Answered<Session> {
+    let id = context.handle.look(move |engine| engine.find_archived(&session)).await??;
+    let (reply, receiver) = Reply::new();
+    let by = context.handle.by();
+    context.handle.look(move |engine| engine.restore(id, by.as_deref(), reply)).await??;
+    let Json(object) = match context.handle.answer(receiver).await?? {
+        Answer::Refused(refused) => {
+            let Json(object) = object(&context, id).await?;
+            return Err(refusal(&object.name, refused));
+        }
+        Answer::Done | Answer::UnderWay | Answer::Already | Answer::Joined | Answer::Queued { .. } => {
+            object(&context, id).await?
+        }
+    };
+    Ok(Json(object))
+}
+
+pub(crate) async fn remove(context: Context, Named(session): Named) -> Answered<Removed> {
+    let id = context.handle.look(move |engine| engine.find_archived(&session)).await??;
+    let (done, receiver) = oneshot::channel();
+    let by = context.handle.by();
+    context.handle.look(move |engine: &mut Engine| engine.remove(id, by, done)).await?;
+    Ok(Json(context.handle.answer(receiver).await?.map_err(Failure::conflict)?))
+}
+
+fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
+    match word {
+        None | Some("on-demand") => Ok(Modes::Only(Mode::OnDemand)),
+        Some("always") => Ok(Modes::Only(Mode::Always)),
+        Some("once") => Ok(Modes::Only(Mode::Once)),
+        Some("all") => Ok(Modes::All),
+        Some(other) => Err(ErrorBody::new(ErrorKind::Usage, format!("there is no mode `{other}`"))
+            .hint("on-demand, always, once, or all")),
+    }
+}
+
+pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answered<Purged> {
+    let modes = modes(purge.mode.as_deref()).map_err(Failure::bad_value)?;
+    let (include_active, dry_run) = (purge.include_active, purge.dry_run);
+    let mut candidates = context.handle.look(move |engine| engine.to_purge(modes, &purge)).await?;
+    candidates.retain(|candidate| context.pass.touches(candidate.id));
+    let mut purged = Purged::default();
+    let mut under_way = Vec::new();
+    // All are asked before any is waited for: their graces run at the same time.
+    for Candidate { id, name, own, spared } in candidates {
+        let spared = match (spared, dry_run) {
+            (None, false) => refused(&context, id, Ask::Purge { include_active, own }).await?,
+            (spared, _) => spared,
+        };
+        match spared {
+            Some(why) => purged.skipped.push(Skipped { name, why: reason(why).into() }),
+            None => {
+                purged.archived.push(name);
+                under_way.push(id);
+            }
+        }
+    }
+    for id in under_way.into_iter().filter(|_| !dry_run) {
+        let mut seen = watcher(&context, id).await?;
+        let archived = |seen: &Snapshot| seen.state == CoreState::Archived;
+        if reach(&context, id, &mut seen, "archived", archived).await.is_err()
+            && let Some((name, by)) = in_the_way(&context, id).await?
+        {
+            purged.archived.retain(|archived| *archived != name);
+            purged.left.push(Left { session: name, why: by.to_string(), pids: by.pids() });
+        }
+    }
+    Ok(Json(purged))
+}
+
+async fn refused(context: &Context, id: SessionId, ask: Ask) -> Result<Option<Refusal>, Failure> {
+    let event = pinfold_core::Event::Asked(ask);
+    let answer = context.handle.ask(id, event, pinfold_store::Facts::default()).await?;
+    Ok(if let Answer::Refused(why) = answer { Some(why) } else { None })
+}
+
+/// Why purge leaves a session alone, in a few words.
+fn reason(why: Refusal) -> &'static str {
+    match why {
+        Refusal::Own => "it is the session that asks",
+        Refusal::Connected => "somebody is connected",
+        Refusal::TurnUnderWay => "a turn is under way",
+        Refusal::MessageQueued => "a message is queued",
+        Refusal::ShimMute => "its shim does not answer",
+        Refusal::GoingDown => "the daemon is going down",
+        Refusal::Archived
+        | Refusal::BeingArchived
+        | Refusal::BeingStopped
+        | Refusal::NotArchived
+        | Refusal::Busy
+        | Refusal::NoTerminal
+        | Refusal::RunsOnce
+        | Refusal::NoTurn
+        | Refusal::NoSuchMessage
+        | Refusal::InboxFull
+        | Refusal::InboxHeavy => "it cannot be archived now",
+    }
+}
+
+/// Brings every archived session back whose name is free.
+pub(crate) async fn restore_all(context: Context) -> Answered<Vec<Session>> {
+    let archived = context.handle.look(|engine: &mut Engine| {
+        let archived =
+            engine.sessions.values().filter(|tracked| tracked.session.state() == CoreState::Archived);
+        // The latest of a name comes first: it is the one that gets it.
+        archived.map(|tracked| tracked.id).rev().collect::<Vec<_>>()
+    });
+    let mut restored = Vec::new();
+    let pass = context.pass.clone();
+    for id in archived.await?.into_iter().filter(|id| pass.touches(*id)) {
+        let (reply, receiver) = Reply::new();
+        let by = context.handle.by();
+        if context.handle.look(move |engine| engine.restore(id, by.as_deref(), reply)).await?.is_ok() {
+            context.handle.answer(receiver).await??;
+            let Json(object) = object(&context, id).await?;
+            restored.push(object);
+        }
+    }
+    restored.reverse();
+    Ok(Json(restored))
+}

@@ -1,0 +1,43 @@
+//! Says when a file grows: the kernel tells, nobody polls.
+
+use crate::log::log;
+use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+
+/// A word for each time that something in the file's folder was written. Words may be folded into one.
+pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
+    let (sender, receiver) = mpsc::channel(1);
+    match open(file) {
+        Ok(fd) => {
+            tokio::spawn(tell(fd, sender));
+        }
+        Err(error) => log(format_args!("{} cannot be watched: {error}", file.display())),
+    }
+    receiver
+}
+
+fn open(file: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
+    let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    inotify::add_watch(&fd, folder, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
+    crate::ports::async_fd::watch(fd)
+}
+
+async fn tell(fd: AsyncFd<OwnedFd>, sender: mpsc::Sender<()>) {
+    let mut buffer = [0_u8; 4096];
+    loop {
+        tokio::select! {
+            ready = fd.readable() => {
+                let Ok(mut ready) = ready else { return };
+                while rustix::io::read(&fd, &mut buffer).is_ok() {}
+                ready.clear_ready();
+            }
+            () = sender.closed() => return,
+        }
+        // A full channel has a word in it already.
+        _ = sender.try_send(());
+    }
+}

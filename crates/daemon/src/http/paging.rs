@@ -1,0 +1,142 @@
+//! Lists of any length as one JSON array, written while they are read: a list of a gigabyte takes as much memory as one
+//! of a hundred kilobytes.
+
+use super::Context;
+use super::answer::Failure;
+use super::streaming;
+use crate::engine::Engine;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::{IntoResponse, Response};
+use pinfold_api::ErrorBody;
+use pinfold_store::{Part, ReadError, Reader};
+use serde::Serialize;
+use std::io;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+
+/// So much is read at once.
+pub(crate) const PART: usize = 64 << 10;
+
+/// What is said of a list beside its rows.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    /// How many rows there would be, if not only some were asked for.
+    pub(crate) total: Option<u64>,
+    /// What `after` has to be for the rows that follow; nothing where none do.
+    pub(crate) next: Option<String>,
+}
+
+impl Head {
+    pub(crate) fn fields(&self) -> HeaderMap {
+        let total = self.total.map(HeaderValue::from);
+        let next = self.next.as_deref().and_then(|next| next.parse().ok());
+        let fields = [("total", total), ("next", next)];
+        let fields = fields.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value?)));
+        fields.collect()
+    }
+}
+
+/// Answers with an array of at most `most` rows, from a place on. What cannot be read at once is refused with its
+/// reason; where reading fails later, the answer breaks off.
+pub(crate) async fn array<T, P, R>(
+    context: Context,
+    head: Head,
+    (from, most): (P, u64),
+    read: R,
+) -> Result<Response, Failure>
+where
+    T: Serialize,
+    P: Copy + Send + 'static,
+    R: Fn(&Reader, P, u64) -> Result<Part<T, P>, ReadError> + Send + Sync + 'static,
+{
+    let mut rows = Rows { context, read: Arc::new(read), at: Some(from), left: most, begun: false };
+    let first = rows.part().await?;
+    let kind = [("content-type", "application/json")];
+    if rows.at.is_none() {
+        return Ok((head.fields(), kind, first).into_response());
+    }
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        if sender.send(Ok(first)).await.is_ok() {
+            rows.send(&sender).await;
+        }
+        // What such a list leaves behind in the allocator goes back to the kernel.
+        _ = rows.context.handle.look(Engine::rest_soon).await;
+    });
+    Ok((head.fields(), kind, streaming::body(receiver)).into_response())
+}
+
+/// The rows of a list that is under way.
+struct Rows<P, R> {
+    context: Context,
+    read: Arc<R>,
+    /// Where it goes on.
+    at: Option<P>,
+    left: u64,
+    begun: bool,
+}
+
+impl<T, P, R> Rows<P, R>
+where
+    T: Serialize,
+    P: Copy + Send + 'static,
+    R: Fn(&Reader, P, u64) -> Result<Part<T, P>, ReadError> + Send + Sync + 'static,
+{
+    /// The next part as text; the last one has the end of the array.
+    async fn part(&mut self) -> Result<Bytes, ErrorBody> {
+        let Some(at) = self.at else { return Ok(Bytes::new()) };
+        let (read, left, begun) = (Arc::clone(&self.read), self.left, self.begun);
+        let done = self.context.read(move |reader| {
+            let Part { rows, next } = read(reader, at, left)?;
+            let left = left.saturating_sub(rows.len() as u64);
+            let next = next.filter(|_| left > 0);
+            Ok((text(&rows, begun, next.is_none()), next, left, begun || !rows.is_empty()))
+        });
+        let (text, next, left, begun) = done.await?;
+        (self.at, self.left, self.begun) = (next, left, begun);
+        Ok(text)
+    }
+
+    async fn send(&mut self, sender: &mpsc::Sender<io::Result<Bytes>>) {
+        let handle = self.context.handle.clone();
+        while self.at.is_some() {
+            let part = tokio::select! {
+                part = self.part() => part,
+                () = handle.ended() => Err(handle.going_down()),
+            };
+            let part = part.map_err(|error| {
+                crate::log::log(format_args!("a list breaks off: {}", error.message));
+                io::Error::other(error.message)
+            });
+            let broken = part.is_err();
+            if sender.send(part).await.is_err() || broken {
+                return;
+            }
+        }
+    }
+}
+
+/// Rows as a piece of an array.
+fn text<T: Serialize>(rows: &[T], begun: bool, last: bool) -> Bytes {
+    let mut text = Vec::with_capacity(PART);
+    let mut between = begun;
+    if !begun {
+        text.push(b'[');
+    }
+    for row in rows {
+        let before = text.len();
+        if between {
+            text.push(b',');
+        }
+        match serde_json::to_writer(&mut text, row) {
+            Ok(()) => between = true,
+            // Plain data with text keys is always written.
+            Err(_) => text.truncate(before),
+        }
+    }
+    if last {
+        text.push(b']');
+    }
+    Bytes::from(text)
+}

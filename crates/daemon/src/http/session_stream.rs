@@ -1,0 +1,122 @@
+//! A session as somebody has it open: its state, its messages and its output, as they come. A consumer.
+
+use super::Context;
+use super::answer::{Asked, Failure, Named};
+use super::logs::{Source, pass_on};
+use super::streaming;
+use crate::http::consumer::Consumer;
+use crate::output::printed::Sequences;
+use crate::show;
+use axum::body::Bytes;
+use axum::response::Response;
+use axum::response::sse::Event as Sse;
+use pinfold_core::MessageId;
+use pinfold_core::event::ConsumerKind;
+use pinfold_store::{EventQuery, SessionId, Take, Ulid};
+use serde::{Deserialize, Serialize};
+use std::convert::Infallible;
+use tokio::sync::mpsc;
+
+/// So many events are read at once.
+const PAGE: u32 = 1000;
+/// A client that lags behind so far makes the stream wait for it.
+const WAITING: usize = 64;
+
+/// How much of the past.
+#[derive(Debug, Default, Clone, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "StreamAsked")]
+pub(crate) struct Which {
+    /// So many lines of output that are there already.
+    n: Option<usize>,
+}
+
+/// Server-sent events `state` (the session), `message` (a message that took a step) and `output` (a line).
+pub(crate) async fn stream(
+    context: Context,
+    Named(session): Named,
+    Asked(which): Asked<Which>,
+) -> Result<Response, Failure> {
+    let id = super::sessions::find(&context, session).await?;
+    let source = Source::of(&context, id, None, Sequences::Obeyed).await?;
+    let consumer = Consumer::join(&context.handle, id, ConsumerKind::Watch).await?;
+    let (sender, receiver) = mpsc::channel(WAITING);
+    tokio::spawn(feed(context, id, source, which.n.unwrap_or(0), consumer, sender));
+    Ok(streaming::events(receiver))
+}
+
+async fn feed(
+    context: Context,
+    id: SessionId,
+    source: Source,
+    lines: usize,
+    _consumer: Consumer,
+    sender: mpsc::Sender<Sse>,
+) {
+    let (output, printed) = mpsc::channel(4);
+    tokio::select! {
+        _ = pass_on(&context, id, source, lines, &output) => {}
+        _ = show_output(printed, &sender) => {}
+        _ = show_events(&context, id, &sender) => {}
+        () = sender.closed() => {}
+        () = context.handle.ended() => {}
+    }
+}
+
+/// Passes printed lines on, until that is impossible.
+async fn show_output(mut printed: mpsc::Receiver<Bytes>, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
+    loop {
+        let text = printed.recv().await?;
+        for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+            let data = String::from_utf8_lossy(line).into_owned();
+            sender.send(Sse::default().event("output").data(data)).await.ok()?;
+        }
+    }
+}
+
+/// Shows the session and, whenever something happens to it, what is different.
+async fn show_events(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
+    let mut last_event = context.last_event.clone();
+    let mut after = *last_event.borrow_and_update();
+    show_state(context, id, sender).await?;
+    loop {
+        last_event.changed().await.ok()?;
+        let take = Take::First(PAGE);
+        let query = EventQuery { after, session: Some(id), take, ..EventQuery::default() };
+        let events = context.read(move |reader| reader.events(&query)).await.ok()?;
+        if events.is_empty() {
+            continue;
+        }
+        for event in events {
+            after = event.seq;
+            let message =
+                event.data.get("message").and_then(|message| message.as_str()?.parse::<Ulid>().ok());
+            if let Some(message) = message {
+                show_message(context, id, message.into(), sender).await?;
+            }
+        }
+        show_state(context, id, sender).await?;
+    }
+}
+
+async fn show_message(
+    context: &Context,
+    id: SessionId,
+    message: MessageId,
+    sender: &mpsc::Sender<Sse>,
+) -> Option<()> {
+    match super::messages::row(context, id, message).await {
+        Ok(message) => sender.send(event("message", &message)?).await.ok(),
+        // Removed meanwhile.
+        Err(_) => Some(()),
+    }
+}
+
+async fn show_state(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<()> {
+    let session = context.handle.look(move |engine| show::session::one(engine, id)).await.ok()??;
+    sender.send(event("state", &session)?).await.ok()
+}
+
+fn event(kind: &str, object: &impl Serialize) -> Option<Sse> {
+    Some(Sse::default().event(kind).data(serde_json::to_string(object).ok()?))
+}

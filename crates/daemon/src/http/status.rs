@@ -1,0 +1,119 @@
+//! The daemon itself.
+
+use super::Context;
+use super::answer::{Answered, Failure, Said};
+use crate::engine::input::{Agents, Input};
+use crate::memory::capabilities;
+use crate::show;
+use axum::Json;
+use pinfold_api::object::{Backup, Ping, Status, WentDown};
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_store::OpenError;
+use pinfold_store::backup::BackupError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::PoisonError;
+use std::time::Instant;
+use tokio::sync::{OnceCell, oneshot};
+
+/// A sign of life of the loop, also before every session was looked at.
+pub(crate) async fn ping(context: Context) -> Answered<Ping> {
+    let (reply, receiver) = oneshot::channel();
+    context.handle.tell(Input::Ping { reply });
+    Ok(Json(context.handle.answer(receiver).await?))
+}
+
+pub(crate) async fn status(context: Context) -> Answered<Status> {
+    let disk = context.disk.used(Instant::now()).await;
+    let abilities = abilities(&context).await?;
+    Ok(Json(context.handle.look(move |engine| show::session::status(engine, disk, abilities)).await?))
+}
+
+/// What this machine lets us do, tried once: it changes nothing that lives.
+async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure> {
+    static TRIED: OnceCell<BTreeMap<String, Value>> = OnceCell::const_new();
+    let without = context.handle.look(|engine| engine.memory.without).await?;
+    let all = TRIED.get_or_init(|| async move {
+        tokio::task::spawn_blocking(move || capabilities(without)).await.unwrap_or_default()
+    });
+    Ok(all.await.clone())
+}
+
+/// How to go down.
+#[derive(Debug, Default, Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Down {
+    /// Leave the agents running under their shims.
+    keep: bool,
+}
+
+pub(crate) async fn down(context: Context, Said(down): Said<Down>) -> Answered<WentDown> {
+    let agents = if down.keep { Agents::Kept } else { Agents::Stopped };
+    let (sender, receiver) = oneshot::channel();
+    context.handle.tell(Input::Down { agents, by: context.handle.by(), reply: Some(sender) });
+    let left = context.handle.answer(receiver).await?;
+    Ok(Json(WentDown { left }))
+}
+
+/// Where to put a copy of the database.
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Copy {
+    /// The file; it must not be there yet.
+    path: PathBuf,
+}
+
+/// Copies the database while it is in use.
+pub(crate) async fn backup(context: Context, Said(copy): Said<Copy>) -> Answered<Backup> {
+    if !copy.path.is_absolute() {
+        return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
+    }
+    let (path, values) = (copy.path.clone(), context.values.clone());
+    let copied = match context.handle.look(|engine| engine.own_reader()).await? {
+        Some(reader) => {
+            tokio::task::spawn_blocking(move || values.copied(|read| reader.backup_with(&path, read))).await
+        }
+        // The file has lost its name: only those who have it open can still read it.
+        None => {
+            let database = context.database.clone();
+            tokio::task::spawn_blocking(move || {
+                let reader = database.lock().unwrap_or_else(PoisonError::into_inner);
+                values.copied(|read| reader.backup_with(&path, read))
+            })
+            .await
+        }
+    };
+    let copied = copied.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
+    let bytes = copied.map_err(|error| not_copied(&error))?;
+    Ok(Json(Backup { path: crate::define::home::shown(&copy.path), bytes }))
+}
+
+fn not_copied(error: &BackupError) -> ErrorBody {
+    let message = crate::ports::locks::chain(error);
+    match error {
+        BackupError::Exists { .. } => {
+            ErrorBody::new(ErrorKind::Exists, message).hint("a backup is never replaced: name another file")
+        }
+        BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            ErrorBody::new(ErrorKind::NotPermitted, message)
+        }
+        BackupError::Unusable(OpenError::Damaged { .. }) => ErrorBody::new(ErrorKind::Damaged, message).hint(
+            "no backup was made; `pinfold down`, then `pinfold restore-backup FILE`, puts an older one back",
+        ),
+        BackupError::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull => {
+            ErrorBody::new(ErrorKind::Failed, message).hint("the disk is full: name a file on another one")
+        }
+        BackupError::Io { .. } | BackupError::Copy { .. } | BackupError::Unusable(_) => {
+            ErrorBody::new(ErrorKind::Failed, message)
+        }
+    }
+}
+
+/// A verb wrote something down: it becomes an event before this returns.
+pub(crate) async fn audit(context: Context) -> Answered<Value> {
+    context.handle.tell(Input::Audited);
+    context.handle.look(|_| ()).await?;
+    Ok(Json(json!({})))
+}

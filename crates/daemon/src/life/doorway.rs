@@ -1,0 +1,207 @@
+//! The API socket: where it is bound, that the home says so, and that it is bound again where somebody removed it.
+//!
+//! A folder for sockets belongs to the login, and goes with it; temporary folders are swept. The daemon goes on, so
+//! it looks every second whether its path still leads to it. Where the folder is gone for good, or belongs to a daemon
+//! of another home, the socket is in the home.
+
+use crate::define::home::Home;
+use crate::engine::input::{Handle, Input};
+use crate::life::StartError;
+use crate::life::only::Only;
+use crate::life::socket_link::Short;
+use crate::log::log;
+use pinfold_api::Place;
+use pinfold_lock::peer::Other;
+use pinfold_lock::private::{self, NotPrivate, Wider};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::mpsc;
+
+/// A socket that is gone is missed after this at the latest.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// A socket that was bound.
+pub(crate) struct Doorway {
+    /// With the runtime folder that is used.
+    pub(crate) home: Home,
+    /// Device and inode of the socket.
+    file: (u64, u64),
+    /// The name by which programs connect.
+    alias: PathBuf,
+}
+
+impl Doorway {
+    /// Binds the socket in the runtime folder, or in the home where that cannot be, and writes down where it is.
+    pub(crate) fn open(home: &Home) -> Result<(Doorway, UnixListener), StartError> {
+        let in_home = Home { runtime: home.state.clone(), ..home.clone() };
+        match Doorway::bind(home) {
+            Err(error) if home.runtime != home.state => {
+                let why = crate::ports::locks::chain(&error);
+                log(format_args!("the home is used for sockets: {why}"));
+                Doorway::bind(&Home { refused: Some(why), ..in_home })
+            }
+            bound => bound,
+        }
+    }
+
+    fn bind(home: &Home) -> Result<(Doorway, UnixListener), StartError> {
+        let socket = home.socket();
+        let place = |path: &Path, source| StartError::Place { path: path.to_owned(), source };
+        for folder in home.folders() {
+            make_private(&folder, home).map_err(|error| place(&folder, error.into()))?;
+        }
+        if home.runtime != home.state && is_anothers(&socket) {
+            return Err(place(&socket, io::ErrorKind::AddrInUse.into()));
+        }
+        let listener = listen(&socket).map_err(|source| place(&socket, source))?;
+        let file = file_at(&socket).map_err(|source| place(&socket, source))?;
+        let Short { path: alias, refused } = crate::life::socket_link::make(&socket, &home.state);
+        let home = Home { refused: refused.or_else(|| home.refused.clone()), ..home.clone() };
+        let doorway = Doorway { home, file, alias };
+        doorway.write_down();
+        Ok((doorway, listener))
+    }
+
+    /// Without it, only those who compute the same place find the daemon.
+    fn write_down(&self) {
+        let place = Place { pid: std::process::id(), socket: self.home.socket() };
+        if let Err(error) = place.write(&self.home.state) {
+            log(format_args!("{} does not say where the socket is: {error}", self.home.state.display()));
+        }
+    }
+
+    fn is_there(&self) -> bool {
+        file_at(&self.home.socket()).is_ok_and(|file| file == self.file)
+            && std::fs::symlink_metadata(&self.alias).is_ok()
+            && self.home.runtime.join("shims").is_dir()
+    }
+
+    fn is_written_down(&self) -> bool {
+        Place::read(&self.home.state).is_some_and(|place| place.socket == self.home.socket())
+    }
+
+    /// Keeps it open until the loop has ended, and takes it away then.
+    pub(crate) async fn keep(
+        mut self,
+        only: Arc<Only>,
+        listeners: mpsc::UnboundedSender<UnixListener>,
+        handle: Handle,
+    ) {
+        let mut missed = false;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = handle.ended() => break,
+            }
+            only.stand();
+            if !self.is_there() {
+                missed = self.open_again(&listeners, &handle, missed);
+            } else if !self.is_written_down() {
+                self.write_down();
+            }
+        }
+        self.remove();
+    }
+
+    /// Binds anew; whether that has failed, which is said once.
+    fn open_again(
+        &mut self,
+        listeners: &mpsc::UnboundedSender<UnixListener>,
+        handle: &Handle,
+        missed: bool,
+    ) -> bool {
+        match Doorway::open(&self.home) {
+            Ok((doorway, listener)) => {
+                log(format_args!(
+                    "{} was removed; it is {} now",
+                    self.alias.display(),
+                    doorway.alias.display()
+                ));
+                *self = doorway;
+                _ = listeners.send(listener);
+                let (runtime, socket) = (self.home.runtime.clone(), self.alias.clone());
+                handle.tell(Input::Moved { runtime, socket });
+                false
+            }
+            Err(error) if !missed => {
+                log(format_args!("the socket was removed: {}", crate::ports::locks::chain(&error)));
+                true
+            }
+            Err(_) => true,
+        }
+    }
+
+    fn remove(&self) {
+        let socket = self.home.socket();
+        if file_at(&socket).is_ok_and(|file| file == self.file) {
+            _ = std::fs::remove_file(&socket);
+        }
+        crate::life::socket_link::remove(&self.alias, &socket);
+        Place::remove(&self.home.state);
+    }
+}
+
+/// The home is known to be one, and may be a link of its user's own; whatever is elsewhere may be somebody's own.
+fn make_private(folder: &Path, home: &Home) -> Result<(), NotPrivate> {
+    if folder == home.state {
+        return private::make_private(&private::way(folder)?, Wider::Tighten);
+    }
+    let wider = if folder.starts_with(&home.state) { Wider::Tighten } else { Wider::Refuse };
+    private::make_private(folder, wider)
+}
+
+fn file_at(path: &Path) -> io::Result<(u64, u64)> {
+    std::fs::symlink_metadata(path).map(|file| (file.dev(), file.ino()))
+}
+
+/// Whether a daemon of another home listens there: two homes may have one runtime folder. One that is dead may have
+/// left its socket to a child for a moment.
+fn is_anothers(path: &Path) -> bool {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let connected = || {
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+        Other::of(&socket)
+    };
+    match connected() {
+        // One that cannot be seen from here may well live.
+        Ok(other) => other.pid.is_none_or(|pid| pid != std::process::id() && lives(pid)),
+        // Somebody listens and takes nobody.
+        Err(errno) => errno == Errno::AGAIN,
+    }
+}
+
+fn lives(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Replaces the socket of a daemon that is gone.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let listener = bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Binds a socket, however long its path is: the kernel takes about 100 bytes.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    const LONGEST: usize = 100;
+    if path.as_os_str().len() <= LONGEST {
+        return UnixListener::bind(path);
+    }
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let folder = std::fs::File::open(folder)?;
+    let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder));
+    UnixListener::bind(Path::new(&short).join(name))
+}

@@ -1,0 +1,302 @@
+//! The daemon's life from its lock to its last event.
+
+mod doorway;
+mod only;
+mod open_store;
+mod retention;
+pub(crate) mod socket_link;
+
+use crate::crash;
+use crate::define::config::Config;
+use crate::define::home::Home;
+use crate::engine::input::{Agents, Handle, Input};
+use crate::engine::{Engine, Parts};
+use crate::http::{Context, Holds, router};
+use crate::log::log;
+use crate::ports::locks::Folders;
+use crate::show::disk::Disk;
+use doorway::Doorway;
+use only::Only;
+use pinfold_core::event::Machine;
+use pinfold_core::identity::BootId;
+use pinfold_lock::FolderError;
+use pinfold_lock::private::{self, Wider};
+use pinfold_store::{Batch, Meta, OpenError, Reader, Store};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::{mpsc, watch};
+
+/// Answers that are under way when the daemon ends get this long.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// What a daemon is started with.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where everything lives.
+    pub home: Home,
+    /// The program that is a shim, with the arguments that make it one.
+    pub shim: (PathBuf, Vec<OsString>),
+    /// The umask of agents whose maker did not say.
+    pub umask: Option<u32>,
+    /// The file that standard error is, so that it can be rotated.
+    pub log: Option<PathBuf>,
+}
+
+/// The limits that were changed here, soft and hard, as agents get them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) core: Option<(u64, u64)>,
+}
+
+/// Why a daemon did not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// Another daemon has this home.
+    #[error("a daemon of this home runs already")]
+    Running,
+    /// A folder or socket could not be made.
+    #[error("{} cannot be used", path.display())]
+    Place {
+        /// Which.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        source: io::Error,
+    },
+    /// The store cannot be opened.
+    #[error("the database cannot be opened")]
+    Store(#[from] OpenError),
+    /// The database is not there, and what belongs to it is.
+    #[error("{} is missing, and {} of its sessions have files in {}", database.display(), count, folder.display())]
+    Missing {
+        /// Where it should be.
+        database: PathBuf,
+        /// Where the sessions' files are.
+        folder: PathBuf,
+        /// How many.
+        count: usize,
+    },
+    /// The store cannot be read.
+    #[error("the database cannot be read")]
+    Read(#[from] pinfold_store::ReadError),
+    /// The store cannot be written.
+    #[error("the database cannot be written")]
+    Commit(#[source] Arc<pinfold_store::CommitError>),
+    /// A lock folder cannot be used.
+    #[error("the lock folder cannot be used")]
+    Locks(#[from] FolderError),
+    /// The configuration cannot be used.
+    #[error("the configuration cannot be used")]
+    Config(#[from] crate::define::config::LoadError),
+    /// The system failed.
+    #[error("the daemon cannot run")]
+    System(#[from] io::Error),
+}
+
+/// Runs a daemon until it goes down; `up` is called when it answers.
+///
+/// # Errors
+/// Another daemon has the home, or something that it needs cannot be used.
+pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
+    let state = options.home.state.clone();
+    // It may be a link of its user's own.
+    private::way(&state)
+        .and_then(|real| private::make_private(&real, Wider::Tighten))
+        .map_err(|error| StartError::Place { path: state, source: error.into() })?;
+    let only = Arc::new(Only::take(&options.home)?);
+    crate::log::rotate(options.log.clone());
+    crash::point("daemon.alone");
+    let limits = Limits { open_files: raise_open_files(), core: leave_no_core() };
+    pinfold_shim::memory::keep_little();
+    // One thread decides and serves; what may block has threads of its own.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
+    let mut store = None;
+    let ended = runtime.block_on(live(options, Arc::clone(&only), limits, up, &mut store));
+    // Whoever still follows something reads the database: it is closed when they are gone, and then it is one file.
+    runtime.shutdown_timeout(LAST_ANSWERS);
+    drop(store);
+    drop(only);
+    ended
+}
+
+/// A thousand sessions need more descriptors than a login has; agents get what the login had.
+fn raise_open_files() -> Option<(u64, u64)> {
+    let before = getrlimit(Resource::Nofile);
+    let raised = Rlimit { current: before.maximum, maximum: before.maximum };
+    _ = setrlimit(Resource::Nofile, raised);
+    before.current.zip(before.maximum)
+}
+
+/// The memory of a daemon and of its shims has messages and values of `--env`: none of it is written to a file when one
+/// of them crashes. Agents get what the login had.
+pub(crate) fn leave_no_core() -> Option<(u64, u64)> {
+    let before = getrlimit(Resource::Core);
+    setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: before.maximum }).ok()?;
+    Some((before.current.unwrap_or(u64::MAX), before.maximum.unwrap_or(u64::MAX)))
+}
+
+/// Lives until the end; what is left of the store is the caller's to close, when nobody reads any more.
+async fn live(
+    options: Options,
+    only: Arc<Only>,
+    limits: Limits,
+    up: impl FnOnce(),
+    left: &mut Option<Store>,
+) -> Result<(), StartError> {
+    let config = crate::define::config::load(&options.home.config)?;
+    let (doorway, listener) = Doorway::open(&options.home)?;
+    crash::point("daemon.listening");
+    let home = doorway.home.clone();
+    let (handle, inputs) = Handle::new();
+    let (listeners, later) = mpsc::unbounded_channel();
+    _ = listeners.send(listener);
+    let (opens, door) = watch::channel(None);
+    let served = tokio::spawn(crate::http::serve(later, door, handle.clone()));
+    let kept = tokio::spawn(doorway.keep(only, listeners, handle.clone()));
+    let begun = begin(Options { home, ..options }, config, limits, handle.clone()).await;
+    let ended = match begun {
+        Ok((engine, reader)) => {
+            let context = context(&engine, reader, &handle);
+            tokio::spawn(retention::keep(context.clone()));
+            opens.send_replace(Some(router(context)));
+            tokio::spawn(end_by_signal(handle.clone()));
+            tokio::spawn(reload_by_signal(handle.clone()));
+            // A file that may not grow (`ulimit -f`) is an error for whoever writes it, and not the daemon's end.
+            let _growth = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
+            up();
+            log(format_args!("daemon {} of {} is up", std::process::id(), engine.home.state.display()));
+            let look = open_store::Look::begin(&engine.store, &handle);
+            let (ended, store) = engine.run(inputs).await;
+            *left = Some(store);
+            drop(look);
+            ended
+        }
+        Err(error) => {
+            drop((inputs, opens));
+            Err(error)
+        }
+    };
+    // Whoever waits for an answer gets it; whoever follows something notices the end.
+    _ = tokio::time::timeout(LAST_ANSWERS, served).await;
+    _ = kept.await;
+    ended
+}
+
+/// Loads what is stored and looks at what is there. Whoever comes meanwhile is told that it is under way.
+async fn begin(
+    options: Options,
+    config: Config,
+    limits: Limits,
+    handle: Handle,
+) -> Result<(Engine, Reader), StartError> {
+    let home = options.home;
+    let (store, reader, meta) = opened_store(home.clone()).await?;
+    let opened = store.opened();
+    let boot = boot_id();
+    let machine = match (&meta.boot_id, &boot) {
+        (Some(then), Some(now)) if then == now => Machine::Same,
+        (None, _) => Machine::Same,
+        (Some(_), _) => Machine::Restarted,
+    };
+    let folders = Folders::open(&home)?;
+    let told = handle.clone();
+    folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
+    let generation = open_store::next_generation(&home, opened, meta.generation);
+    let parts = Parts {
+        folders,
+        home,
+        reader: Some(store.reader()?),
+        store,
+        alone: None,
+        generation,
+        shim_program: options.shim,
+        limits,
+        umask: options.umask,
+        last_event: reader.max_seq()?,
+        handle: handle.clone(),
+        config,
+    };
+    let mut engine = Engine::new(parts)?;
+    crash::point("daemon.unannounced");
+    announce(&engine, &boot.unwrap_or_default())?;
+    open_store::watch(&engine, &handle);
+    crash::point("daemon.announced");
+    engine.load(&reader)?;
+    engine.settle_given()?;
+    engine.stop_as_noted();
+    engine.look_for_strangers();
+    engine.take_audit();
+    crash::point("daemon.loaded");
+    engine.look_around(machine);
+    Ok((engine, reader))
+}
+
+/// A large database takes its time; the thread that answers does not wait for it.
+async fn opened_store(home: Home) -> Result<(Store, Reader, Meta), StartError> {
+    let opened = tokio::task::spawn_blocking(move || {
+        let store = open_store::open(&home)?;
+        let reader = store.reader()?;
+        let meta = reader.meta()?;
+        Ok((store, reader, meta))
+    });
+    opened.await.map_err(io::Error::other)?
+}
+
+fn boot_id() -> Option<String> {
+    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    text.parse::<BootId>().ok().map(|boot| boot.to_string())
+}
+
+/// The generation is durable before anybody hears of it: no two daemons ever have the same.
+fn announce(engine: &Engine, boot: &str) -> Result<(), StartError> {
+    let mut batch = Batch::new();
+    batch.daemon_started(engine.generation, boot);
+    batch.event(engine.daemon_event("daemon_started", "the daemon starts"));
+    // Whoever calls `up` hears what is wrong.
+    batch.fail_if_held_up();
+    let committed = engine.store.commit(batch).wait().map_err(StartError::Commit)?;
+    engine.last_event.send_replace(committed.seqs.end.saturating_sub(1));
+    Ok(())
+}
+
+fn context(engine: &Engine, reader: Reader, handle: &Handle) -> Context {
+    Context {
+        handle: handle.clone(),
+        database: Arc::new(Mutex::new(reader)),
+        last_event: engine.last_event.subscribe(),
+        disk: Arc::new(Disk::new(engine.home.state.clone())),
+        folders: engine.folders(),
+        values: engine.values.clone(),
+        holds: Holds::default(),
+        metrics: Arc::clone(&engine.metrics),
+        pass: crate::caller::Pass::default(),
+    }
+}
+
+/// SIGTERM and SIGINT are a `down`.
+async fn end_by_signal(handle: Handle) {
+    let (Ok(mut term), Ok(mut int)) = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return;
+    };
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    handle.tell(Input::Down { agents: Agents::Stopped, by: None, reply: None });
+}
+
+/// SIGHUP reads the configuration again.
+async fn reload_by_signal(handle: Handle) {
+    let Ok(mut hangup) = signal(SignalKind::hangup()) else { return };
+    while hangup.recv().await.is_some() {
+        handle.tell(Input::Reload);
+    }
+}

@@ -1,0 +1,5 @@
+//! What agents printed, as lines.
+
+pub(crate) mod last_line;
+pub(crate) mod lines;
+pub(crate) mod printed;

@@ -1,0 +1,384 @@
+//! Reserves the locks of a run before anything is started, and waits for those that somebody else has.
+
+use crate::define::definition::Definition;
+use crate::define::home::Home;
+use crate::log::log;
+use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
+use pinfold_core::rules::start::{self, Prospect};
+use pinfold_core::unended::Unended;
+use pinfold_core::{Event, Wall};
+use pinfold_lock::{
+    AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
+    Resource, Run, SessionName, Survivors,
+};
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The two lock folders of a daemon.
+#[derive(Clone)]
+pub(crate) struct Folders {
+    home: Folder,
+    user: Folder,
+}
+
+/// A lock that was taken, with its folder.
+pub(crate) type Reserved = (Folder, Guard);
+
+/// A session whose shim may be gone without a word.
+#[derive(Debug, Clone)]
+pub(crate) struct Lost {
+    pub(crate) name: String,
+    /// Its last run, if it may have lived then.
+    pub(crate) run: Option<String>,
+    /// Where its shim listened.
+    pub(crate) listen: std::path::PathBuf,
+}
+
+/// What became of whoever held a lock and was to be ended.
+pub(crate) enum HolderEnded {
+    /// Nobody holds it any more.
+    Gone,
+    /// Somebody cannot be ended.
+    Still(Unended),
+}
+
+/// Those who hold a lock although they should not any more: a shim that has it, or what survived its shim.
+fn undying(lock: &LockSeen) -> Unended {
+    let mut pids: Vec<u32> = lock.others.iter().map(|other| other.pid).collect();
+    pids.extend(lock.holder.identity.map(|identity| identity.pid));
+    pids.sort_unstable();
+    pids.dedup();
+    Unended::Survivors { shim: None, left: pids.into_iter().filter_map(pinfold_shim::survivor).collect() }
+}
+
+/// Whether a process is a shim, by the name that shims give themselves.
+fn is_shim(pid: &u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("pinfold-shim"))
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may hold anything, also `)`: the last one ends it.
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// Why the locks of a run were not taken.
+pub(crate) enum Refused {
+    /// Somebody has one of them.
+    Busy { resource: Resource, holder: Option<Box<HolderSeen>> },
+    /// They cannot be taken at all.
+    Hopeless(CannotStart),
+    /// The system refused.
+    System(StartRefused),
+}
+
+/// What a run needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    session: SessionName,
+    directory: Option<std::path::PathBuf>,
+    vendor: Option<Resource>,
+    run: String,
+    command: String,
+    reason: &'static str,
+}
+
+/// What the locks of a daemon's runs are held for.
+pub const BY_DAEMON: &str = "a run of the session";
+/// The same without a daemon.
+const ALONE: &str = "pinfold run";
+
+impl Wanted {
+    pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<Wanted> {
+        Some(Wanted {
+            session: SessionName::new(name).ok()?,
+            directory: definition.dir_lock.then(|| definition.dir.clone()),
+            vendor: definition.vendor_lock(),
+            run,
+            command: definition.command.join(" "),
+            reason: BY_DAEMON,
+        })
+    }
+
+    /// For a run without a daemon: whoever meets its locks shall see what holds them.
+    pub(crate) fn alone(self) -> Wanted {
+        Wanted { reason: ALONE, ..self }
+    }
+
+    fn resources(&self) -> Vec<Resource> {
+        let mut resources = vec![Resource::Session(self.session.clone())];
+        resources.extend(self.directory.clone().map(Resource::Directory));
+        resources.extend(self.vendor.clone());
+        resources
+    }
+
+    fn request(&self) -> Request {
+        Request {
+            reason: Some(self.reason.into()),
+            session: Some(self.session.as_str().to_owned()),
+            command: self.command.clone(),
+            run: Run::new(self.run.clone()).ok(),
+            survivors: Survivors::End,
+            ..Request::default()
+        }
+    }
+}
+
+impl Folders {
+    pub(crate) fn open(home: &Home) -> Result<Folders, FolderError> {
+        Ok(Folders { home: Folder::open(home.session_locks())?, user: Folder::open(&home.user_locks)? })
+    }
+
+    /// Has every process that a grant ends written down in `audit` first; `then` is called behind that.
+    pub(crate) fn audit_to(&self, audit: &Path, then: impl Fn() + Clone + Send + Sync + 'static) {
+        for folder in [&self.home, &self.user] {
+            let (path, then) = (audit.to_owned(), then.clone());
+            folder.tell_of_ended(move |ended| {
+                let record = crate::offline_audit::ended_by_lock(ended);
+                match crate::offline_audit::append(&path, &record) {
+                    Ok(()) => then(),
+                    Err(error) => log(format_args!("{record} could not be written down: {error}")),
+                }
+            });
+        }
+    }
+
+    pub(crate) fn of(&self, resource: &Resource) -> &Folder {
+        match resource {
+            Resource::Session(_) => &self.home,
+            Resource::Key(_) | Resource::Vendor(_) | Resource::Directory(_) => &self.user,
+        }
+    }
+
+    /// Removes lock files of keys that nobody has used for so long; how many. Blocks.
+    pub(crate) fn sweep(&self, unused_for: Duration, most: usize) -> Result<usize, Errno> {
+        self.user.sweep(unused_for, most)
+    }
+
+    /// Every lock that is held now. Blocks for some milliseconds.
+    pub(crate) fn held(&self) -> Result<Vec<LockSeen>, Errno> {
+        let mut all = self.user.locks()?;
+        if self.user.path() != self.home.path() {
+            all.extend(self.home.locks()?);
+        }
+        Ok(all)
+    }
+
+    /// Takes every lock of a run, or none.
+    pub(crate) fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
+        let request = wanted.request();
+        let mut guards = Vec::new();
+        for resource in wanted.resources() {
+            let folder = self.of(&resource);
+            match folder.try_acquire(&resource, &request) {
+                Ok(guard) => guards.push((folder.clone(), guard)),
+                Err(error) => return Err(refused(resource, error)),
+            }
+        }
+        // Looked at under its lock.
+        if let Some(directory) = wanted.directory.as_ref().filter(|directory| has_link(directory)) {
+            return Err(Refused::Hopeless(another(directory)));
+        }
+        Ok(guards)
+    }
+
+    /// Who has a resource now, if anybody. Takes no lock; blocks.
+    pub(crate) fn holder_of(&self, resource: &Resource) -> Option<HolderSeen> {
+        self.of(resource).holder_of(resource).ok().flatten().map(|lock| seen(&lock))
+    }
+
+    /// Who has a session's own lock and does not answer, if anybody. Takes no lock; blocks.
+    pub(crate) fn silent(&self, name: &str) -> Option<Unended> {
+        let resource = Resource::Session(SessionName::new(name).ok()?);
+        let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
+        // The record names the agent, which is a child of its shim.
+        let agent = lock.holder.identity.map(|identity| identity.pid);
+        let shim = agent.into_iter().flat_map(|agent| [Some(agent), parent(agent)]).flatten().find(is_shim);
+        Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
+    }
+
+    /// Takes the session's own lock and gives it back: then no shim lives, and nothing of its last run. All other
+    /// locks of that run are marked as what they are: free.
+    pub(crate) fn prove_absent(&self, lost: &Lost) -> Result<(), Box<Refused>> {
+        let Ok(session) = SessionName::new(&lost.name) else { return Ok(()) };
+        let resource = Resource::Session(session);
+        let request = Request { reason: Some("looking for a shim".into()), ..Request::default() };
+        match self.of(&resource).try_acquire(&resource, &request) {
+            Ok(guard) => {
+                // Under the lock, so that they are nobody's. What cannot be removed now is met by the next look.
+                _ = pinfold_shim::client::sweep(&lost.listen);
+                lost_in(&guard.release());
+            }
+            Err(error) => return Err(Box::new(refused(resource, error))),
+        }
+        if let Some(run) = lost.run.as_ref().and_then(|run| Run::new(run.as_str()).ok())
+            && let Err(errno) = self.user.mark_ended(&run)
+        {
+            log(format_args!("the locks of run {run} could not be marked as free: {errno}"));
+        }
+        Ok(())
+    }
+
+    /// Ends whoever has the session's own lock, with its whole tree. Blocks.
+    pub(crate) fn end_holder(&self, name: &str) -> HolderEnded {
+        let Ok(session) = SessionName::new(name) else { return HolderEnded::Gone };
+        let resource = Resource::Session(session);
+        match self.of(&resource).end_holder(&resource) {
+            Ok(Ended::NobodyHeld | Ended::Free { .. } | Ended::PassedOn { .. }) => HolderEnded::Gone,
+            Ok(Ended::StillHeld { lock, .. }) => HolderEnded::Still(undying(&lock)),
+            Err(error) => {
+                log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+                HolderEnded::Still(Unended::Silent { shim: None })
+            }
+        }
+    }
+
+    /// Blocks in a thread of its own until the resource is free, then says so. The kernel wakes it.
+    pub(crate) fn wait_for(
+        &self,
+        resource: Resource,
+        then: impl FnOnce() + Send + 'static,
+    ) -> io::Result<Arc<Cancel>> {
+        let cancel = Arc::new(Cancel::new()?);
+        let (folder, token) = (self.of(&resource).clone(), Arc::clone(&cancel));
+        std::thread::Builder::new().name("wait".into()).stack_size(128 << 10).spawn(move || {
+            let request = Request { reason: Some("waiting for a run's turn".into()), ..Request::default() };
+            if let Ok(guard) = folder.acquire_cancellable(&resource, &request, None, &token) {
+                lost_in(&guard.release());
+            }
+            if !token.is_cancelled() {
+                then();
+            }
+        })?;
+        Ok(cancel)
+    }
+}
+
+/// Whether a path that was settled once leads through a symbolic link by now.
+fn has_link(path: &Path) -> bool {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::openat2(rustix::fs::CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS);
+    opened.err() == Some(Errno::LOOP)
+}
+
+/// The directory of a session is not the one that it was given.
+pub(crate) fn another(directory: &Path) -> CannotStart {
+    let shown = directory.display();
+    let text = format!("the directory is another one: a symbolic link in `{shown}` leads elsewhere");
+    CannotStart::Refused(StartRefused { errno: Some(Errno::LOOP.raw_os_error()), text })
+}
+
+fn refused(resource: Resource, error: AcquireError) -> Refused {
+    match error {
+        AcquireError::Busy(busy) => Refused::Busy { resource, holder: Some(Box::new(holder(&busy))) },
+        AcquireError::AlreadyYours { .. } => Refused::Busy { resource, holder: None },
+        AcquireError::Directory(DirectoryError::Missing { path }) => {
+            Refused::Hopeless(CannotStart::DirectoryMissing { directory: path.display().to_string() })
+        }
+        AcquireError::Directory(DirectoryError::NotPermitted { path, .. }) => {
+            Refused::Hopeless(CannotStart::DirectoryClosed { directory: path.display().to_string() })
+        }
+        AcquireError::Directory(error @ DirectoryError::NotADirectory { .. }) => {
+            let (errno, text) = (Some(Errno::NOTDIR.raw_os_error()), error.to_string());
+            Refused::Hopeless(CannotStart::Refused(StartRefused { errno, text }))
+        }
+        AcquireError::NotAFile { .. } | AcquireError::Folder(_) => {
+            Refused::Hopeless(CannotStart::LocksUnusable { problem: chain(&error) })
+        }
+        AcquireError::Directory(_)
+        | AcquireError::File { .. }
+        | AcquireError::Cancelled { .. }
+        | AcquireError::Restless { .. }
+        | AcquireError::Identity(_) => Refused::system(&error),
+    }
+}
+
+/// A lock goes whatever fails; what failed is said.
+pub(crate) fn lost_in(receipt: &pinfold_lock::Receipt) {
+    if let Some(trouble) = &receipt.trouble {
+        log(format_args!("`{}` was given back, but {}", receipt.resource, chain(trouble)));
+    }
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = format!("{text}: {next}");
+        cause = next.source();
+    }
+    text
+}
+
+/// The kernel's number for what an error of our own comes down to, where it is one that passes. What is wrong with our own
+/// files is for a person to mend, and no session has to be started again by hand after that.
+pub(crate) fn shortage_in(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
+    let chain = std::iter::successors(Some(error), |error| error.source());
+    let errno = |error: &(dyn std::error::Error + 'static)| {
+        let own = error.downcast_ref::<Errno>().map(|errno| errno.raw_os_error());
+        own.or_else(|| error.downcast_ref::<io::Error>()?.raw_os_error())
+    };
+    passing(chain.filter_map(errno).last())
+}
+
+/// The number, if it is that of something that may get better.
+pub(crate) fn passing(errno: Option<i32>) -> Option<i32> {
+    match start::prospect(errno) {
+        Prospect::Better => errno,
+        Prospect::Never => None,
+    }
+}
+
+fn holder(busy: &Busy) -> HolderSeen {
+    busy.lock.as_ref().map_or_else(
+        || HolderSeen {
+            resource: busy.resource.clone(),
+            pid: None,
+            command: None,
+            session: None,
+            since: None,
+        },
+        seen,
+    )
+}
+
+fn seen(lock: &LockSeen) -> HolderSeen {
+    let command = match (lock.reason.as_deref(), &lock.session) {
+        (Some(ALONE), Some(session)) => format!("pinfold run {session} -- {}", lock.holder.command),
+        (_, _) => lock.holder.command.clone(),
+    };
+    HolderSeen {
+        resource: lock.resource.clone(),
+        pid: lock.holder.identity.map(|identity| identity.pid),
+        command: Some(command).filter(|command| !command.is_empty()),
+        session: lock.session.clone(),
+        since: lock.since_ms.and_then(|ms| i64::try_from(ms).ok()).map(Wall),
+    }
+}
+
+impl Refused {
+    /// What the system said when the locks were to be taken.
+    pub(crate) fn system(error: &(dyn std::error::Error + 'static)) -> Refused {
+        let text = format!("its locks could not be taken: {}", chain(error));
+        Refused::System(StartRefused { errno: shortage_in(error), text })
+    }
+
+    /// What the core is told.
+    pub(crate) fn event(&self) -> pinfold_core::RunEvent {
+        use pinfold_core::RunEvent;
+        use pinfold_core::event::StartFailure;
+        match self {
+            Refused::Busy { holder, .. } => RunEvent::LockBusy { holder: holder.clone() },
+            Refused::Hopeless(cause) => RunEvent::StartFailed(StartFailure::Hopeless(cause.clone())),
+            Refused::System(refused) => RunEvent::StartFailed(StartFailure::Refused(refused.clone())),
+        }
+    }
+}
+
+/// What wakes a session that waited.
+pub(crate) const HOLDER_GONE: Event = Event::HolderGone;

@@ -1,0 +1,114 @@
+//! What a daemon that starts finds of one session: its shim, its exit records, its lock.
+
+use crate::define::home::Home;
+use crate::ports::locks::{Folders, Lost};
+use crate::ports::shims::{Found, ShimUp, anywhere, find};
+use pinfold_core::event::{Machine, ShimSeen};
+use pinfold_core::unended::Unended;
+use pinfold_core::{Ended, RunNumber, World};
+use pinfold_shim::{Exited, Keeping, StartFailure};
+use pinfold_store::SessionId;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// A shim that lives listens within this when its daemon has gone, or counts as mute for now.
+const LISTENS: Duration = Duration::from_secs(2);
+const AGAIN: Duration = Duration::from_millis(2);
+/// The list of all sockets is long: it is read so often at most.
+const ELSEWHERE: Duration = Duration::from_millis(250);
+
+/// What was found.
+pub(crate) struct Seen {
+    pub(crate) world: World,
+    /// Starts that were refused, by the records.
+    pub(crate) failures: Vec<(RunNumber, StartFailure)>,
+    pub(crate) shim: Option<ShimUp>,
+    /// Who holds the lock and does not answer.
+    pub(crate) silent: Option<Unended>,
+}
+
+impl Seen {
+    fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> Seen {
+        let failures = records.iter().filter_map(|exited| Some((exited.run, exited.failure?))).collect();
+        let exits = records.into_iter().map(|exited| (exited.run, ended(exited))).collect();
+        Seen { world: World::new(machine, shim, exits), failures, shim: None, silent: None }
+    }
+
+    /// Nothing was learned.
+    pub(crate) fn nothing(machine: Machine) -> Seen {
+        Seen::of(machine, ShimSeen::Mute, Vec::new())
+    }
+}
+
+/// What is to be looked at.
+#[derive(Clone)]
+pub(crate) struct Subject {
+    pub(crate) id: SessionId,
+    pub(crate) lost: Lost,
+    /// Whether its record says that something of it may live.
+    pub(crate) may_live: bool,
+}
+
+/// Looks. Blocks, and may end what is left of a run whose shim was lost.
+pub(crate) fn observe(
+    home: &Home,
+    folders: &Folders,
+    generation: u64,
+    machine: Machine,
+    subject: &Subject,
+) -> Seen {
+    let records = || pinfold_shim::record::read(&home.records(subject.id)).unwrap_or_default();
+    let before = records();
+    match seek(home, folders, generation, subject) {
+        Found::Shim(up) => {
+            let shim = match up.welcome.keeping {
+                Keeping::Standing => ShimSeen::Standing,
+                Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
+                // Whether exec succeeds is not known yet: ask again in a moment.
+                Keeping::Starting { .. } => ShimSeen::Mute,
+            };
+            let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
+            Seen { shim: shim_up, ..Seen::of(machine, shim, before) }
+        }
+        Found::Mute => {
+            let silent = folders.silent(&subject.lost.name);
+            Seen { silent, ..Seen::of(machine, ShimSeen::Mute, before) }
+        }
+        Found::Nobody => Seen::of(machine, ShimSeen::Nobody, records()),
+    }
+}
+
+/// Looks for a shim until there is one, or none for certain. One that has just lost its daemon is about to listen.
+fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> Found {
+    let begun = Instant::now();
+    let mut elsewhere = begun;
+    loop {
+        match first_at(&home.shim_sockets(subject.id), generation) {
+            Found::Nobody if !subject.may_live || folders.prove_absent(&subject.lost).is_ok() => {
+                return Found::Nobody;
+            }
+            Found::Nobody => {}
+            found @ (Found::Mute | Found::Shim(_)) => return found,
+        }
+        if Instant::now() >= elsewhere {
+            if let found @ (Found::Mute | Found::Shim(_)) = first_at(&anywhere(subject.id), generation) {
+                return found;
+            }
+            elsewhere = Instant::now() + ELSEWHERE;
+        }
+        if begun.elapsed() >= LISTENS {
+            return Found::Mute;
+        }
+        std::thread::sleep(AGAIN);
+    }
+}
+
+/// The first that is found at one of several sockets.
+fn first_at(sockets: &[PathBuf], generation: u64) -> Found {
+    let found = sockets.iter().map(|socket| find(socket, generation));
+    found.into_iter().find(|found| !matches!(found, Found::Nobody)).unwrap_or(Found::Nobody)
+}
+
+fn ended(exited: Exited) -> Ended {
+    Ended { at: Some(exited.at), ..exited.ended }
+}

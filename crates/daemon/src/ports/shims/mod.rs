@@ -1,0 +1,399 @@
+//! Connections with shims: commands go out at once, reports come in through a task; the loop never waits.
+
+pub(crate) mod outbox;
+
+use crate::crash;
+use crate::define::home::Home;
+use crate::engine::input::{Handle, Input};
+use crate::log::log;
+use crate::ports::locks::{Reserved, lost_in};
+use outbox::Outlet;
+use pinfold_core::RunNumber;
+use pinfold_core::life::StartRefused;
+use pinfold_lock::private::{self, Wider};
+use pinfold_lock::{Folder, Guard};
+use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
+use pinfold_shim::nursery::Nursery;
+use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
+use pinfold_store::SessionId;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::io::unix::AsyncFd;
+use tokio::task::JoinHandle;
+
+/// A shim that was started answers within this; a machine that needs longer is out of order.
+const HANDSHAKE: Duration = Duration::from_secs(20);
+/// A shim that a nursery forks answers within milliseconds; after this, the nursery does not run.
+const FORKED: Duration = Duration::from_secs(2);
+/// A shim that lives answers a new daemon within this, or counts as mute for now.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Which connection: an old one's last words are not taken for a new one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LinkNumber(pub(crate) u64);
+
+/// A shim that has just said welcome.
+pub(crate) struct ShimUp {
+    /// Where it was told to listen, or was found.
+    pub(crate) socket: PathBuf,
+    pub(crate) link: Link,
+    pub(crate) welcome: Box<Welcome>,
+    pub(crate) child: Option<Child>,
+}
+
+/// An open connection with a shim.
+pub(crate) struct ShimLink {
+    pub(crate) number: LinkNumber,
+    pub(crate) pid: u32,
+    /// It was told to give the locks back and to go.
+    pub(crate) leaving: bool,
+    socket: PathBuf,
+    out: Outlet,
+}
+
+impl ShimLink {
+    /// Sends a command; a shim that has gone is noticed by the end of its reports.
+    pub(crate) fn send(&self, command: &Command) {
+        let mut bytes = Vec::new();
+        command.encode(&mut bytes);
+        self.out.send(&bytes);
+    }
+
+    /// The way to it, for whoever is not the loop.
+    pub(crate) fn outlet(&self) -> Outlet {
+        self.out.clone()
+    }
+
+    /// Where it listens; where its socket was removed it is told to make another, and nothing is said for now.
+    pub(crate) fn socket(&self, home: &Home, id: SessionId) -> Option<PathBuf> {
+        let all = std::iter::once(self.socket.clone()).chain(home.shim_sockets(id));
+        let there = all.into_iter().find(|socket| std::fs::symlink_metadata(socket).is_ok());
+        if there.is_none() {
+            self.send(&Command::Listen);
+        }
+        there
+    }
+
+    /// Tells it to give the locks back and to go.
+    pub(crate) fn dismiss(&mut self) {
+        self.leaving = true;
+        self.send(&Command::Release);
+    }
+
+    /// Takes a connection over into the loop's own tasks; one of them reaps the shim if it is our child.
+    pub(crate) fn attach(
+        up: ShimUp,
+        id: SessionId,
+        number: LinkNumber,
+        handle: &Handle,
+    ) -> io::Result<(ShimLink, Option<JoinHandle<()>>)> {
+        let pid = up.welcome.shim;
+        let (stream, mut decoder, ready) = up.link.into_parts();
+        decoder.shrink();
+        stream.set_nonblocking(true)?;
+        let stream = Arc::new(crate::ports::async_fd::watch(stream.into())?);
+        let out = Outlet::new(Arc::clone(&stream));
+        let reports = read_reports(stream, decoder, ready, id, number, handle.clone());
+        let reaper = match up.child {
+            Some(child) => Some(tokio::spawn(async move {
+                reports.await;
+                reap(child).await;
+            })),
+            None => {
+                tokio::spawn(reports);
+                None
+            }
+        };
+        let link = ShimLink { number, pid, leaving: false, socket: up.socket, out };
+        // Output is read from the log, by whoever wants it.
+        link.send(&Command::Follow { on: false });
+        Ok((link, reaper))
+    }
+}
+
+async fn read_reports(
+    read: Arc<AsyncFd<OwnedFd>>,
+    mut decoder: Decoder,
+    mut ready: VecDeque<Report>,
+    id: SessionId,
+    link: LinkNumber,
+    handle: Handle,
+) {
+    loop {
+        while let Some(report) = ready.pop_front() {
+            handle.tell(Input::Shim { id, link, report: Some(report) });
+        }
+        match hear(&read, &mut decoder).await {
+            Ok(0) | Err(_) => break,
+            Ok(_) => {}
+        }
+        // Whoever does not speak our language any more is treated as gone.
+        if understand(&mut decoder, &mut ready).is_err() {
+            break;
+        }
+    }
+    handle.tell(Input::Shim { id, link, report: None });
+}
+
+/// Waits, and reads once. The room for it is nobody's: a thousand connections would each keep theirs.
+async fn hear(read: &AsyncFd<OwnedFd>, decoder: &mut Decoder) -> io::Result<usize> {
+    loop {
+        let mut ready = read.readable().await?;
+        let mut bytes = [0; 4096];
+        match ready.try_io(|socket| Ok(rustix::io::read(socket, &mut bytes)?)) {
+            Ok(Ok(count)) => {
+                if count < bytes.len() {
+                    // That was all: what comes from now on is told anew.
+                    ready.clear_ready();
+                }
+                decoder.feed(&bytes[..count]);
+                return Ok(count);
+            }
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(Err(error)) => return Err(error),
+            Err(_would_block) => {}
+        }
+    }
+}
+
+fn understand(decoder: &mut Decoder, ready: &mut VecDeque<Report>) -> Result<(), pinfold_shim::FrameError> {
+    while let Some(frame) = decoder.frame()? {
+        ready.extend(Report::decode(&frame)?);
+    }
+    Ok(())
+}
+
+/// Reaps a shim that is our child and has closed its connection, woken by its pidfd.
+async fn reap(mut child: Child) {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    let pidfd = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::NONBLOCK).ok());
+    if let Some(fd) = pidfd.and_then(|fd| crate::ports::async_fd::watch(fd).ok()) {
+        _ = fd.readable().await;
+    }
+    _ = tokio::task::spawn_blocking(move || note_end(&mut child)).await;
+}
+
+/// Reaps a shim, and says so when it did not end in order.
+fn note_end(child: &mut Child) {
+    if let Ok(status) = child.wait()
+        && !status.success()
+    {
+        log(format_args!("shim {} did not end in order: {status}", child.id()));
+    }
+}
+
+/// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
+pub(crate) fn open(
+    opening: &Opening,
+    nursery: Option<&Nursery>,
+    guards: Vec<Reserved>,
+    generation: u64,
+    settled: RunNumber,
+    start: Box<Start>,
+) -> Result<Box<ShimUp>, StartRefused> {
+    make_places(opening);
+    let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
+    crash::point("spawn.before");
+    let born = match nursery {
+        Some(nursery) => from_nursery(nursery, opening, &lent, generation),
+        None => directly(opening, &lent, generation),
+    };
+    let ShimUp { socket, mut link, welcome, mut child } = born?;
+    crash::point("spawn.greeted");
+    for (_, guard) in guards {
+        lost_in(&guard.surrender());
+    }
+    crash::point("spawn.surrendered");
+    // A new shim finds the exits of earlier runs, and does not know that they are stored.
+    let told = link.send(&Command::Ack { run: settled }).and_then(|()| link.send(&Command::Go));
+    let told = told.and_then(|()| {
+        crash::point("spawn.went");
+        link.send(&Command::Start(start))
+    });
+    crash::point("spawn.told");
+    if let Err(error) = told {
+        drop(link);
+        child.as_mut().map(note_end);
+        return Err(refusal(&error));
+    }
+    Ok(Box::new(ShimUp { socket, link, welcome, child }))
+}
+
+/// A shim that is forked by the nursery. One that does not come although it was asked for is started without it.
+fn from_nursery(
+    nursery: &Nursery,
+    opening: &Opening,
+    lent: &[(&Folder, &Guard)],
+    generation: u64,
+) -> Result<ShimUp, StartRefused> {
+    let begun = Instant::now();
+    // It was lost while it was asked, or its program is: the other way says which.
+    let Ok((asked, mut link)) = nursery.spawn(opening, lent) else {
+        return directly(opening, lent, generation);
+    };
+    let mut greeted = greet_new(&mut link, generation, begun + FORKED);
+    if let Err(NotGreeted::TimeUp) = greeted {
+        log(format_args!(
+            "the process that shims are forked from does not answer: another one takes its place"
+        ));
+        // A shim that it has forked is about to answer; one that it has not will never be.
+        nursery.renew(asked);
+        greeted = hear_welcome(&mut link, begun + HANDSHAKE);
+    }
+    match greeted {
+        Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: None }),
+        // It has nobody at its other end: no shim of it has a copy of the locks.
+        Err(NotGreeted::Closed) => directly(opening, lent, generation),
+        Err(problem @ (NotGreeted::TimeUp | NotGreeted::Other(_))) => {
+            // Without its connection it leaves; and the process that it came from is not asked again.
+            drop(link);
+            nursery.renew(asked);
+            Err(problem.into())
+        }
+    }
+}
+
+/// A shim that is our own child.
+fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<ShimUp, StartRefused> {
+    let (mut child, mut link) = spawn(opening, lent).map_err(|error| refusal(&error))?;
+    match greet_new(&mut link, generation, Instant::now() + HANDSHAKE) {
+        Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
+        Err(problem) => {
+            // Without its connection it leaves.
+            drop(link);
+            note_end(&mut child);
+            Err(problem.into())
+        }
+    }
+}
+
+/// Makes the folders again that somebody removed since the session was made.
+fn make_places(opening: &Opening) {
+    for file in [&opening.records, &opening.listen] {
+        if let Some(folder) = file.parent() {
+            // What is wrong shows when they are used, and is told then.
+            _ = private::make_private(folder, Wider::Tighten);
+        }
+    }
+}
+
+/// Why there is no shim, with the kernel's number for it.
+fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
+    let text = format!("no shim: {}", crate::ports::locks::chain(error));
+    StartRefused { errno: crate::ports::locks::shortage_in(error), text }
+}
+
+/// What was found at a shim's socket.
+pub(crate) enum Found {
+    /// Nobody listens; only the session's lock proves that no shim lives.
+    Nobody,
+    /// Somebody listens and does not answer.
+    Mute,
+    /// A shim.
+    Shim(Box<ShimUp>),
+}
+
+/// Looks for the shim of an earlier daemon. Blocks.
+pub(crate) fn find(socket: &Path, generation: u64) -> Found {
+    let Ok(mut link) = Link::connect(socket) else { return Found::Nobody };
+    match greet(&mut link, generation, Instant::now() + ANSWER) {
+        Ok(welcome) => {
+            Found::Shim(Box::new(ShimUp { socket: socket.to_owned(), link, welcome, child: None }))
+        }
+        Err(_) => Found::Mute,
+    }
+}
+
+/// Sockets of a session's shims in any folder, of our user: an earlier daemon may have had another runtime folder.
+pub(crate) fn anywhere(id: SessionId) -> Vec<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    let own = rustix::process::geteuid().as_raw();
+    let all = std::fs::read_to_string("/proc/net/unix").unwrap_or_default();
+    let ours = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.uid() == own);
+    listening_at(&all, &format!("/shims/{id}.sock")).map(PathBuf::from).filter(|path| ours(path)).collect()
+}
+
+/// The paths in a list of the kernel's that end so, of sockets that listen.
+fn listening_at<'a>(list: &'a str, end: &'a str) -> impl Iterator<Item = &'a str> {
+    /// `__SO_ACCEPTCON`.
+    const LISTENS: &str = "00010000";
+    list.lines().filter_map(move |line| {
+        let fields: Vec<&str> = line.splitn(8, ' ').collect();
+        let path = line.get(line.find('/')?..)?;
+        (fields.get(3) == Some(&LISTENS) && path.ends_with(end)).then_some(path)
+    })
+}
+
+/// Why a shim did not say welcome.
+#[derive(Debug, thiserror::Error)]
+enum NotGreeted {
+    /// Nothing came in time.
+    #[error("the shim did not answer in time")]
+    TimeUp,
+    /// There is no shim at the other end, or not any more.
+    #[error("the shim left before it said welcome")]
+    Closed,
+    /// It said something else.
+    #[error("{}", .0.text)]
+    Other(StartRefused),
+}
+
+impl From<NotGreeted> for StartRefused {
+    fn from(problem: NotGreeted) -> Self {
+        match problem {
+            NotGreeted::TimeUp | NotGreeted::Closed => {
+                StartRefused { errno: None, text: problem.to_string() }
+            }
+            NotGreeted::Other(refused) => refused,
+        }
+    }
+}
+
+/// Greets a shim that has just been given the locks.
+fn greet_new(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+    crash::point("spawn.handed");
+    greet(link, generation, until)
+}
+
+fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+    link.send(&Command::Hello { generation }).map_err(|_| NotGreeted::Closed)?;
+    hear_welcome(link, until)
+}
+
+fn hear_welcome(link: &mut Link, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
+    match link.receive(Some(until)) {
+        Ok(Some(Report::Welcome(welcome))) => Ok(welcome),
+        Ok(Some(Report::Refused { generation })) => {
+            let text = format!("the shim obeys a newer daemon ({generation})");
+            Err(NotGreeted::Other(StartRefused { errno: None, text }))
+        }
+        Ok(Some(Report::CannotKeep { errno, text })) => {
+            let errno = crate::ports::locks::passing(errno);
+            Err(NotGreeted::Other(StartRefused { errno, text: format!("the shim cannot begin: {text}") }))
+        }
+        Ok(_) => Err(NotGreeted::Closed),
+        Err(ReceiveError::TimeUp) => Err(NotGreeted::TimeUp),
+        Err(error) => Err(NotGreeted::Other(refusal(&error))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shim_is_found_by_the_end_of_its_path_where_it_listens() {
+        let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+                    ffff0001: 00000002 00000000 00010000 0001 01 14 /run/a b/shims/X.sock\n\
+                    ffff0002: 00000003 00000000 00000000 0001 03 15 /run/a b/shims/X.sock\n\
+                    ffff0003: 00000002 00000000 00010000 0001 01 16 /run/shims/Y.sock\n\
+                    ffff0004: 00000002 00000000 00010000 0001 01 17\n";
+        assert_eq!(listening_at(list, "/shims/X.sock").collect::<Vec<_>>(), ["/run/a b/shims/X.sock"]);
+    }
+}
