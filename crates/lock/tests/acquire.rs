@@ -1,10 +1,13 @@
 //! Acquiring and giving back within one process: who gets it, who is told what.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod limit;
+
 use pinfold_lock::{AcquireError, BusyBecause, Cancel, Fence, Folder, Guard, Mark, Request, Resource, Run};
 use std::time::{Duration, Instant};
 
 struct Place {
+    _limit: limit::Limit,
     _temp: tempfile::TempDir,
     folder: Folder,
     root: std::path::PathBuf,
@@ -13,7 +16,12 @@ struct Place {
 fn place() -> Place {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().canonicalize().unwrap();
-    Place { folder: Folder::open(root.join("locks")).unwrap(), _temp: temp, root }
+    Place {
+        folder: Folder::open(root.join("locks")).unwrap(),
+        _temp: temp,
+        root,
+        _limit: limit::Limit::of_test(),
+    }
 }
 
 fn key(name: &str) -> Resource {

@@ -3,6 +3,8 @@
 //! Every operation is recorded; a test looks at the order, or does something itself before one of them.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod limit;
+
 use pinfold_lock::fault::{Armed, before_each, pretend_reboot};
 use pinfold_lock::{Folder, Guard, Request, Resource, Run, Survivors};
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -16,6 +18,7 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Place {
+    _limit: limit::Limit,
     _temp: tempfile::TempDir,
     root: PathBuf,
     folder: Folder,
@@ -25,7 +28,12 @@ fn place() -> Place {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().canonicalize().unwrap();
     std::fs::create_dir_all(root.join("a/b")).unwrap();
-    Place { folder: Folder::open(root.join("locks")).unwrap(), _temp: temp, root }
+    Place {
+        folder: Folder::open(root.join("locks")).unwrap(),
+        _temp: temp,
+        root,
+        _limit: limit::Limit::of_test(),
+    }
 }
 
 fn key() -> Resource {

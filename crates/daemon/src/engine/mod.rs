@@ -518,3 +518,6 @@ fn exit_in(decision: &Decision) -> Option<pinfold_core::RunNumber> {
     };
     decision.changes.iter().find_map(exit)
 }
+
+#[cfg(test)]
+mod tests;
