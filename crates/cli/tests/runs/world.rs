@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 pub(crate) struct World {
+    _limit: crate::limit::Limit,
     temp: Option<tempfile::TempDir>,
     _sweeper: Sweeper,
     pub(crate) root: PathBuf,
@@ -54,6 +55,7 @@ impl World {
         let home = root.join("home");
         let sweeper = Sweeper::over(&root);
         World {
+            _limit: crate::limit::Limit::of_test(),
             temp: Some(temp),
             _sweeper: sweeper,
             root,

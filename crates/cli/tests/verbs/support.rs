@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 pub(crate) struct Home {
+    _limit: crate::limit::Limit,
     _temp: tempfile::TempDir,
     pub(crate) root: PathBuf,
 }
@@ -30,7 +31,7 @@ impl Home {
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
-        Self { _temp: temp, root }
+        Self { _limit: crate::limit::Limit::of_test(), _temp: temp, root }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

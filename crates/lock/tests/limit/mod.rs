@@ -1,10 +1,11 @@
-//! A limit for everything that a test waits for: a lock that never comes ends the test program, and is named.
+//! The last limit for everything that a test waits for: what never comes ends the test program, and is named.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Far beyond what any test takes, on the slowest machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+/// Far beyond what any test takes, on the slowest machine; a long mode asks for more seconds.
+const PATIENCE: u64 = 600;
+const VARIABLE: &str = "PINFOLD_TEST_LIMIT";
 
 /// A limit in force; dropping it ends it.
 pub(crate) struct Limit {
@@ -15,11 +16,13 @@ impl Limit {
     /// For the test that runs on this thread.
     pub(crate) fn of_test() -> Limit {
         let name = std::thread::current().name().unwrap_or("a test").to_owned();
+        let asked = std::env::var(VARIABLE).ok().and_then(|seconds| seconds.parse().ok());
+        let patience = Duration::from_secs(asked.unwrap_or(PATIENCE));
         let (_ends, end) = channel();
         std::thread::spawn(move || {
-            if end.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+            if end.recv_timeout(patience) == Err(RecvTimeoutError::Timeout) {
                 // A panic of this thread would end nothing: what is waited for does not come.
-                eprintln!("`{name}` has waited for {PATIENCE:?}; its threads wait in:\n{}", waits());
+                eprintln!("`{name}` has waited for {patience:?}; its threads wait in:\n{}", waits());
                 std::process::exit(101);
             }
         });

@@ -1,6 +1,6 @@
 //! Whom a shim takes for its daemon.
 
-use crate::world::{PATIENCE, World, wait_until};
+use crate::world::{PATIENCE, World, command, wait_until};
 use pinfold_shim::{Command, Report};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
@@ -58,7 +58,10 @@ fn connect_as_nobody(socket: &Path) -> UnixStream {
 #[test]
 fn another_user_is_not_listened_to_although_the_socket_is_open_to_all() {
     let world = World::new();
-    let daemon = world.shim("api");
+    let mut daemon = world.shim("api");
+    // With a run it stays; without one it would leave, and everybody would read the end.
+    daemon.start(command(1, &["sleep", "1000"]));
+    daemon.started();
     let listen = world.opening("api").listen;
     wait_until("the shim listens", || listen.exists());
     let open = |path: &Path, mode| {
@@ -69,7 +72,7 @@ fn another_user_is_not_listened_to_although_the_socket_is_open_to_all() {
     // Our own user may take its time to say who it is.
     let mut own = UnixStream::connect(&listen).unwrap();
     let mut stranger = connect_as_nobody(&listen);
-    stranger.set_read_timeout(Some(PATIENCE / 3)).unwrap();
+    stranger.set_read_timeout(Some(PATIENCE / 6)).unwrap();
     assert_eq!(stranger.read(&mut [0]).expect("a stranger is let in, and waited for"), 0);
     own.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
     assert_eq!(own.read(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::WouldBlock);

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
+    _limit: crate::limit::Limit,
     temp: tempfile::TempDir,
     pub(crate) folder: Folder,
     /// What makes this process the daemon.
@@ -40,7 +41,7 @@ impl World {
         let folder = Folder::open(temp.path().join("locks")).unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
         let only = home_lock(temp.path()).into();
-        Self { temp, folder, only }
+        Self { _limit: crate::limit::Limit::of_test(), temp, folder, only }
     }
 
     /// This process is not the daemon any more.
