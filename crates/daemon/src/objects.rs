@@ -1,7 +1,7 @@
 //! Locks as the objects of the contract.
 
 use pinfold_api::object::{Holder, Lock, Process};
-use pinfold_core::identity::Identity;
+use pinfold_lock::Identity;
 use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record, time};
 
 /// The lock object.

@@ -279,13 +279,13 @@ impl Acquiring<'_> {
         Ok(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, directory))
     }
 
-    fn record(&self, own: pinfold_core::identity::Identity, place: Option<&Place>) -> Record {
+    fn record(&self, own: crate::judge::identity::Identity, place: Option<&Place>) -> Record {
         let request = self.request;
         let (above, above_cut) = place.map(Place::above).unwrap_or_default();
         Record {
             fence: Fence(0),
             resource: self.target.resource.clone(),
-            since_ms: record::now_ms(),
+            since_ms: pinfold_kernel::clock::wall_ms(),
             holder: own,
             host: record::host().into(),
             command: if request.command.is_empty() {
@@ -375,5 +375,5 @@ struct Wait {
 
 fn own_command() -> &'static str {
     static COMMAND: std::sync::OnceLock<String> = std::sync::OnceLock::new();
-    COMMAND.get_or_init(|| crate::scan::command(std::process::id()))
+    COMMAND.get_or_init(|| pinfold_kernel::proc::command(std::process::id()))
 }

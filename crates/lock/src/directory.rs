@@ -6,7 +6,7 @@
 
 use crate::file_name::FileName;
 use crate::resource::FileId;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::{OFlags, StatxAttributes};
 use rustix::io::Errno;
 use std::ffi::OsString;

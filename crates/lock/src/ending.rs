@@ -8,9 +8,9 @@ use crate::members::{self, Member};
 use crate::record::Record;
 use crate::resource::Resource;
 use crate::scan;
-use crate::sys;
 use crate::wait::{Limit, Patience};
 use crate::{AcquireError, Run};
+use pinfold_kernel::{proc, sys};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::os::fd::AsFd;
@@ -104,7 +104,7 @@ impl Folder {
     }
 
     fn is_awaited(&self, wanted: &[Wanted]) -> bool {
-        let Ok(awaited) = scan::awaited() else { return false };
+        let Ok(awaited) = proc::locks::awaited() else { return false };
         let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
         files.filter_map(|want| self.id_at(&want.name).ok()).any(|id| awaited.contains(&id.inode))
     }
@@ -133,7 +133,7 @@ impl Holders {
     #[must_use]
     pub fn include_the_caller(&self) -> bool {
         let own = std::process::id();
-        let lineage = scan::lineage(own);
+        let lineage: Vec<u32> = proc::tree::lineage(own).collect();
         let marked = |run: &Run| scan::is_marked(own, run).unwrap_or(false);
         self.members.iter().any(|member| lineage.contains(&member.seen.pid))
             || self.lock.run.as_ref().is_some_and(marked)

@@ -2,9 +2,9 @@
 
 use crate::directory::DirectoryError;
 use crate::folder::FolderError;
+use crate::judge::grant::Trace;
 use crate::lookup::LockSeen;
 use crate::process::IdentifyError;
-use pinfold_core::grant::Trace;
 use rustix::io::Errno;
 use std::fmt;
 use std::path::PathBuf;
@@ -166,7 +166,7 @@ mod tests {
             session: Some("api".into()),
             run: None,
             holder: HolderSeen {
-                identity: Some(pinfold_core::identity::Identity { pid: 4711, ..process::own().unwrap() }),
+                identity: Some(crate::judge::identity::Identity { pid: 4711, ..process::own().unwrap() }),
                 host: "h".into(),
                 command: "claude".into(),
                 verdict: process::verdict(None),

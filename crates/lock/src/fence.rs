@@ -3,8 +3,8 @@
 //! Only the first grant in a boot is synced. What a power loss can take back is less than one leap, and the
 //! next boot leaps further than that.
 
+use crate::judge::identity::BootId;
 use crate::page::{Counter, Slot};
-use pinfold_core::identity::BootId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -3,7 +3,7 @@
 use crate::fence::{self, Evidence, Fence, Next, Writes};
 use crate::page::{self, HEAD, SIZE, Text};
 use crate::record::Record;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
@@ -160,7 +160,7 @@ pub(crate) fn pretend_reboot(file: impl AsFd) -> Result<(), Errno> {
         return Err(Errno::NODATA);
     };
     let page::Slot::Good(counter) = head.slots()[which] else { return Err(Errno::NODATA) };
-    let counter = page::Counter { boot: pinfold_core::identity::BootId(1), ..counter };
+    let counter = page::Counter { boot: crate::judge::identity::BootId(1), ..counter };
     let (at, bytes) = page::grant(which, counter, &record.to_bytes()).ok_or(Errno::TOOBIG)?;
     sys::write_at(file, &bytes, at as u64)
 }

@@ -2,13 +2,12 @@
 
 use crate::file_name::FileName;
 use crate::ledger::{self, Ledger};
-use crate::private::{self, NotPrivate, Wider};
 use crate::process;
 use crate::resource::FileId;
-use crate::scan;
 use crate::selftest::{self, Failed, NoExclusion, Outcome};
-use crate::sys;
 use crate::told::Told;
+use pinfold_kernel::private::{self, NotPrivate, Wider};
+use pinfold_kernel::sys;
 use rustix::fs::{Mode, OFlags, Stat};
 use rustix::io::Errno;
 use std::collections::VecDeque;
@@ -215,7 +214,7 @@ impl Folder {
     /// The mount that it was opened through.
     pub(crate) fn mount(&self) -> Option<u64> {
         let own = format!("/proc/self/fdinfo/{}", rustix::fd::AsRawFd::as_raw_fd(&self.dir()));
-        scan::mount(&sys::read_file(Path::new(&own)).ok()?)
+        pinfold_kernel::proc::fdinfo::mount(&sys::read_file(Path::new(&own)).ok()?)
     }
 
     pub(crate) fn ledger(&self) -> &Ledger {

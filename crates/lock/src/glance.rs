@@ -9,15 +9,16 @@ use crate::file;
 use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::held::facts;
+use crate::judge::holder::Holder;
 use crate::ledger::Made;
 use crate::lookup::{self, LockSeen};
 use crate::page::SIZE;
 use crate::process;
 use crate::record::Record;
 use crate::resource::Kind;
-use crate::scan::{self, Flocked, Open};
-use crate::sys;
-use pinfold_core::holder::Holder;
+use crate::scan::{self, Open};
+use pinfold_kernel::proc::locks::Flocked;
+use pinfold_kernel::{proc, sys};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::collections::{BTreeSet, HashSet};
@@ -60,7 +61,7 @@ pub(crate) fn below(folder: &Folder, name: &FileName) -> Option<LockSeen> {
 /// Whether the kernel says that nobody has any of these files: no process need be looked at then.
 pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
     let first = process::vantage().is_ok_and(|here| here.pid_namespace == FIRST_PID_NAMESPACE);
-    let Some(flocked) = first.then(|| scan::flocked().ok()).flatten() else { return false };
+    let Some(flocked) = first.then(|| proc::locks::flocked().ok()).flatten() else { return false };
     names.iter().all(|name| {
         let file = folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file));
         match file {
@@ -78,7 +79,7 @@ pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
         return Ok(None);
     }
     let entries = folder.entries()?;
-    let Ok(flocked) = scan::flocked() else { return Ok(None) };
+    let Ok(flocked) = proc::locks::flocked() else { return Ok(None) };
     // Who holds a file that was removed has no name here.
     if !folder.ledger().knows_no_other(entries.iter().map(|(name, _)| name))? {
         return Ok(None);
@@ -180,7 +181,7 @@ fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Ve
     if record.session.is_some() {
         return Vec::new();
     }
-    let below: BTreeSet<u32> = scan::below(record.holder.pid);
+    let below: BTreeSet<u32> = proc::tree::descendants(record.holder.pid).into_iter().collect();
     let open = below.into_iter().filter_map(|pid| scan::open_files_of(pid, folder.device()).ok()).flatten();
     open.filter(|open| open.locked.is_some() && is_it(open)).collect()
 }

@@ -10,9 +10,9 @@ use crate::handover::Given;
 use crate::held::Held;
 use crate::mine;
 use crate::process;
-use crate::record::{self, Record};
+use crate::record::Record;
 use crate::request::Request;
-use crate::sys;
+use pinfold_kernel::{clock, sys};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ impl Guard {
         }
         let holder = process::own().map_err(|_| self.trouble(&self.writers[0], Step::Search, Errno::IO))?;
         let mut record = Record {
-            since_ms: record::now_ms(),
+            since_ms: clock::wall_ms(),
             holder,
             reason: request.reason.clone().or_else(|| self.record.reason.clone()),
             session: request.session.clone().or_else(|| self.record.session.clone()),
@@ -227,7 +227,7 @@ impl Guard {
                 trouble.get_or_insert(Trouble { path, step: Step::Close, source: errno });
             }
         }
-        let held_for = Duration::from_millis(record::now_ms().saturating_sub(self.record.since_ms));
+        let held_for = Duration::from_millis(clock::wall_ms().saturating_sub(self.record.since_ms));
         let resource = std::mem::take(&mut self.record.resource);
         Receipt { resource, fence: self.record.fence, held_for, mark: self.mark, changes, trouble }
     }

@@ -14,7 +14,7 @@ use crate::mine;
 use crate::raw;
 use crate::record::Record;
 use crate::scan;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::OFlags;
 use rustix::io::{Errno, FdFlags};
 use serde::{Deserialize, Serialize};

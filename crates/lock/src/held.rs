@@ -4,7 +4,7 @@ use crate::directory::{Gated, Mode, Wanted};
 use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::resource::FileId;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::{FileType, FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

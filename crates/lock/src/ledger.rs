@@ -4,9 +4,9 @@
 //! somebody else removed it, and its holder may live on: then, and only then, the grant looks for that holder.
 
 use crate::file_name::FileName;
+use crate::judge::identity::BootId;
 use crate::page::checksum;
-use crate::sys;
-use pinfold_core::identity::BootId;
+use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};

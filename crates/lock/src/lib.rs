@@ -71,8 +71,7 @@
 //! [`Folder::locks`], [`Folder::holder_of`] and [`Folder::users_of`] take no lock: they read the records, check
 //! them against `/proc` and name whoever really has the descriptor. [`process`] has the verdict on a stored
 //! process identity: alive, dead or unknown; unknown never steals. Files are known by device and inode, never by a path
-//! that another mount namespace may show. [`caller`] tells who is at the other end of a socket, and what keeps that
-//! process back.
+//! that another mount namespace may show.
 //!
 //! # What is not promised
 //! One user, one machine, one lock folder on a local file system ([`Folder::open`] tries it out and refuses
@@ -82,7 +81,6 @@
 #![deny(unsafe_code)]
 
 mod acquire;
-pub mod caller;
 mod cancel;
 mod directory;
 mod ending;
@@ -100,6 +98,7 @@ mod grant;
 mod guard;
 mod handover;
 mod held;
+pub mod judge;
 mod ledger;
 mod lookup;
 mod lost;
@@ -107,8 +106,6 @@ mod members;
 mod mine;
 mod ours;
 mod page;
-pub mod peer;
-pub mod private;
 pub mod process;
 mod raw;
 mod record;
@@ -118,11 +115,12 @@ mod scan;
 mod selftest;
 mod survivors;
 mod sweep;
-mod sys;
 pub mod time;
 mod told;
 mod users;
 mod wait;
+
+pub use pinfold_kernel::{peer, private};
 
 pub use cancel::Cancel;
 pub use directory::{DirectoryError, Mode};
@@ -134,6 +132,9 @@ pub use file_name::FileName;
 pub use folder::{Folder, FolderError, Modes};
 pub use guard::{Guard, Mark, Receipt, Trouble};
 pub use handover::{AdoptError, Description};
+pub use judge::grant::Trace;
+pub use judge::holder::Holder;
+pub use judge::identity::{BootId, Identity};
 pub use lookup::{HolderSeen, LockSeen, ProcessSeen, shorten};
 pub use record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
 pub use request::Request;

@@ -8,15 +8,16 @@ use crate::file_name::FileName;
 use crate::folder::Folder;
 use crate::glance;
 use crate::held::facts;
+use crate::judge::holder::Holder;
+use crate::judge::identity::Identity;
 use crate::ours::{self, is_of};
 use crate::process;
-use crate::record::{Record, Run, Survivors, now_ms};
+use crate::record::{Record, Run, Survivors};
 use crate::resource::{FileId, Kind, Resource};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Left};
 use crate::time;
-use pinfold_core::holder::Holder;
-use pinfold_core::identity::Identity;
+use pinfold_kernel::proc;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -236,11 +237,11 @@ fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
 fn from_pid(pid: u32) -> HolderSeen {
     let identity = process::identify(pid).ok();
     let verdict = process::verdict(identity.as_ref());
-    HolderSeen { identity, host: crate::record::host().to_owned(), command: scan::command(pid), verdict }
+    HolderSeen { identity, host: crate::record::host().to_owned(), command: proc::command(pid), verdict }
 }
 
 fn process_seen(pid: u32) -> ProcessSeen {
-    ProcessSeen { pid, command: scan::command(pid) }
+    ProcessSeen { pid, command: proc::command(pid) }
 }
 
 /// A lock whose record is damaged: only the kernel says who has it.
@@ -408,7 +409,9 @@ impl LockSeen {
         }
         if let Some(since) = self.since_ms {
             facts.push(format!("since {} UTC", &time::rfc3339(since)[11..19]));
-            facts.push(time::age(Duration::from_millis(now_ms().saturating_sub(since))));
+            facts.push(time::age(Duration::from_millis(
+                pinfold_kernel::clock::wall_ms().saturating_sub(since),
+            )));
         }
         if facts.is_empty() { who } else { format!("{who} ({})", facts.join(", ")) }
     }

@@ -6,7 +6,7 @@ use crate::folder::Folder;
 use crate::held::facts;
 use crate::record::{Record, Run};
 use crate::survivors;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 

@@ -12,7 +12,7 @@ use crate::process;
 use crate::record::{Record, Run, Survivors};
 use crate::scan::{self, Open};
 use crate::survivors::{self, Survivor};
-use crate::sys;
+use pinfold_kernel::{pidfd, proc, sys};
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
@@ -62,7 +62,9 @@ pub(crate) fn behind(
             .for_each(|pid| gathering.add(pid, &Proof::Marker(run)));
     }
     let roots: Vec<u32> = gathering.members.iter().map(|member| member.seen.pid).collect();
-    scan::descendants(&roots).into_iter().for_each(|pid| gathering.add(pid, &Proof::Below(&roots)));
+    scan::with_descendants(roots.clone())
+        .into_iter()
+        .for_each(|pid| gathering.add(pid, &Proof::Below(&roots)));
     gathering.members
 }
 
@@ -76,7 +78,7 @@ pub(crate) fn left_of(record: Option<&Record>) -> Vec<Member> {
 impl From<Survivor> for Member {
     fn from(survivor: Survivor) -> Self {
         let Survivor { pid, pidfd } = survivor;
-        Self { seen: ProcessSeen { pid, command: scan::command(pid) }, pidfd }
+        Self { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd }
     }
 }
 
@@ -117,8 +119,8 @@ impl Gathering<'_> {
         let Ok(pidfd) = sys::pidfd(pid) else { return };
         // Asked while it is held: whatever had the pid before is out of the question.
         let proved = may_be_ended(pid) && self.holds(pid, proof);
-        if proved && process::has_ended(&pidfd) == Ok(false) {
-            self.members.push(Member { seen: ProcessSeen { pid, command: scan::command(pid) }, pidfd });
+        if proved && pidfd::has_ended(&pidfd) == Ok(false) {
+            self.members.push(Member { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd });
         }
     }
 
@@ -132,7 +134,7 @@ impl Gathering<'_> {
                 record.agent.is_some_and(|agent| agent.pid == pid && process::is_proved(&agent))
             }
             Proof::Marker(run) => scan::is_marked(pid, run).unwrap_or(false),
-            Proof::Below(roots) => scan::lineage(pid).iter().skip(1).any(|above| roots.contains(above)),
+            Proof::Below(roots) => proc::tree::lineage(pid).skip(1).any(|above| roots.contains(&above)),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::folder::Folder;
 use crate::held::facts;
 use crate::record::Record;
 use crate::scan::Open;
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;

@@ -8,7 +8,7 @@
 //! Everything an orderly grant has to read lies together in the middle. Each part has a checksum of its own.
 //! Nothing here does I/O.
 
-use pinfold_core::identity::BootId;
+use crate::judge::identity::BootId;
 
 const PAGE: usize = 4096;
 /// The whole file.

@@ -2,12 +2,11 @@
 
 use crate::fence::Fence;
 use crate::file_name::FileName;
-use pinfold_core::identity::Identity;
+use crate::judge::identity::Identity;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The environment variable by which the processes of a session's run are recognised.
 pub const RUN_VARIABLE: &str = "PINFOLD_RUN";
@@ -202,11 +201,6 @@ fn cut(text: &mut String, most: usize) {
     }
 }
 
-pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// The machine's name.
 pub(crate) fn host() -> &'static str {
     static HOST: std::sync::OnceLock<String> = std::sync::OnceLock::new();
@@ -216,7 +210,7 @@ pub(crate) fn host() -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_core::identity::BootId;
+    use crate::judge::identity::BootId;
 
     fn record() -> Record {
         Record {

@@ -1,7 +1,7 @@
 //! What an acquirer says about itself.
 
+use crate::judge::identity::Identity;
 use crate::record::{Run, Survivors};
-use pinfold_core::identity::Identity;
 use std::path::PathBuf;
 
 /// What an acquirer says about itself; all of it may be left out.

@@ -3,7 +3,7 @@
 //! Two descriptors of one process and two processes are tried. Network file systems are refused by their
 //! type: they may exclude here and still grant the same lock on another machine.
 
-use crate::sys;
+use pinfold_kernel::sys;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

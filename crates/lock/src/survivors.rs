@@ -4,13 +4,12 @@
 //! environment. A group counts only if its name says that it was this very holder's: a path that other runs had
 //! too proves nothing. Every process is held by a pidfd and recognised again before it is signalled.
 
+use crate::judge::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
 use crate::process;
 use crate::record::{Record, Survivors};
 use crate::scan;
-use crate::sys;
 use crate::wait::{Limit, Patience, Waited};
-use pinfold_core::grant::{Grant, Payload, Remains, Trace, decide, remains_by_identity};
-use rustix::fs::OFlags;
+use pinfold_kernel::{cgroup, pidfd, sys};
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::os::fd::{AsFd, OwnedFd};
@@ -149,45 +148,22 @@ fn marked(record: &Record, except: Option<u32>) -> Result<Vec<Survivor>, Errno> 
     Ok(processes)
 }
 
-fn in_cgroup(cgroup: &Path) -> Result<Option<Left>, Errno> {
-    if !is_populated(cgroup)? {
+fn in_cgroup(group: &Path) -> Result<Option<Left>, Errno> {
+    if !cgroup::is_populated(group)? {
         return Ok(None);
     }
     let mut processes = Vec::new();
-    for pid in members(cgroup)? {
-        processes.extend(hold(pid, || Ok(members(cgroup)?.contains(&pid)))?);
+    for pid in members(group)? {
+        processes.extend(hold(pid, || Ok(members(group)?.contains(&pid)))?);
     }
     // Populated by processes that cannot be seen from here still means populated.
-    Ok(is_populated(cgroup)?.then_some(Left { trace: Trace::Cgroup, processes }))
+    Ok(cgroup::is_populated(group)?.then_some(Left { trace: Trace::Cgroup, processes }))
 }
 
-/// Whether a control group has a living process, in it or below.
-fn is_populated(cgroup: &Path) -> Result<bool, Errno> {
-    let events = in_group(sys::read_file(&cgroup.join("cgroup.events")))?.unwrap_or_default();
-    Ok(events.split(|byte| *byte == b'\n').any(|line| line == b"populated 1"))
-}
-
-/// A group that was removed is empty; other trouble is trouble.
-fn in_group<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
-    match result {
-        Ok(value) => Ok(Some(value)),
-        Err(Errno::NOENT | Errno::NODEV | Errno::NOTDIR) => Ok(None),
-        Err(errno) => Err(errno),
-    }
-}
-
-fn members(cgroup: &Path) -> Result<Vec<u32>, Errno> {
-    let text = in_group(sys::read_file(&cgroup.join("cgroup.procs")))?.unwrap_or_default();
-    let mut pids: Vec<u32> =
-        String::from_utf8_lossy(&text).lines().filter_map(|line| line.parse().ok()).collect();
-    // 0 is a process of another namespace; the caller cannot be its own survivor.
+/// Those in a group that can be survivors: 0 is a process of another namespace, and the caller is not its own.
+fn members(group: &Path) -> Result<Vec<u32>, Errno> {
+    let mut pids = cgroup::members(group)?;
     pids.retain(|pid| *pid != 0 && *pid != std::process::id());
-    for name in in_group(sys::list(cgroup))?.unwrap_or_default() {
-        let below = cgroup.join(name);
-        if below.join("cgroup.procs").exists() {
-            pids.extend(members(&below)?);
-        }
-    }
     Ok(pids)
 }
 
@@ -198,15 +174,13 @@ fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option
         Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(None),
         Err(errno) => return Err(errno),
     };
-    Ok((recognised()? && !process::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
+    Ok((recognised()? && !pidfd::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
 }
 
 fn end(record: &Record, left: &Left) {
-    if let (Trace::Cgroup, Some(cgroup)) = (left.trace, own_group(record)) {
+    if let (Trace::Cgroup, Some(group)) = (left.trace, own_group(record)) {
         // Kills what is forked meanwhile too. A kernel without it leaves the processes to the signals below.
-        if let Ok(fd) = sys::open(&cgroup.join("cgroup.kill"), OFlags::WRONLY) {
-            let _ = sys::append(&fd, b"1");
-        }
+        cgroup::kill(group);
     }
     for survivor in &left.processes {
         // A failure shows as a process that persists.

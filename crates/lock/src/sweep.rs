@@ -11,11 +11,11 @@ use crate::lookup;
 use crate::page::Slot;
 use crate::process;
 use crate::resource::Kind;
-use crate::sys;
+use pinfold_kernel::{clock, sys};
 use rustix::fs::{FlockOperation, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// A file that may go, and the last fence that was given through it.
 struct Idle {
@@ -118,7 +118,7 @@ fn last_fence(file: &OwnedFd, before: u64) -> Option<u64> {
 }
 
 fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    clock::wall().as_secs()
 }
 
 #[cfg(test)]

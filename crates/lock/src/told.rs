@@ -4,7 +4,7 @@ use crate::fence::Fence;
 use crate::folder::Folder;
 use crate::lookup::ProcessSeen;
 use crate::record::{Record, Run};
-use crate::scan;
+use pinfold_kernel::proc;
 use std::fmt;
 use std::sync::OnceLock;
 
@@ -45,7 +45,7 @@ impl Folder {
 
     pub(crate) fn tell_ended(&self, record: &Record, pids: &[u32]) {
         let Some(listener) = self.told().0.get() else { return };
-        let processes = pids.iter().map(|pid| ProcessSeen { pid: *pid, command: scan::command(*pid) });
+        let processes = pids.iter().map(|pid| ProcessSeen { pid: *pid, command: proc::command(*pid) });
         listener(&SurvivorsEnded {
             resource: record.resource.clone(),
             fence: record.fence,

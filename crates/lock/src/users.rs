@@ -6,6 +6,7 @@ use crate::lookup::{LockSeen, ProcessSeen};
 use crate::resource::Kind;
 use crate::scan;
 use crate::{AcquireError, Resource};
+use pinfold_kernel::proc;
 use std::path::{Path, PathBuf};
 
 /// One user of a directory.
@@ -52,7 +53,7 @@ impl Folder {
         let own = std::process::id();
         for (pid, at) in scan::working_in(&place.path) {
             if pid != own {
-                let process = ProcessSeen { pid, command: scan::command(pid) };
+                let process = ProcessSeen { pid, command: proc::command(pid) };
                 users.push(User::Worker { process, place: at });
             }
         }

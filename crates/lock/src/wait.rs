@@ -5,10 +5,10 @@
 
 use crate::cancel::Cancel;
 use crate::directory::Mode;
-use crate::fault;
 use crate::held;
 use crate::raw;
-use crate::sys;
+use pinfold_kernel::fault;
+use pinfold_kernel::sys;
 use rustix::event::{PollFd, PollFlags};
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;

@@ -3,7 +3,7 @@
 
 mod limit;
 
-use pinfold_core::grant::Trace;
+use pinfold_lock::Trace;
 use pinfold_lock::{
     AcquireError, AdoptError, BusyBecause, Description, Folder, Guard, Mark, Request, Resource, Run,
     Survivors, process,

@@ -29,9 +29,10 @@
 //! ```
 
 use crate::command::{Command, Keep, Listens, Lock, Streams, Tie};
+use crate::crash;
 use crate::frame::{Decoder, FrameError};
 use crate::report::Report;
-use crate::{crash, socket};
+use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -233,7 +234,7 @@ impl Link {
     /// `NotFound` or `ConnectionRefused` when nobody listens there; only the session's lock proves that no
     /// shim lives.
     pub fn connect(path: &Path) -> io::Result<Self> {
-        Ok(Self::new(UnixStream::from(socket::connect(path)?)))
+        Ok(Self::new(UnixStream::from(crate::socket::connect(path)?)))
     }
 
     /// Sends a command.
@@ -288,10 +289,7 @@ impl AsFd for Link {
 fn wait(stream: &UnixStream, until: Option<Instant>) -> Result<(), ReceiveError> {
     loop {
         let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-        let timeout = left.map(|left| rustix::event::Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let timeout = left.map(pinfold_kernel::clock::timespec);
         match rustix::event::poll(&mut [PollFd::new(stream, PollFlags::IN)], timeout.as_ref()) {
             Ok(0) => return Err(ReceiveError::TimeUp),
             Ok(_) => return Ok(()),

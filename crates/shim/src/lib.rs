@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod attach;
+pub mod caller;
 pub mod client;
 mod command;
 pub mod crash;
@@ -13,7 +14,6 @@ mod frame;
 pub mod groups;
 pub mod keep;
 pub mod log;
-pub mod memory;
 pub mod nursery;
 pub mod record;
 mod report;
@@ -25,6 +25,7 @@ pub use command::{
 };
 pub use exited::{Exited, StartFailure};
 pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
+pub use pinfold_kernel::allocator as memory;
 pub use pinfold_terminal::Size;
 pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
 
@@ -40,7 +41,7 @@ pub const DAEMON_LOCK: &str = "daemon.lock";
 /// Every process below another, with those of all threads of each.
 #[must_use]
 pub fn descendants(process: u32) -> Vec<u32> {
-    keep::descendants(process)
+    pinfold_kernel::proc::tree::descendants(process)
 }
 
 /// A process that was to be ended, if it still lives: who it is, and why it could not be.

@@ -1,7 +1,7 @@
 //! A process from which shims are forked: it was executed and has found its way once, and none of them has to.
 
 use crate::client::{Link, Opening, SpawnError, command, hand_over};
-use crate::socket;
+use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -9,6 +9,7 @@ use crate::crash;
 use crate::exited::Exited;
 use crate::frame::{Fields, write_fields};
 use pinfold_core::ids::RunNumber;
+use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -233,13 +234,6 @@ fn read_slot(bytes: &[u8; SLOT]) -> Option<Slot> {
     let fields = Fields::new(0, bytes[..SUM_AT].get(HEAD..HEAD + length)?).ok()?;
     let exited = Exited::read(fields).ok()?;
     Some(Slot { sequence: word(8)?, acknowledged: RunNumber(word(16)?), exited })
-}
-
-/// FNV-1a: torn writes are to be noticed, not forgeries.
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
 }
 
 /// Reads as much as there is; says how much.

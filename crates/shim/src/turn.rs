@@ -5,8 +5,8 @@
 
 use crate::frame::{Decoder, Fields, FrameError, Writer, write};
 use crate::log::Position;
-use crate::record::checksum;
 use pinfold_core::ids::{MessageId, RunNumber};
+use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;

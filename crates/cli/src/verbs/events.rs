@@ -9,7 +9,6 @@ use crate::error::{Failure, Kind};
 use clap::Args;
 use pinfold_api::object::Event;
 use pinfold_api::{Client, ClientError, units};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A person who asks for no number sees so many.
 const SHOWN: u32 = 50;
@@ -63,8 +62,7 @@ fn since_of(text: &str) -> Result<String, Failure> {
         return Ok(format!("&since={text}"));
     }
     if let Ok(ago) = units::duration(text) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        return Ok(format!("&since_ms={}", now.saturating_sub(ago).as_millis()));
+        return Ok(format!("&since_ms={}", pinfold_kernel::clock::wall().saturating_sub(ago).as_millis()));
     }
     match units::moment(text) {
         Some(ms) => Ok(format!("&since_ms={ms}")),

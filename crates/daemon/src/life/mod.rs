@@ -18,7 +18,7 @@ use crate::show::disk::Disk;
 use doorway::Doorway;
 use only::Only;
 use pinfold_core::event::Machine;
-use pinfold_core::identity::BootId;
+use pinfold_lock::BootId;
 use pinfold_lock::FolderError;
 use pinfold_lock::private::{self, Wider};
 use pinfold_store::{Batch, Meta, OpenError, Reader, Store};

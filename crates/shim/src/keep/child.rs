@@ -85,11 +85,11 @@ impl Child<'_> {
         }
         rustix::io::write(&self.failure, &[HERE]).map_err(prepare)?;
         self.take_standard_streams().map_err(prepare)?;
-        raw::reset_signals();
+        pinfold_kernel::signals::reset();
         let Some((fence, start)) = self.wait_at_gate() else { return Ok(()) };
         self.restore_limits(&start).map_err(prepare)?;
         self.enter(&start).map_err(|errno| (Stage::Enter, errno))?;
-        raw::close_at_exec_from(3);
+        pinfold_kernel::own::close_at_exec_from(3);
         if start.give_locks {
             for guard in self.guards {
                 let given = guard.give_in_child();
@@ -173,7 +173,7 @@ fn execute(arguments: &[OsString], environment: &[OsString]) -> (Stage, Errno) {
     };
     let Some(program) = words.first() else { return (Stage::Execute, Errno::NOENT) };
     let mut worst = (Stage::Execute, Errno::NOENT);
-    for place in places(program.as_bytes(), environment) {
+    for place in places(OsStr::from_bytes(program.as_bytes()), environment) {
         let errno = raw::execute(&place, &words, &variables);
         let found = rustix::fs::access(place.as_c_str(), rustix::fs::Access::EXISTS).is_ok();
         match errno {
@@ -195,20 +195,11 @@ fn execute_by_shell(place: &CString, arguments: &[CString], environment: &[CStri
 }
 
 /// The paths at which a program may be.
-fn places(program: &[u8], environment: &[OsString]) -> Vec<CString> {
-    if program.contains(&b'/') {
-        return CString::new(program).into_iter().collect();
-    }
-    if program.is_empty() {
-        return Vec::new();
-    }
+fn places(program: &OsStr, environment: &[OsString]) -> Vec<CString> {
     let path = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
-    let folders = path.unwrap_or(crate::USUAL_PATH.as_bytes()).split(|byte| *byte == b':');
-    let joined = folders.map(|folder| match folder {
-        b"" => [b"./".as_slice(), program].concat(),
-        folder => [folder, b"/", program].concat(),
-    });
-    joined.filter_map(|place| CString::new(place).ok()).collect()
+    let path = path.map_or(OsStr::new(crate::USUAL_PATH), OsStr::from_bytes);
+    let places = pinfold_kernel::program::places(program, path);
+    places.filter_map(|place| CString::new(place.into_os_string().into_vec()).ok()).collect()
 }
 
 fn texts(all: &[OsString]) -> Option<Vec<CString>> {

@@ -9,7 +9,7 @@ use crate::crash;
 use crate::exited::Exited;
 use crate::report::Report;
 use pinfold_core::exit::{Ended, Exit};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
 
 /// A daemon has stored an end within this, or its record is put on disk here.
@@ -149,7 +149,7 @@ impl Shim {
             if daemon.is_closed() || !daemon.has_queued() || left.is_zero() {
                 return;
             }
-            let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let timeout = pinfold_kernel::clock::timespec(left);
             let _ = rustix::event::poll(&mut [PollFd::new(daemon, PollFlags::OUT)], Some(&timeout));
         }
     }

@@ -1,10 +1,10 @@
 //! A control group for the tree of a run, where the shim may make one: to kill it at a stroke, to prove that
 //! it is empty after a shim was lost, and to count out-of-memory kills.
 
-use super::tree::read;
 use crate::command::Contain;
-use crate::groups::{self, Hierarchy};
-use crate::record::checksum;
+use crate::groups;
+use pinfold_kernel::cgroup::{self, Hierarchy, remove};
+use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -76,7 +76,7 @@ impl Group {
     /// Whether a group is this one or one that was made in it, by the number that the kernel gives it.
     pub(super) fn has(&self, number: u64) -> bool {
         let is_this = rustix::fs::fstat(&self.folder).is_ok_and(|facts| facts.st_ino == number);
-        is_this || self.has_groups() && is_in(&self.path, number)
+        is_this || self.has_groups() && cgroup::has_below(&self.path, number)
     }
 
     /// To be forked into.
@@ -86,13 +86,13 @@ impl Group {
 
     /// Moves a process that could not be forked into it.
     pub(super) fn take(&self, pid: u32) {
-        write(&self.path.join("cgroup.procs"), &pid.to_string());
+        cgroup::enter(&self.path, pid);
     }
 
     /// Moves a process into the memory group of the first hierarchy, where that is another.
     pub(super) fn count_memory_of(&self, pid: u32) {
         if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
-            write(&memory.join("cgroup.procs"), &pid.to_string());
+            cgroup::enter(memory, pid);
         }
     }
 
@@ -110,7 +110,7 @@ impl Group {
     /// Kills everything in it at a stroke.
     pub(super) fn kill(&self) {
         self.killed.set(true);
-        write(&self.path.join("cgroup.kill"), "1");
+        cgroup::kill(&self.path);
     }
 
     /// Whether the kernel has killed something in it for memory since it was made.
@@ -121,7 +121,8 @@ impl Group {
     fn kills(&self) -> u64 {
         let Some(memory) = &self.memory else { return 0 };
         let file = if memory.is_dir() { &memory.join("memory.oom_control") } else { memory };
-        let text = read(file).unwrap_or_default();
+        let text = pinfold_kernel::sys::read_file(file).unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
         let line = text.lines().find_map(|line| line.strip_prefix("oom_kill "));
         line.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
@@ -176,7 +177,7 @@ fn own_names(session: &Path) -> Option<impl Iterator<Item = String>> {
 /// Finds out where control groups are, before anybody is forked who needs it.
 pub(super) fn find_mounts() {
     for hierarchy in [Hierarchy::Second, Hierarchy::Memory] {
-        let _ = groups::mounted(hierarchy);
+        let _ = cgroup::mounted(hierarchy);
     }
 }
 
@@ -187,7 +188,7 @@ fn second() -> Option<&'static Path> {
 }
 
 fn own(hierarchy: Hierarchy) -> Option<PathBuf> {
-    groups::folder_of(None, hierarchy)
+    cgroup::folder_of(None, hierarchy)
 }
 
 /// Makes a new group. One that an earlier run of this shim left behind is not used again: Linux 6.18 ends whatever is
@@ -201,34 +202,5 @@ fn make(path: &Path) -> Option<()> {
             rustix::fs::mkdir(path, Mode::RWXU).ok()
         }
         Err(_) => None,
-    }
-}
-
-/// Removes a group, with the groups that were made in it; `BUSY` when something lives in one of them.
-fn remove(path: &Path) -> Result<(), Errno> {
-    match rustix::fs::rmdir(path) {
-        Err(Errno::BUSY | Errno::NOTEMPTY) => {
-            groups_in(path).iter().try_for_each(|below| remove(below))?;
-            rustix::fs::rmdir(path)
-        }
-        Err(Errno::NOENT) => Ok(()),
-        done => done,
-    }
-}
-
-fn is_in(path: &Path, number: u64) -> bool {
-    let is_it = |path: &Path| rustix::fs::stat(path).is_ok_and(|facts| facts.st_ino == number);
-    groups_in(path).iter().any(|below| is_it(below) || is_in(below, number))
-}
-
-fn groups_in(path: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
-    let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
-    groups.map(|entry| entry.path()).collect()
-}
-
-fn write(path: &Path, text: &str) {
-    if let Ok(file) = rustix::fs::open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
-        let _ = rustix::io::write(&file, text.as_bytes());
     }
 }

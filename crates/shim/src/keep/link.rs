@@ -2,13 +2,14 @@
 
 use super::wire::Wire;
 use crate::attach::{Join, Said};
+use crate::caller::place;
 use crate::command::{Command, Joins, Keep};
 use crate::frame::{Decoder, FrameError};
 use crate::log::{Position, Stream};
 use crate::report::{Report, encode_output};
 use crate::socket::Listener;
 use pinfold_core::ids::RunNumber;
-use pinfold_lock::caller::{FileId, Peer, file_id};
+use pinfold_kernel::caller::{FileId, Peer, file_id};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -61,7 +62,7 @@ impl Link {
 
     /// Whether it may see the terminal and type: nothing in a sandbox, and no agent, types into another's.
     fn may_join(&self, joins: Joins) -> bool {
-        let Some(Ok(standing)) = self.peer.as_ref().map(|peer| peer.place(None)) else { return false };
+        let Some(Ok(standing)) = self.peer.as_ref().map(|peer| place(peer, None)) else { return false };
         (joins.confined || !standing.is_confined()) && (joins.runs || standing.shims.is_empty())
     }
 
@@ -332,7 +333,7 @@ impl Links {
     fn is_daemon(&self, peer: &Peer, records: &Path) -> bool {
         // The lock of our first daemon, and what is there now: the home may have been moved, or the file made anew.
         let locks: Vec<FileId> = self.daemon_lock.into_iter().chain(daemon_lock(records)).collect();
-        peer.holds(&locks) && peer.place(None).is_ok_and(|standing| standing.is_person())
+        peer.holds(&locks) && place(peer, None).is_ok_and(|standing| standing.is_person())
     }
 
     /// The generation that was accepted last.

@@ -29,7 +29,6 @@ mod waiting;
 mod wire;
 
 pub(crate) use survivors::survivor;
-pub(crate) use tree::{descendants, read};
 
 use std::process::ExitCode;
 
@@ -37,7 +36,7 @@ use std::process::ExitCode;
 #[must_use]
 pub fn main() -> ExitCode {
     // It does what whoever starts it says.
-    if pinfold_lock::process::has_borrowed_rights() {
+    if pinfold_kernel::own::has_borrowed_rights() {
         eprintln!("error: pinfold-shim runs commands, so it is never set-uid or set-gid");
         return ExitCode::FAILURE;
     }

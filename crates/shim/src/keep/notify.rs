@@ -1,6 +1,5 @@
 //! The notify socket: what an agent says about itself, in systemd's words and one of ours.
 
-use super::raw;
 use super::run::Run;
 use super::sender::{self, Standing};
 use crate::report::{Notice, Report};
@@ -61,7 +60,7 @@ impl Notify {
     pub(super) fn open() -> Result<Self, Errno> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::DGRAM, flags, None)?;
-        raw::name_senders(socket.as_fd())?;
+        pinfold_kernel::sender::name_senders(socket.as_fd())?;
         rustix::net::bind(&socket, &SocketAddrUnix::new_unnamed())?;
         let address = SocketAddrUnix::try_from(rustix::net::getsockname(&socket)?)?;
         let mut name = b"@".to_vec();
@@ -139,7 +138,7 @@ impl Notify {
     /// Takes one message.
     fn receive(&mut self, run: Option<&Run>) -> Result<(), Errno> {
         let mut bytes = [0; LONGEST];
-        let (length, sender) = raw::receive(self.socket.as_fd(), &mut bytes)?;
+        let (length, sender) = pinfold_kernel::sender::receive(self.socket.as_fd(), &mut bytes)?;
         let standing = sender.map_or(Standing::Stranger, |sender| sender::judge(&sender, run));
         self.refused = if standing == Standing::Stranger { self.refused + 1 } else { 0 };
         self.hear(&bytes[..length], standing);

@@ -3,18 +3,19 @@
 use super::raw;
 use super::title::Title;
 use super::{group, life};
-use crate::socket;
+use pinfold_kernel::signals;
+use pinfold_kernel::socket;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 
 /// Lives as long as whoever started it.
 pub(super) fn serve(title: Option<Title>) -> ExitCode {
-    crate::memory::return_long_buffers();
-    raw::close_from(3);
-    raw::reset_signals();
+    pinfold_kernel::allocator::return_long_buffers();
+    pinfold_kernel::own::close_from(3);
+    signals::reset();
     // Nobody asks how a shim ended: its connection and its records tell.
-    raw::ignore_children();
+    signals::ignore(libc::SIGCHLD);
     // What ends the daemon by its terminal ends no start that is under way.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"pinfold-nursery");

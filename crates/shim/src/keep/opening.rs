@@ -2,16 +2,18 @@
 
 use super::link::{Link, Links, Origin};
 use super::notify::Notify;
-use super::raw;
 use super::shim::{Phase, Shim};
 use super::title::Title;
 use super::viewer::Viewers;
 use crate::command::{Command, Keep, Listens, LogLimits, Streams};
+use crate::crash;
 use crate::frame::{Decoder, FrameError};
 use crate::log::Log;
 use crate::record::Records;
 use crate::report::Report;
-use crate::{crash, socket};
+use pinfold_kernel::own;
+use pinfold_kernel::signals::{self, Signals};
+use pinfold_kernel::socket;
 use pinfold_lock::{AdoptError, Folder, FolderError, Guard};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -40,7 +42,7 @@ pub(super) enum OpenError {
 /// `title` is what a forked one has on its command line.
 pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     crate::memory::return_long_buffers();
-    raw::close_from(3);
+    own::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let umask = settle_down()?;
     let mut decoder = Decoder::default();
@@ -54,7 +56,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
     let guards = adopt(&keep, &mut descriptors)?;
     let streams = given_streams(&keep, descriptors)?;
     crash::point("keep.adopted");
-    let signals = raw::signals(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
+    let signals = Signals::take(&[libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
     let records = Records::open(&keep.records)?;
     let log = Log::open(&keep.log, LogLimits::default());
     rustix::io::ioctl_fionbio(&first, true)?;
@@ -107,8 +109,8 @@ fn errno_of(error: &(dyn std::error::Error + 'static)) -> Option<i32> {
 
 /// Leaves everything behind that came from whoever started us; returns the umask, which agents get back.
 fn settle_down() -> Result<Mode, Errno> {
-    raw::reset_signals();
-    raw::ignore_pipe_signal();
+    signals::reset();
+    signals::ignore(libc::SIGPIPE);
     // It fails only for a leader of a group, which is alone already.
     let _ = rustix::process::setsid();
     rustix::process::chdir("/")?;

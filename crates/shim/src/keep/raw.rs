@@ -12,137 +12,6 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 /// `CLONE_INTO_CGROUP`, which libc gives a type that is too small.
 const INTO_CGROUP: u64 = 1 << 33;
 
-/// Who sent a message.
-#[derive(Debug)]
-pub(super) struct Sender {
-    pub(super) user: u32,
-    /// Nothing where it is in a pid namespace that cannot be seen from here.
-    pub(super) pid: Option<u32>,
-    /// Whoever has the number by now; of one that was reaped already only Linux 6.17 and later tell.
-    pub(super) pidfd: Option<OwnedFd>,
-}
-
-/// These are not in libc; the numbers are those of every architecture that std supports.
-const PASS_PIDFD: libc::c_int = 76;
-const SCM_PIDFD: libc::c_int = 4;
-/// Room for the credentials, a pidfd and as many descriptors as can come (253): what came first must not push out the rest.
-const CONTROL: usize = 2048;
-
-/// The place for what comes beside a message, aligned as its headers are.
-#[repr(C, align(8))]
-struct Control([u8; CONTROL]);
-
-/// Has every message of a socket come with its sender.
-pub(super) fn name_senders(socket: BorrowedFd<'_>) -> Result<(), Errno> {
-    set_option(socket, libc::SO_PASSCRED)?;
-    // Before Linux 6.5 there is none, and the number has to do.
-    let _ = set_option(socket, PASS_PIDFD);
-    Ok(())
-}
-
-fn set_option(socket: BorrowedFd<'_>, option: libc::c_int) -> Result<(), Errno> {
-    let on: libc::c_int = 1;
-    let length = std::mem::size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: the value lives through the call, and `length` is its size.
-    let set = unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const on).cast(), length)
-    };
-    if set == 0 { Ok(()) } else { Err(last_errno()) }
-}
-
-/// Takes one message, without waiting: its length, and who sent it. Descriptors that came along are closed at once: a
-/// sender that asks for a barrier waits for that.
-pub(super) fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<(usize, Option<Sender>), Errno> {
-    let mut control = Control([0; CONTROL]);
-    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: `msghdr` is a plain C struct for which all zeroes is valid.
-    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
-    header.msg_iov = &raw mut part;
-    header.msg_iovlen = 1;
-    header.msg_control = control.0.as_mut_ptr().cast();
-    header.msg_controllen = CONTROL as _;
-    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
-    // SAFETY: the header names places that live through the call, with their sizes.
-    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags) };
-    let Ok(length) = usize::try_from(length) else { return Err(last_errno()) };
-    let (mut credentials, mut pidfd) = (None, None);
-    // SAFETY: the kernel has filled `control` with whole headers and their data, as far as `msg_controllen` says, and the
-    // macros stay within that. Data may lie unaligned, so it is copied. Every descriptor in it was made for us, and nobody
-    // else knows of it.
-    unsafe {
-        let mut at = libc::CMSG_FIRSTHDR(&raw const header);
-        while let Some(one) = at.as_ref() {
-            let data = libc::CMSG_DATA(at);
-            match (one.cmsg_level, one.cmsg_type) {
-                (libc::SOL_SOCKET, libc::SCM_CREDENTIALS) => {
-                    credentials = Some(data.cast::<libc::ucred>().read_unaligned());
-                }
-                (libc::SOL_SOCKET, SCM_PIDFD) => pidfd = descriptors(one, data).next(),
-                (libc::SOL_SOCKET, libc::SCM_RIGHTS) => descriptors(one, data).for_each(drop),
-                _ => {}
-            }
-            at = libc::CMSG_NXTHDR(&raw const header, at);
-        }
-    }
-    let sender = credentials.map(|found| Sender {
-        user: found.uid,
-        pid: u32::try_from(found.pid).ok().filter(|pid| *pid > 0),
-        pidfd,
-    });
-    Ok((length, sender))
-}
-
-/// The descriptors in the data of a header. One that could not be made is told as a number below zero.
-///
-/// # Safety
-/// `data` is the data of `header`, and holds descriptors that belong to nobody yet; each is taken once.
-unsafe fn descriptors(header: &libc::cmsghdr, data: *mut u8) -> impl Iterator<Item = OwnedFd> {
-    // SAFETY: no length is shorter than that of nothing.
-    let before = unsafe { libc::CMSG_LEN(0) } as usize;
-    let count = wide(header.cmsg_len).saturating_sub(before) / std::mem::size_of::<RawFd>();
-    (0..count).filter_map(move |number| {
-        // SAFETY: the header says that so many numbers are there; the caller answers for the rest.
-        unsafe {
-            let descriptor = data.cast::<RawFd>().add(number).read_unaligned();
-            (descriptor >= 0).then(|| OwnedFd::from_raw_fd(descriptor))
-        }
-    })
-}
-
-/// Whether nobody can be asked about a process any more; a zombie still can. Nothing is sent to it.
-pub(super) fn is_reaped(pidfd: BorrowedFd<'_>) -> bool {
-    let nothing: *const libc::siginfo_t = std::ptr::null();
-    // SAFETY: no signal is sent, and the kernel takes no place for what would be said with it.
-    let asked = unsafe { libc::syscall(libc::SYS_pidfd_send_signal, pidfd.as_raw_fd(), 0, nothing, 0) };
-    asked == -1 && last_errno() == Errno::SRCH
-}
-
-/// A length, which is of another type in every C library.
-fn wide(length: impl TryInto<usize>) -> usize {
-    length.try_into().unwrap_or(0)
-}
-
-/// `PIDFD_GET_INFO`, with the kernel's first form of its answer.
-const GET_INFO: u64 = 0xC040_FF0B;
-const INFO_GROUP: u64 = 1 << 2;
-const INFO_EXIT: u64 = 1 << 3;
-
-#[repr(C)]
-struct Info {
-    mask: u64,
-    group: u64,
-    numbers: [u32; 12],
-}
-
-/// The control group of the second hierarchy in which a process was when it ended (Linux 6.15).
-pub(super) fn last_group(pidfd: BorrowedFd<'_>) -> Option<u64> {
-    let mut info = Info { mask: INFO_GROUP | INFO_EXIT, group: 0, numbers: [0; 12] };
-    // SAFETY: the number of the request has the size of `info` in it, which lives through the call.
-    let asked = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, &raw mut info) };
-    let told = INFO_GROUP | INFO_EXIT;
-    (asked == 0 && info.mask & told == told).then_some(info.group)
-}
-
 /// A child that was just forked.
 #[derive(Debug)]
 pub(super) struct Forked {
@@ -202,14 +71,6 @@ pub(super) fn fork_away(life: &mut dyn FnMut() -> bool) -> Result<(), Errno> {
     }
 }
 
-/// Has children that end leave nothing behind.
-pub(super) fn ignore_children() {
-    // SAFETY: ignoring a signal runs no code of ours.
-    unsafe {
-        libc::signal(libc::SIGCHLD, libc::SIG_IGN);
-    }
-}
-
 /// Writes over words of this process's command line, and ends them with zeroes.
 pub(super) fn write_words(from: usize, room: usize, text: &[u8]) {
     debug_assert!(text.len() < room, "a zero ends it");
@@ -243,63 +104,9 @@ pub(super) fn execute(program: &CString, arguments: &[CString], environment: &[C
     last_errno()
 }
 
-/// Gives every signal its default meaning and lets all of them through.
-pub(super) fn reset_signals() {
-    // All zeroes is the default for the kernel, whatever the order of the fields. The C library would refuse
-    // two signals that it keeps to itself, and that a parent may have ignored.
-    let default = [0_u64; 4];
-    for signal in 1..=64 {
-        // SAFETY: the kernel reads at most 32 bytes; a default disposition runs no code of ours, and a signal
-        // that cannot be set is refused.
-        unsafe {
-            let set: libc::c_long = 8;
-            libc::syscall(libc::SYS_rt_sigaction, signal, default.as_ptr(), std::ptr::null_mut::<u64>(), set);
-        }
-    }
-    // SAFETY: the set is initialised by `sigemptyset` and lives through the calls.
-    unsafe {
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-    }
-}
-
-/// Blocks some signals, and gives a descriptor that is readable when one of them came.
-pub(super) fn signals(numbers: &[i32]) -> Result<OwnedFd, Errno> {
-    // SAFETY: the set is initialised by `sigemptyset` and lives through the calls; the descriptor is new.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        for number in numbers {
-            libc::sigaddset(&raw mut set, *number);
-        }
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
-            -1 => Err(last_errno()),
-            fd => Ok(OwnedFd::from_raw_fd(fd)),
-        }
-    }
-}
-
-/// The signal that a read from such a descriptor names.
-pub(super) fn signal_number(bytes: &[u8; SIGNAL]) -> u32 {
-    u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
-}
-
-/// The length of one read from a descriptor of signals.
-pub(super) const SIGNAL: usize = std::mem::size_of::<libc::signalfd_siginfo>();
-
-/// Has a write to a closed pipe fail instead of ending the process.
-pub(super) fn ignore_pipe_signal() {
-    // SAFETY: ignoring a signal runs no code of ours.
-    unsafe {
-        libc::signal(libc::SIGPIPE, libc::SIG_IGN);
-    }
-}
-
 /// Gives back to the kernel what the allocator and the stack do not use now.
 pub(super) fn trim_memory() {
-    crate::memory::trim();
+    pinfold_kernel::allocator::trim();
     trim_stack();
 }
 
@@ -317,22 +124,6 @@ fn trim_stack() {
     unsafe {
         let from = std::ptr::with_exposed_provenance_mut(end - DEEPEST);
         libc::madvise(from, DEEPEST, libc::MADV_DONTNEED);
-    }
-}
-
-/// Closes every descriptor from `first` on. Call it before anything is opened.
-pub(super) fn close_from(first: u32) {
-    // SAFETY: the caller has opened nothing yet: these came through exec and have no owner here.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
-    }
-}
-
-/// Has every descriptor from `first` on closed at exec.
-pub(super) fn close_at_exec_from(first: u32) {
-    // SAFETY: sets a flag on descriptors; closes nothing.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC);
     }
 }
 

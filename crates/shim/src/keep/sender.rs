@@ -4,13 +4,12 @@
 //! was reaped already is known as the agent itself by its pidfd, or as one of the tree by the control group in which it
 //! ended. Where the kernel tells neither, nothing is proved about it.
 
-use super::raw::Sender;
 use super::run::Run;
-use super::{raw, tree};
+use super::tree;
+use pinfold_kernel::pidfd;
+use pinfold_kernel::proc::tree::is_below;
+use pinfold_kernel::sender::Sender;
 use std::os::fd::{AsFd, OwnedFd};
-
-/// `PID_FS_MAGIC`: only there has every process an inode of its own.
-const PIDFS: u64 = 0x5049_4446;
 
 /// What a sender is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,9 +26,9 @@ pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> Standing {
     let Some(pid) = sender.pid.filter(|_| sender.user == rustix::process::geteuid().as_raw()) else {
         return Standing::Stranger;
     };
-    let (below, exists) = (tree::is_below(pid, std::process::id()), tree::exists(pid));
+    let (below, exists) = (is_below(pid, std::process::id()), tree::exists(pid));
     // Asked last: the number was its own when /proc was read.
-    let reaped = sender.pidfd.as_ref().map_or(!exists, |pidfd| raw::is_reaped(pidfd.as_fd()));
+    let reaped = sender.pidfd.as_ref().map_or(!exists, |pidfd| pidfd::is_reaped(pidfd.as_fd()));
     match (reaped, below) {
         (false, true) => Standing::Member,
         (false, false) => Standing::Stranger,
@@ -44,18 +43,12 @@ fn judge_reaped(pid: u32, pidfd: Option<&OwnedFd>, run: Option<&Run>) -> Standin
         let said_last = run.just_ended && run.process.pid == pid;
         return if said_last { Standing::Member } else { Standing::Unproved };
     };
-    if inode(pidfd).is_some() && inode(pidfd) == inode(&run.pidfd) {
+    if pidfd::inode(pidfd).is_some() && pidfd::inode(pidfd) == pidfd::inode(&run.pidfd) {
         return Standing::Member;
     }
-    match (raw::last_group(pidfd.as_fd()), &run.group) {
+    match (pidfd::last_group(pidfd.as_fd()), &run.group) {
         (Some(group), Some(own)) if own.has(group) => Standing::Member,
         (Some(_), Some(_)) => Standing::Stranger,
         (None, _) | (_, None) => Standing::Unproved,
     }
-}
-
-/// The inode that only this process has, where the kernel gives it one.
-fn inode(pidfd: &OwnedFd) -> Option<u64> {
-    let kind = rustix::fs::fstatfs(pidfd).ok()?.f_type;
-    (kind as u64 == PIDFS).then(|| rustix::fs::fstat(pidfd).ok().map(|stat| stat.st_ino))?
 }

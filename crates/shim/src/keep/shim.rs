@@ -19,13 +19,15 @@ use crate::report::{Keeping, Report, Welcome};
 use crate::turn::Done;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
+use pinfold_kernel::clock;
+use pinfold_kernel::signals::Signals;
 use pinfold_lock::Guard;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitCode;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// When nothing hurries any more after a start or a burst: a new record file is put on disk, memory given back.
 const SETTLE: Duration = Duration::from_millis(700);
@@ -63,7 +65,7 @@ pub(super) struct Shim {
     pub(super) phase: Phase,
     /// A child that waits for the order to start.
     pub(super) spare: Option<Spare>,
-    pub(super) signals: OwnedFd,
+    pub(super) signals: Signals,
     pub(super) death: Option<Death>,
     /// Whether it leaves when its run has ended.
     pub(super) last: bool,
@@ -112,10 +114,7 @@ impl Shim {
             daemon.flush(self.log.end());
         }
         let timeout = self.deadline().map(|at| at.saturating_duration_since(Instant::now()));
-        let timeout = timeout.map(|left| Timespec {
-            tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: left.subsec_nanos().into(),
-        });
+        let timeout = timeout.map(clock::timespec);
         let wakers = self.wakers();
         let mut fds: Vec<_> =
             wakers.iter().map(|(_, fd, flags)| PollFd::from_borrowed_fd(*fd, *flags)).collect();
@@ -272,10 +271,8 @@ impl Shim {
     }
 
     fn take_signals(&mut self) {
-        let mut bytes = [0; raw::SIGNAL];
-        while let Ok(raw::SIGNAL) = rustix::io::read(&self.signals, &mut bytes) {
-            let number = raw::signal_number(&bytes);
-            if number == libc::SIGTERM as u32 || number == libc::SIGINT as u32 {
+        while let Ok(number) = self.signals.next() {
+            if number == libc::SIGTERM || number == libc::SIGINT {
                 self.end(None);
             }
         }
@@ -489,6 +486,5 @@ fn print(log: &mut Log, links: &mut Links, run: RunNumber, stream: Stream, bytes
 
 /// The wall clock.
 pub(super) fn wall() -> Wall {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    Wall(i64::try_from(clock::wall_ms()).unwrap_or(i64::MAX))
 }

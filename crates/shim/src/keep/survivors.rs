@@ -1,10 +1,10 @@
 //! Who is left of a tree that was killed, and why: for people, who may be able to do more than a shim.
 
-use super::tree;
 use pinfold_core::unended::{Survivor, Undying};
+use pinfold_kernel::proc::{self, stat::Stat};
+use pinfold_kernel::sys;
 use rustix::io::Errno;
 use rustix::process::Pid;
-use std::path::Path;
 use std::time::Duration;
 
 /// Another user's process is not going to end by our signals: that is known at once, and said once the others
@@ -19,7 +19,7 @@ pub(super) fn after(killing: Duration) -> Vec<Survivor> {
         return Vec::new();
     }
     let mut left: Vec<Survivor> =
-        tree::descendants(std::process::id()).into_iter().filter_map(survivor).collect();
+        proc::tree::descendants(std::process::id()).into_iter().filter_map(survivor).collect();
     left.retain(|survivor| survivor.why != Undying::DoesNotEnd || killing >= DOES_NOT_END);
     left.sort_unstable_by_key(|survivor| survivor.pid);
     left
@@ -27,24 +27,14 @@ pub(super) fn after(killing: Duration) -> Vec<Survivor> {
 
 /// A process that was to be ended, if it lives; one that only waits to be reaped does not.
 pub(crate) fn survivor(process: u32) -> Option<Survivor> {
-    let stat = tree::read(Path::new(&format!("/proc/{process}/stat")))?;
-    let (before, rest) = stat.rsplit_once(')')?;
-    if rest.trim_start().starts_with(['Z', 'X']) {
-        return None;
-    }
-    let name = before.split_once('(').map_or("", |(_, name)| name).to_owned();
+    let line = sys::read_file(&proc::path(process, "stat")).ok()?;
+    let stat = Stat::parse(&line).filter(|stat| !stat.has_ended())?;
+    let name = String::from_utf8_lossy(stat.name).into_owned();
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw)?;
     let why = match rustix::process::test_kill_process(pid) {
-        Err(Errno::PERM) => Undying::NotPermitted { uid: user(process)? },
+        Err(Errno::PERM) => Undying::NotPermitted { uid: proc::status::users(process)?[0] },
         Err(Errno::SRCH) => return None,
         Ok(()) | Err(_) => Undying::DoesNotEnd,
     };
     Some(Survivor { pid: process, name, why })
-}
-
-/// The user that a process runs as.
-fn user(process: u32) -> Option<u32> {
-    let status = tree::read(Path::new(&format!("/proc/{process}/status")))?;
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
-    users.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -5,7 +5,7 @@ use super::pty::Pty;
 use super::wire::Wire;
 use crate::attach::{Join, Keyboard, Said, Seat, Shown, encode_output};
 use pinfold_terminal::Size;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -197,7 +197,7 @@ impl Viewers {
         let full = self.all.iter().filter(|viewer| viewer.wire.queued() > 0);
         let mut fds: Vec<_> = full.map(|viewer| PollFd::new(&viewer.wire, PollFlags::OUT)).collect();
         let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+        let timeout = pinfold_kernel::clock::timespec(left);
         let _ = rustix::event::poll(&mut fds, Some(&timeout));
     }
 }

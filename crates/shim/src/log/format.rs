@@ -1,9 +1,9 @@
 //! How a log file is laid out: a head, then records that can be walked in both directions.
 
 use super::Stream;
-use crate::record::checksum;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
+use pinfold_kernel::checksum::checksum;
 use pinfold_terminal::Size;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -240,7 +240,7 @@ fn has_one_member(group: u32, user: u32, passwd: &str, groups: &str) -> bool {
 pub enum Wider {
     /// It may be somebody's own: it is left alone.
     Refuse,
-    /// It is known to be a folder of pinfold.
+    /// It is known to be the caller's: its bits are set right.
     Tighten,
 }
 
@@ -270,11 +270,18 @@ pub fn make_private(path: &Path, wider: Wider) -> Result<(), NotPrivate> {
 }
 
 /// Opens a directory without following a link.
-pub(crate) fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+/// What the kernel says.
+pub fn open_dir(path: &Path) -> Result<OwnedFd, Errno> {
     sys::open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW)
 }
 
-pub(crate) fn make(path: &Path) -> Result<(), Errno> {
+/// Makes a folder for its owner alone, and what is missing above it.
+///
+/// # Errors
+/// What the kernel says.
+pub fn make(path: &Path) -> Result<(), Errno> {
     match sys::make_dir(path) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(Errno::NOENT) => {

@@ -1,20 +1,18 @@
-//! Asks the kernel who is at the other end of a socket.
+//! Looks at the process at the other end of a socket: what keeps it back, and who is above it.
 //!
-//! The verdict is [`pinfold_core::caller::judge`], the same for daemon and shims; this file gathers its evidence: a few
-//! files of one process and of those above it, never a search through `/proc`. The peer is the process that connected:
-//! whoever hands a connection on hands on what it may do.
+//! It reads a few files of one process and of those above it, and never searches through `/proc`. What that means is
+//! judged by whoever asks. The peer is the process that connected: whoever hands a connection on hands on what it may do.
 
-use crate::process::{parse_parent, parse_start_ticks};
-use crate::{process, raw, sys};
-use pinfold_core::caller::{Bounds, Sighting, Standing, judge};
+use crate::proc::fdinfo::{Flock, flock};
+use crate::proc::stat::Stat;
+use crate::proc::{self, status};
+use crate::{peer, pidfd, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
-/// What every shim is called, whatever its program's file is called by now.
-const SHIM: &[u8] = b"pinfold-shim";
 /// No line of processes is longer; a longer one is not followed to its end.
 const LONGEST_LINE: usize = 1024;
 /// A process above may end while it is looked at: its child has another parent then.
@@ -23,6 +21,35 @@ const TRIES: usize = 16;
 const LOOKED_AT: u32 = 128;
 /// So many neighbours are remembered; each costs a descriptor.
 const MOST_KNOWN: usize = 4;
+
+/// What keeps a process from what its user may do, as far as the kernel shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// `NoNewPrivs`: set by every sandbox of seccomp or Landlock that needs no privilege.
+    pub no_new_privs: bool,
+    /// How many seccomp filters there are; strict mode counts as one.
+    pub filters: u32,
+    /// Its mount, user, pid and network namespaces.
+    pub namespaces: [u64; 4],
+}
+
+/// What was seen of a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// All of it, and the process still lived afterwards: what was read was its own.
+    Whole {
+        /// What keeps it back.
+        bounds: Bounds,
+        /// The processes of the wanted name above it, the nearest first.
+        above: Vec<u32>,
+    },
+    /// It has no pid here: it is in a pid namespace that cannot be seen.
+    Unseen,
+    /// It ended before or while it was looked at.
+    Ended,
+    /// Something of it could not be read.
+    Unreadable,
+}
 
 /// Who is at the other end of a socket, as the kernel says.
 #[derive(Debug)]
@@ -41,9 +68,9 @@ impl Peer {
     /// # Errors
     /// When the socket has no peer.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
-        let (pid, user) = raw::peer(socket)?;
+        let peer::Other { user, pid } = peer::Other::of(socket)?;
         // Before Linux 6.5 the number has to do, from now on: who had it when it connected is not known.
-        let pidfd = match (raw::peer_pidfd(socket), pid) {
+        let pidfd = match (peer::pidfd(socket), pid) {
             (Err(Errno::NOPROTOOPT), Some(pid)) => sys::pidfd(pid),
             (other, _) => other,
         };
@@ -53,37 +80,24 @@ impl Peer {
         }
     }
 
-    /// Places it relative to this process. Who is found to have no shim above it makes its neighbours quick to place.
+    /// Looks at it, and for processes called `name` above it. One that has none makes its neighbours quick to look at.
     ///
     /// # Errors
     /// When there is no descriptor or memory left to look with: that says nothing about the peer.
-    pub fn place(&self, known: Option<&Neighbours>) -> Result<Standing, Errno> {
-        static OWN: OnceLock<Bounds> = OnceLock::new();
-        let own = match OWN.get() {
-            Some(own) => own,
-            None => match own_bounds() {
-                Ok(own) => OWN.get_or_init(|| own),
-                Err(errno) if is_shortage(errno) => return Err(errno),
-                Err(_) => return Ok(judge(&Bounds::default(), Sighting::Unreadable)),
-            },
-        };
-        Ok(judge(own, self.sight(known)?))
-    }
-
-    fn sight(&self, known: Option<&Neighbours>) -> Result<Sighting, Errno> {
-        let Some(pid) = self.pid else { return Ok(Sighting::Unseen) };
-        let Some(pidfd) = &self.pidfd else { return Ok(Sighting::Ended) };
+    pub fn look(&self, name: &[u8], known: Option<&Neighbours>) -> Result<Seen, Errno> {
+        let Some(pid) = self.pid else { return Ok(Seen::Unseen) };
+        let Some(pidfd) = &self.pidfd else { return Ok(Seen::Ended) };
         let peer = Proc(pid);
         let seen = peer.bounds(Some(pidfd)).and_then(|(bounds, parent)| {
             let beside_known = known.is_some_and(|known| known.has(parent));
-            Ok((bounds, if beside_known { Vec::new() } else { shims_above(peer, known)? }))
+            Ok((bounds, if beside_known { Vec::new() } else { named_above(peer, name, known)? }))
         });
         // Asked last: one that has not ended now had not ended when /proc was read.
-        match (process::has_ended(pidfd), seen) {
+        match (pidfd::has_ended(pidfd), seen) {
             (_, Err(errno)) | (Err(errno), _) if is_shortage(errno) => Err(errno),
-            (Ok(false), Ok((bounds, shims))) => Ok(Sighting::Whole { bounds, shims }),
-            (Ok(true), _) => Ok(Sighting::Ended),
-            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(Sighting::Unreadable),
+            (Ok(false), Ok((bounds, above))) => Ok(Seen::Whole { bounds, above }),
+            (Ok(true), _) => Ok(Seen::Ended),
+            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(Seen::Unreadable),
         }
     }
 
@@ -92,12 +106,12 @@ impl Peer {
     pub fn holds(&self, files: &[FileId]) -> bool {
         let (Some(pid), Some(pidfd)) = (self.pid, &self.pidfd) else { return false };
         let holds = (0..LOOKED_AT).any(|number| Proc(pid).holds(files, number).unwrap_or(false));
-        holds && process::has_ended(pidfd) == Ok(false)
+        holds && pidfd::has_ended(pidfd) == Ok(false)
     }
 }
 
-/// Processes that live and have no shim above them. That never changes: a shim adopts only what was below it before.
-/// Most callers are children of the same few.
+/// Processes that live and have none of the wanted name above them, for looks with one name. That never changes where
+/// those are reapers: they adopt only what was below them before. Most callers are children of the same few.
 #[derive(Debug, Default)]
 pub struct Neighbours(Mutex<Vec<(u32, OwnedFd)>>);
 
@@ -106,7 +120,7 @@ impl Neighbours {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(at) = all.iter().position(|(known, _)| *known == pid) else { return false };
         // While it lives nobody else has its number.
-        let lives = process::has_ended(&all[at].1) == Ok(false);
+        let lives = pidfd::has_ended(&all[at].1) == Ok(false);
         if !lives {
             all.remove(at);
         }
@@ -122,23 +136,22 @@ impl Neighbours {
     }
 }
 
-fn own_bounds() -> Result<Bounds, Errno> {
+/// What keeps this process back.
+///
+/// # Errors
+/// `/proc` is not there, or is another pid namespace's.
+pub fn own_bounds() -> Result<Bounds, Errno> {
     // Numbers mean nothing in a /proc of another pid namespace.
-    if !process::proc_is_ours()? {
+    if !proc::is_ours()? {
         return Err(Errno::IO);
     }
     Proc(std::process::id()).bounds(None).map(|(bounds, _)| bounds)
 }
 
 /// Whether the kernel had nothing left to answer with.
-fn is_shortage(errno: Errno) -> bool {
-    [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
-}
-
-/// The program that a process runs, for people.
 #[must_use]
-pub fn program(pid: u32) -> Option<PathBuf> {
-    sys::read_link(&process::proc_path(pid, "exe")).ok()
+pub fn is_shortage(errno: Errno) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
 }
 
 /// A file as the kernel knows it: device and inode.
@@ -156,7 +169,7 @@ struct Proc(u32);
 
 impl Proc {
     fn read<'a>(&self, name: &str, bytes: &'a mut [u8]) -> Result<&'a [u8], Errno> {
-        let path = process::proc_path(self.0, name);
+        let path = proc::path(self.0, name);
         let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
         let length = rustix::io::read(&file, &mut *bytes)?;
         Ok(&bytes[..length])
@@ -172,38 +185,27 @@ impl Proc {
     }
 
     fn namespaces(&self, pidfd: Option<&OwnedFd>) -> Result<[u64; 3], Errno> {
-        match pidfd.map(|pidfd| raw::namespaces(pidfd.as_fd())) {
+        match pidfd.map(|pidfd| pidfd::namespaces(pidfd.as_fd())) {
             Some(Ok(namespaces)) => return Ok(namespaces),
             Some(Err(errno)) if is_shortage(errno) => return Err(errno),
             // An older kernel, or it has ended: then its files are not there either.
             Some(Err(_)) | None => {}
         }
-        let inode = |name| rustix::fs::stat(process::proc_path(self.0, name)).map(|found| found.st_ino);
+        let inode = |name| rustix::fs::stat(proc::path(self.0, name)).map(|found| found.st_ino);
         Ok([inode("ns/mnt")?, inode("ns/user")?, inode("ns/net")?])
     }
 
-    fn stat(&self) -> Result<Stat, Errno> {
+    fn stat(&self, name: &[u8]) -> Result<InLine, Errno> {
         let mut bytes = [0; 1024];
-        Stat::parse(self.read("stat", &mut bytes)?).ok_or(Errno::IO)
+        InLine::parse(self.read("stat", &mut bytes)?, name).ok_or(Errno::IO)
     }
 
     fn holds(&self, files: &[FileId], number: u32) -> Result<bool, Errno> {
-        let found = rustix::fs::stat(process::proc_path(self.0, &format!("fd/{number}")))?;
+        let found = rustix::fs::stat(proc::path(self.0, &format!("fd/{number}")))?;
         let mut bytes = [0; 1024];
         Ok(files.contains(&(found.st_dev, found.st_ino))
-            && has_flock(self.read(&format!("fdinfo/{number}"), &mut bytes)?))
+            && flock(self.read(&format!("fdinfo/{number}"), &mut bytes)?) == Some(Flock::Exclusive))
     }
-}
-
-/// What `fdinfo` says of the locks that are held by one description.
-fn has_flock(text: &[u8]) -> bool {
-    let words =
-        |line: &[u8]| line.starts_with(b"lock:") && contains(line, b"FLOCK") && contains(line, b"WRITE");
-    text.split(|byte| *byte == b'\n').any(words)
-}
-
-fn contains(line: &[u8], word: &[u8]) -> bool {
-    line.split(u8::is_ascii_whitespace).any(|found| found == word)
 }
 
 /// What `/proc/PID/status` tells.
@@ -218,11 +220,7 @@ struct Status {
 
 impl Status {
     fn parse(text: &[u8]) -> Option<Status> {
-        let value = |name: &str| {
-            let mut lines = text.split(|byte| *byte == b'\n');
-            let value = lines.find_map(|line| line.strip_prefix(name.as_bytes())?.strip_prefix(b":"))?;
-            std::str::from_utf8(value).ok()
-        };
+        let value = |name: &str| status::value(text, name);
         let number = |name: &str| value(name)?.trim().parse::<u32>().ok();
         // A kernel without seccomp has no such line, and one before 5.10 does not count.
         let mode = number("Seccomp").unwrap_or(0);
@@ -234,37 +232,35 @@ impl Status {
 
 /// What is read of every process in a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stat {
+struct InLine {
     parent: u32,
     start: u64,
-    shim: bool,
+    named: bool,
 }
 
-impl Stat {
-    fn parse(bytes: &[u8]) -> Option<Stat> {
-        let open = bytes.iter().position(|byte| *byte == b'(')?;
-        let close = bytes.iter().rposition(|byte| *byte == b')')?;
-        let shim = bytes.get(open + 1..close)? == SHIM;
-        Some(Stat { parent: parse_parent(bytes)?, start: parse_start_ticks(bytes)?, shim })
+impl InLine {
+    fn parse(line: &[u8], name: &[u8]) -> Option<Self> {
+        let stat = Stat::parse(line)?;
+        Some(Self { parent: stat.parent()?, start: stat.start_ticks()?, named: stat.name == name })
     }
 }
 
-/// The shims above a process, the nearest first. A shim adopts what its agents leave behind, so no process of a run
-/// has a line that does not lead to it.
-fn shims_above(peer: Proc, known: Option<&Neighbours>) -> Result<Vec<u32>, Errno> {
-    let mut shims = Vec::new();
-    let (mut below, mut child) = (peer, peer.stat()?);
+/// The processes of a name above another, the nearest first. Where they are reapers, what is below them stays there, so
+/// that no line leads past them.
+fn named_above(peer: Proc, name: &[u8], known: Option<&Neighbours>) -> Result<Vec<u32>, Errno> {
+    let mut found = Vec::new();
+    let (mut below, mut child) = (peer, peer.stat(name)?);
     let first = child.parent;
     let pidfd = known.and_then(|_| sys::pidfd(first).ok());
     for _ in 0..LONGEST_LINE {
-        let Some((parent, stat)) = above(below, child)? else {
-            if let (Some(known), Some(pidfd), true) = (known, pidfd, shims.is_empty() && first > 1) {
+        let Some((parent, stat)) = above(below, child, name)? else {
+            if let (Some(known), Some(pidfd), true) = (known, pidfd, found.is_empty() && first > 1) {
                 remember(known, peer, first, pidfd);
             }
-            return Ok(shims);
+            return Ok(found);
         };
-        if stat.shim {
-            shims.push(parent.0);
+        if stat.named {
+            found.push(parent.0);
         }
         (below, child) = (parent, stat);
     }
@@ -273,32 +269,32 @@ fn shims_above(peer: Proc, known: Option<&Neighbours>) -> Result<Vec<u32>, Errno
 
 /// Remembers the parent of a process, if it is the one whose line was followed.
 fn remember(known: &Neighbours, child: Proc, parent: u32, pidfd: OwnedFd) {
-    let same = child.stat().is_ok_and(|stat| stat.parent == parent);
-    if same && process::has_ended(&pidfd) == Ok(false) {
+    let same = child.stat(b"").is_ok_and(|stat| stat.parent == parent);
+    if same && pidfd::has_ended(&pidfd) == Ok(false) {
         known.add(parent, pidfd);
     }
 }
 
 /// The process above one; nothing at the end of the line.
-fn above(below: Proc, mut child: Stat) -> Result<Option<(Proc, Stat)>, Errno> {
+fn above(below: Proc, mut child: InLine, name: &[u8]) -> Result<Option<(Proc, InLine)>, Errno> {
     for _ in 0..TRIES {
         if child.parent <= 1 {
             return Ok(None);
         }
         let parent = Proc(child.parent);
-        match parent.stat() {
+        match parent.stat(name) {
             // A parent is never younger than its child: one that is has the number of one that ended.
             Ok(stat) if stat.start <= child.start => return Ok(Some((parent, stat))),
             Ok(_) => {}
-            // Ended, or hidden, as /proc may hide other users' processes. No shim of this user is hidden.
+            // Ended, or hidden, as /proc may hide other users' processes. None of this user is hidden.
             Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => {
-                if below.stat()?.parent == child.parent {
+                if below.stat(name)?.parent == child.parent {
                     return Ok(None);
                 }
             }
             Err(errno) => return Err(errno),
         }
-        child = below.stat()?;
+        child = below.stat(name)?;
     }
     Err(Errno::AGAIN)
 }
@@ -310,19 +306,22 @@ mod tests {
     use std::os::unix::net::UnixStream;
     use std::process::{Command, Stdio};
 
+    const NAME: &[u8] = b"keeper";
+
     #[test]
     fn this_process_is_placed_as_what_it_is() {
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(ours.as_fd()).unwrap();
         assert_eq!(peer.pid, Some(std::process::id()));
-        assert_eq!(peer.place(None).unwrap().confined, [], "nobody is more confined than it is itself");
+        let Ok(Seen::Whole { bounds, .. }) = peer.look(NAME, None) else { panic!("it is not seen") };
+        assert_eq!(Ok(bounds), own_bounds(), "nobody is more confined than it is itself");
     }
 
     #[test]
     fn a_pidfd_and_proc_tell_of_the_same_namespaces() {
         let pidfd = sys::pidfd(std::process::id()).unwrap();
         let own = Proc(std::process::id());
-        match raw::namespaces(pidfd.as_fd()) {
+        match pidfd::namespaces(pidfd.as_fd()) {
             Ok(found) => assert_eq!(own.namespaces(None), Ok(found)),
             Err(errno) => assert!([Errno::NOTTY, Errno::INVAL].contains(&errno), "{errno}"),
         }
@@ -335,9 +334,9 @@ mod tests {
         let pidfd = sys::pidfd(pid).unwrap();
         let peer = Peer { user: 0, pid: Some(pid), pidfd: Some(pidfd) };
         child.wait().unwrap();
-        assert_eq!(peer.sight(None), Ok(Sighting::Ended));
+        assert_eq!(peer.look(NAME, None), Ok(Seen::Ended));
         let unseen = Peer { user: 0, pid: None, pidfd: None };
-        assert_eq!(unseen.sight(None), Ok(Sighting::Unseen));
+        assert_eq!(unseen.look(NAME, None), Ok(Seen::Unseen));
     }
 
     #[test]
@@ -347,7 +346,7 @@ mod tests {
         let pidfd = sys::pidfd(gone.id()).unwrap();
         gone.wait().unwrap();
         let peer = Peer { user: 0, pid: Some(std::process::id()), pidfd: Some(pidfd) };
-        assert_eq!(peer.sight(None), Ok(Sighting::Ended));
+        assert_eq!(peer.look(NAME, None), Ok(Seen::Ended));
     }
 
     #[test]
@@ -372,9 +371,9 @@ mod tests {
         let known = Neighbours::default();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let peer = Peer::of(ours.as_fd()).unwrap();
-        let placed = peer.place(None).unwrap();
+        let placed = peer.look(NAME, None).unwrap();
         for _ in 0..3 {
-            assert_eq!(peer.place(Some(&known)).unwrap(), placed);
+            assert_eq!(peer.look(NAME, Some(&known)).unwrap(), placed);
         }
         let mut gone = Command::new("true").spawn().unwrap();
         known.add(gone.id(), sys::pidfd(gone.id()).unwrap());
@@ -387,18 +386,19 @@ mod tests {
     }
 
     #[test]
-    fn a_shim_is_known_by_its_name_whatever_stands_in_the_others() {
+    fn one_is_known_by_its_name_whatever_stands_in_the_others() {
         let line = |name: &str| {
             let after = (3..=30).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
             format!("7 ({name}) {after}\n").into_bytes()
         };
-        for (name, shim) in
-            [("pinfold-shim", true), ("sh", false), ("a) (pinfold-shim", false), ("pinfold-shim)", false)]
-        {
-            let stat = Stat::parse(&line(name)).unwrap();
-            assert_eq!((stat.parent, stat.start, stat.shim), (4, 22, shim), "{name}");
+        for (name, named) in [("keeper", true), ("sh", false), ("a) (keeper", false), ("keeper)", false)] {
+            assert_eq!(
+                InLine::parse(&line(name), NAME),
+                Some(InLine { parent: 4, start: 22, named }),
+                "{name}"
+            );
         }
-        assert_eq!(Stat::parse(b"7 (x"), None);
+        assert_eq!(InLine::parse(b"7 (x", NAME), None);
     }
 
     #[test]
@@ -430,8 +430,8 @@ mod tests {
         shell.stdout.take().unwrap().read_to_string(&mut told).unwrap();
         let pid = told.trim().parse().unwrap();
         shell.wait().unwrap();
-        let own = shims_above(Proc(std::process::id()), None).unwrap();
-        assert_eq!(shims_above(Proc(pid), None).unwrap(), own);
+        let own = named_above(Proc(std::process::id()), NAME, None).unwrap();
+        assert_eq!(named_above(Proc(pid), NAME, None).unwrap(), own);
         drop(input);
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! A free flock does not prove that the last run is gone: children of node, bun and Python do not inherit
 //! it. The payload says whether the tree was seen empty, and what of it may survive. This file decides what
-//! that means; gathering the evidence and ending processes is done by `pinfold-lock`.
+//! that means; gathering the evidence and ending processes is done by whoever takes a lock.
 
-use crate::holder::Holder;
+use super::holder::Holder;
 use serde::{Deserialize, Serialize};
 
 /// What the lock's payload says about its last holder.
@@ -92,7 +92,7 @@ pub fn remains_by_identity(holder: Holder) -> Remains {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holder::{AliveBecause, DeadBecause, UnknownBecause};
+    use crate::judge::holder::{AliveBecause, DeadBecause, UnknownBecause};
 
     #[test]
     fn the_rows_of_the_grant_table() {

@@ -1,10 +1,10 @@
 //! Judges whether the process that a lock's payload names still lives, from evidence.
 //!
-//! The evidence is gathered elsewhere (`pinfold-lock` asks the kernel); here it only becomes a verdict.
+//! The evidence is gathered elsewhere ([`crate::process`] asks the kernel); here it only becomes a verdict.
 //! One function judges for locks, adoption and people alike. Age is never evidence, and what cannot be
 //! known is `Unknown`: unknown never steals.
 
-use crate::identity::{Identity, Vantage};
+use super::identity::{Identity, Vantage};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -82,8 +82,8 @@ pub enum UnknownBecause {
 /// `stored` is what the payload says, `vantage` where we look from, `sighting` what is seen at that pid.
 ///
 /// ```
-/// use pinfold_core::holder::{judge, DeadBecause, Holder, Sighting};
-/// use pinfold_core::identity::{BootId, Identity, Vantage};
+/// use pinfold_lock::judge::holder::{judge, DeadBecause, Holder, Sighting};
+/// use pinfold_lock::judge::identity::{BootId, Identity, Vantage};
 /// let here = Vantage { boot: BootId(1), pid_namespace: 7 };
 /// let stored = Identity { boot: BootId(1), pid_namespace: 7, pid: 4711, start_ticks: 100, pidfs: None };
 /// let recycled = Sighting::Somebody { start_ticks: 900, pidfs: None, ended: false };
@@ -150,7 +150,7 @@ impl fmt::Display for Holder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::identity::BootId;
+    use crate::judge::identity::BootId;
 
     const HERE: Vantage = Vantage { boot: BootId(1), pid_namespace: 10 };
 

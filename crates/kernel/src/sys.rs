@@ -1,10 +1,11 @@
-//! Every file operation of this crate, so that tests can make any of them fail (see [`crate::fault`]).
+//! Plain calls to the kernel, so that tests can make any of them fail (see [`crate::fault`]).
 //!
 //! `EINTR` is retried and short reads and writes are continued here; nothing above has to think of them.
 //! Every descriptor is opened `O_CLOEXEC`.
 
+use crate::clock::timespec;
 use crate::fault::{Pass, pass};
-use rustix::event::{EventfdFlags, PollFd, Timespec};
+use rustix::event::{EventfdFlags, PollFd};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, RawDir, Stat, StatFs, Statx, StatxFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -15,7 +16,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub(crate) type Result<T> = std::result::Result<T, Errno>;
+/// What a call answers.
+pub type Result<T> = std::result::Result<T, Errno>;
 
 fn again<T>(operation: &'static str, mut call: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
@@ -26,17 +28,19 @@ fn again<T>(operation: &'static str, mut call: impl FnMut() -> Result<T>) -> Res
     }
 }
 
-pub(crate) fn open_at(dir: impl AsFd, name: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+/// Opens a file by its name in a directory.
+pub fn open_at(dir: impl AsFd, name: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
     again("open", || rustix::fs::openat(dir.as_fd(), name, flags, mode))
 }
 
-pub(crate) fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
+/// Opens a file by its path.
+pub fn open(path: &Path, flags: OFlags) -> Result<OwnedFd> {
     open_at(rustix::fs::CWD, path, flags, Mode::empty())
 }
 
 /// Closes and says whether the kernel was content; the descriptor is gone either way.
-pub(crate) fn close(fd: OwnedFd) -> Result<()> {
+pub fn close(fd: OwnedFd) -> Result<()> {
     drop(fd);
     match pass("close") {
         Ok(_) | Err(Errno::INTR) => Ok(()),
@@ -45,56 +49,65 @@ pub(crate) fn close(fd: OwnedFd) -> Result<()> {
 }
 
 /// Locks without retrying `EINTR` when it may block: the waiting thread is ended by a signal.
-pub(crate) fn flock_once(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
+pub fn flock_once(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
     pass("flock").and_then(|_| rustix::fs::flock(fd.as_fd(), operation))
 }
 
-pub(crate) fn flock(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
+/// Locks or unlocks, as often as it takes.
+pub fn flock(fd: impl AsFd, operation: FlockOperation) -> Result<()> {
     again("flock", || rustix::fs::flock(fd.as_fd(), operation))
 }
 
-pub(crate) fn fstat(fd: impl AsFd) -> Result<Stat> {
+/// Everything about an open file.
+pub fn fstat(fd: impl AsFd) -> Result<Stat> {
     again("fstat", || rustix::fs::fstat(fd.as_fd()))
 }
 
 /// Type, size and identity of an open file, and no times: a kernel with multigrain timestamps makes every
 /// write after a look at the times ten times as costly.
-pub(crate) fn fstat_timeless(fd: impl AsFd) -> Result<Statx> {
+pub fn fstat_timeless(fd: impl AsFd) -> Result<Statx> {
     let mask = StatxFlags::TYPE | StatxFlags::INO | StatxFlags::SIZE | StatxFlags::NLINK;
     again("fstat", || rustix::fs::statx(fd.as_fd(), c"", AtFlags::EMPTY_PATH, mask))
 }
 
-pub(crate) fn stat_at(dir: impl AsFd, name: &Path, flags: AtFlags) -> Result<Stat> {
+/// Everything about a file, by its name in a directory.
+pub fn stat_at(dir: impl AsFd, name: &Path, flags: AtFlags) -> Result<Stat> {
     again("stat", || rustix::fs::statat(dir.as_fd(), name, flags))
 }
 
-pub(crate) fn statx(path: &Path) -> Result<Statx> {
+/// Everything about what a path leads to, which may be a link.
+pub fn statx(path: &Path) -> Result<Statx> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     again("statx", || rustix::fs::statx(rustix::fs::CWD, path, flags, StatxFlags::BASIC_STATS))
 }
 
-pub(crate) fn fstatfs(fd: impl AsFd) -> Result<StatFs> {
+/// The file system that an open file is on.
+pub fn fstatfs(fd: impl AsFd) -> Result<StatFs> {
     again("statfs", || rustix::fs::fstatfs(fd.as_fd()))
 }
 
-pub(crate) fn make_dir(path: &Path) -> Result<()> {
+/// Makes a directory that only its owner may use.
+pub fn make_dir(path: &Path) -> Result<()> {
     again("mkdir", || rustix::fs::mkdir(path, Mode::RWXU))
 }
 
-pub(crate) fn remove_file_at(dir: impl AsFd, name: &Path) -> Result<()> {
+/// Removes a file by its name in a directory.
+pub fn remove_file_at(dir: impl AsFd, name: &Path) -> Result<()> {
     again("unlink", || rustix::fs::unlinkat(dir.as_fd(), name, AtFlags::empty()))
 }
 
-pub(crate) fn remove_dir(path: &Path) -> Result<()> {
+/// Removes an empty directory.
+pub fn remove_dir(path: &Path) -> Result<()> {
     again("rmdir", || rustix::fs::rmdir(path))
 }
 
-pub(crate) fn change_mode(fd: impl AsFd, mode: Mode) -> Result<()> {
+/// Changes the permission bits of an open file.
+pub fn change_mode(fd: impl AsFd, mode: Mode) -> Result<()> {
     again("chmod", || rustix::fs::fchmod(fd.as_fd(), mode))
 }
 
 /// Reads from `offset` until the buffer is full or the file ends; returns how much there was.
-pub(crate) fn read_at(fd: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
+pub fn read_at(fd: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
         let rest = &mut buffer[done..];
@@ -107,7 +120,7 @@ pub(crate) fn read_at(fd: impl AsFd, buffer: &mut [u8], offset: u64) -> Result<u
 }
 
 /// Writes all of `bytes` at `offset`.
-pub(crate) fn write_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
+pub fn write_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {
         let rest = &bytes[done..];
@@ -117,7 +130,7 @@ pub(crate) fn write_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
 }
 
 /// Appends `bytes` with as few writes as the kernel allows; returns an error only if nothing more can be done.
-pub(crate) fn append(fd: impl AsFd, bytes: &[u8]) -> Result<()> {
+pub fn append(fd: impl AsFd, bytes: &[u8]) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {
         done += written(&bytes[done..], |part| rustix::io::write(fd.as_fd(), part))?;
@@ -141,17 +154,19 @@ fn written(bytes: &[u8], mut call: impl FnMut(&[u8]) -> Result<usize>) -> Result
     }
 }
 
-pub(crate) fn sync(fd: impl AsFd) -> Result<()> {
+/// Has what was written reach the disk.
+pub fn sync(fd: impl AsFd) -> Result<()> {
     again("fdatasync", || rustix::fs::fdatasync(fd.as_fd()))
 }
 
 /// Reads a whole file of unknown size, such as those of `/proc`.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+pub fn read_file(path: &Path) -> Result<Vec<u8>> {
     let fd = open(path, OFlags::RDONLY)?;
     read_all(&fd)
 }
 
-pub(crate) fn read_all(fd: impl AsFd) -> Result<Vec<u8>> {
+/// Reads a whole open file of unknown size.
+pub fn read_all(fd: impl AsFd) -> Result<Vec<u8>> {
     let mut bytes = vec![0; 4096];
     let mut length = 0;
     loop {
@@ -164,18 +179,19 @@ pub(crate) fn read_all(fd: impl AsFd) -> Result<Vec<u8>> {
     }
 }
 
-pub(crate) fn read_link(path: &Path) -> Result<PathBuf> {
+/// Where a symbolic link leads to.
+pub fn read_link(path: &Path) -> Result<PathBuf> {
     let bytes = again("readlink", || rustix::fs::readlink(path, Vec::new()))?;
     Ok(PathBuf::from(OsString::from_vec(bytes.into_bytes())))
 }
 
 /// The names in a directory, without `.` and `..`.
-pub(crate) fn list(path: &Path) -> Result<Vec<OsString>> {
+pub fn list(path: &Path) -> Result<Vec<OsString>> {
     Ok(list_with_inodes(path)?.into_iter().map(|(name, _)| name).collect())
 }
 
 /// The names in a directory with their inodes, without `.` and `..`.
-pub(crate) fn list_with_inodes(path: &Path) -> Result<Vec<(OsString, u64)>> {
+pub fn list_with_inodes(path: &Path) -> Result<Vec<(OsString, u64)>> {
     let fd = open(path, OFlags::RDONLY | OFlags::DIRECTORY)?;
     again("readdir", || Ok(()))?;
     let mut space = [MaybeUninit::uninit(); 8192];
@@ -191,36 +207,42 @@ pub(crate) fn list_with_inodes(path: &Path) -> Result<Vec<(OsString, u64)>> {
     Ok(names)
 }
 
-pub(crate) fn event() -> Result<OwnedFd> {
+/// A descriptor that is readable once it was raised.
+pub fn event() -> Result<OwnedFd> {
     again("eventfd", || rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK))
 }
 
 /// Raises an event descriptor; it stays readable. No file operation, so no fault strikes it.
-pub(crate) fn raise(event: impl AsFd) {
+pub fn raise(event: impl AsFd) {
     // It fails only when its counter is full, and then it is readable already.
     let _ = rustix::io::write(event, &1_u64.to_ne_bytes());
 }
 
 /// Waits until one of `fds` is readable; returns which ones, none when the time is up.
-pub(crate) fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
-    let timeout = timeout.map(|t| Timespec {
-        tv_sec: i64::try_from(t.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(t.subsec_nanos()),
-    });
+pub fn poll(fds: &mut [PollFd<'_>], timeout: Option<Duration>) -> Result<usize> {
+    let timeout = timeout.map(timespec);
     pass("poll")?;
     rustix::event::poll(fds, timeout.as_ref())
 }
 
-pub(crate) fn pidfd(pid: u32) -> Result<OwnedFd> {
+/// A descriptor that stands for the process that has this number now.
+pub fn pidfd(pid: u32) -> Result<OwnedFd> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::SRCH)?;
     again("pidfd_open", || rustix::process::pidfd_open(pid, PidfdFlags::empty()))
 }
 
-pub(crate) fn signal(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<()> {
+/// Sends a signal to the process behind a descriptor.
+pub fn signal(pidfd: BorrowedFd<'_>, signal: Signal) -> Result<()> {
     again("pidfd_send_signal", || rustix::process::pidfd_send_signal(pidfd, signal))
 }
 
 /// Cuts a data file back to where a failed append began. Never called on a lock file.
-pub(crate) fn cut(fd: impl AsFd, length: u64) -> Result<()> {
+pub fn cut(fd: impl AsFd, length: u64) -> Result<()> {
     again("ftruncate", || rustix::fs::ftruncate(fd.as_fd(), length))
+}
+
+/// What the last call through the C library failed with.
+pub(crate) fn last_errno() -> Errno {
+    let code = std::io::Error::last_os_error().raw_os_error();
+    code.map_or(Errno::IO, Errno::from_raw_os_error)
 }

@@ -1,0 +1,177 @@
+//! Makes calls to the kernel fail on purpose, so that tests can strike at every point of a program.
+//!
+//! Every operation of `sys.rs` asks here first. Unarmed, that is one relaxed load of a counter that
+//! stays zero; armed, the plan belongs to the thread that armed it (and to the threads it waits through).
+
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the struck operation does instead of its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// It fails with this error and has no effect.
+    Fails(Errno),
+    /// A write writes one byte only; any other operation does its work.
+    Short,
+}
+
+/// Strikes one operation, or every one from it on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Only the chosen operation.
+    Once,
+    /// The chosen operation and all that follow.
+    FromThere,
+}
+
+/// What a test does before an operation, told its name and its number from 1 on.
+type Before = dyn FnMut(usize, &'static str) + Send;
+
+struct Plan {
+    strike_at: usize,
+    fault: Fault,
+    reach: Reach,
+    passed: Vec<&'static str>,
+    struck: usize,
+    /// Taken out while it runs, so that operations of its own are none of the plan's.
+    before: Option<Box<Before>>,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan").field("strike_at", &self.strike_at).field("passed", &self.passed).finish()
+    }
+}
+
+type Shared = Arc<Mutex<Plan>>;
+
+static ARMED: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static PLAN: RefCell<Option<Shared>> = const { RefCell::new(None) };
+}
+
+/// A plan in force on this thread; dropping it disarms.
+#[derive(Debug)]
+#[must_use = "the plan is in force only while this value lives"]
+pub struct Armed {
+    plan: Shared,
+}
+
+/// Arms this thread: the `strike_at`-th operation from now (counted from 1) is struck.
+pub fn arm(strike_at: usize, fault: Fault, reach: Reach) -> Armed {
+    put(Plan { strike_at, fault, reach, passed: Vec::new(), struck: 0, before: None })
+}
+
+/// Arms this thread: nothing is struck, and `act` runs before every operation. What another process might do
+/// between two operations is done there.
+pub fn before_each(act: impl FnMut(usize, &'static str) + Send + 'static) -> Armed {
+    let before: Option<Box<Before>> = Some(Box::new(act));
+    let (fault, reach) = (Fault::Short, Reach::Once);
+    put(Plan { strike_at: usize::MAX, fault, reach, passed: Vec::new(), struck: 0, before })
+}
+
+fn put(plan: Plan) -> Armed {
+    let plan = Arc::new(Mutex::new(plan));
+    PLAN.with_borrow_mut(|slot| *slot = Some(plan.clone()));
+    ARMED.fetch_add(1, Ordering::Relaxed);
+    Armed { plan }
+}
+
+impl Armed {
+    /// How many operations were struck so far.
+    #[must_use]
+    pub fn struck(&self) -> usize {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).struck
+    }
+
+    /// The names of the operations seen so far, in order.
+    #[must_use]
+    pub fn operations(&self) -> Vec<&'static str> {
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).passed.clone()
+    }
+}
+
+impl Drop for Armed {
+    fn drop(&mut self) {
+        ARMED.fetch_sub(1, Ordering::Relaxed);
+        PLAN.with_borrow_mut(|slot| *slot = None);
+    }
+}
+
+/// The plan of this thread, to be carried into a helper thread.
+#[derive(Debug)]
+pub struct Inherited(Option<Shared>);
+
+/// Takes the plan of this thread along.
+#[must_use]
+pub fn inherit() -> Inherited {
+    match ARMED.load(Ordering::Relaxed) {
+        0 => Inherited(None),
+        _ => Inherited(PLAN.with_borrow(Clone::clone)),
+    }
+}
+
+impl Inherited {
+    /// Puts it in force on the calling thread.
+    pub fn adopt(self) {
+        if self.0.is_some() {
+            PLAN.with_borrow_mut(|slot| *slot = self.0);
+        }
+    }
+}
+
+/// What an operation may do, as the plan says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Whole,
+    Short,
+}
+
+/// Asks the plan about one operation.
+#[inline]
+pub(crate) fn pass(operation: &'static str) -> Result<Pass, Errno> {
+    if ARMED.load(Ordering::Relaxed) == 0 {
+        return Ok(Pass::Whole);
+    }
+    consult(operation)
+}
+
+#[cold]
+fn consult(operation: &'static str) -> Result<Pass, Errno> {
+    let Some(shared) = PLAN.with_borrow(Clone::clone) else { return Ok(Pass::Whole) };
+    let act = {
+        let mut plan = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        plan.passed.push(operation);
+        plan.before.take().map(|act| (act, plan.passed.len()))
+    };
+    if let Some((mut act, number)) = act {
+        // Without the plan: what `act` does is not what is watched.
+        let own = PLAN.take();
+        act(number, operation);
+        PLAN.set(own);
+        shared.lock().unwrap_or_else(PoisonError::into_inner).before = Some(act);
+    }
+    let mut plan = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    plan.verdict()
+}
+
+impl Plan {
+    /// What the operation that was noted last may do.
+    fn verdict(&mut self) -> Result<Pass, Errno> {
+        let due = match self.reach {
+            Reach::Once => self.passed.len() == self.strike_at,
+            Reach::FromThere => self.passed.len() >= self.strike_at,
+        };
+        if !due {
+            return Ok(Pass::Whole);
+        }
+        self.struck += 1;
+        match self.fault {
+            Fault::Fails(errno) => Err(errno),
+            Fault::Short => Ok(Pass::Short),
+        }
+    }
+}
