@@ -13,6 +13,9 @@ pub struct Inbox {
     /// The store keeps these message by message: what is stored of a session must not grow with its queue.
     #[serde(skip)]
     queue: VecDeque<Queued>,
+    /// How many more wait than are listed: a copy to show from does not list any.
+    #[serde(skip)]
+    unlisted: usize,
     in_flight: Option<InFlight>,
     done: u64,
     failed: u64,
@@ -131,7 +134,19 @@ impl Inbox {
     /// How many wait.
     #[must_use]
     pub fn queued(&self) -> usize {
-        self.queue.len()
+        self.queue.len() + self.unlisted
+    }
+
+    /// A copy that says how many wait, and not which: a queue may be long.
+    pub(crate) fn outline(&self) -> Inbox {
+        Inbox {
+            queue: VecDeque::new(),
+            unlisted: self.queued(),
+            in_flight: self.in_flight,
+            done: self.done,
+            failed: self.failed,
+            deliveries: self.deliveries,
+        }
     }
 
     /// How many are done and how many have failed.

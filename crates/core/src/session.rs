@@ -202,6 +202,25 @@ impl Session {
         Session { live: Live::default(), ..self.clone() }
     }
 
+    /// A copy to show from: it explains itself as the session does, and says how many messages wait, but not which.
+    #[must_use]
+    pub fn outline(&self) -> Session {
+        Session {
+            spec: self.spec.clone(),
+            next_spec: self.next_spec.clone(),
+            life: self.life.clone(),
+            runs: self.runs,
+            shim: self.shim,
+            budgets: self.budgets.clone(),
+            last_exit: self.last_exit.clone(),
+            inbox: self.inbox.outline(),
+            last_consumer: self.last_consumer,
+            keep_until: self.keep_until,
+            interrupted: self.interrupted,
+            live: self.live.clone(),
+        }
+    }
+
     /// Puts back the messages that wait, which are stored one by one and not with the session.
     pub fn refill(&mut self, waiting: impl IntoIterator<Item = Queued>) {
         self.inbox.refill(waiting);

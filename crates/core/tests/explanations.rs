@@ -226,3 +226,14 @@ fn whoever_watched_a_run_end_is_told_how_and_what_comes() {
     chat.hear(Event::Asked(Ask::Start)).runs().pass(600).hear(Event::Ticked).exits(0);
     assert_eq!(end(&chat), "exited with 0 after 500 ms");
 }
+
+#[test]
+fn an_outline_explains_itself_as_its_session_does_and_lists_no_message() {
+    let mut chat = Told::new(Mode::OnDemand);
+    chat.sends(1).runs().sends(2).sends(3).pass(5);
+    let outline = chat.session.outline();
+    assert_eq!(outline.explain(chat.now), chat.why());
+    assert_eq!(outline.inbox().queued(), chat.session.inbox().queued());
+    assert_eq!((outline.inbox().queued(), outline.inbox().waiting().count()), (2, 0));
+    assert_eq!(outline.outline().inbox().queued(), 2, "an outline of an outline counts as well");
+}

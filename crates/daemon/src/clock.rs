@@ -1,6 +1,7 @@
 //! The present, for the core: two clocks and a little randomness.
 
 use pinfold_core::{Boot, Jitter, Now, Wall};
+use pinfold_lock::time::rfc3339;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +41,11 @@ pub(crate) fn boot() -> Boot {
 pub(crate) fn wall() -> Wall {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX) + step())
+}
+
+/// A moment as people read it.
+pub(crate) fn time(at: Wall) -> String {
+    rfc3339(u64::try_from(at.0).unwrap_or(0))
 }
 
 /// By how much a test has stepped the wall clock: a file that the environment names has the milliseconds.

@@ -9,6 +9,7 @@ mod clock;
 pub mod crash;
 mod define;
 mod engine;
+mod error_chain;
 mod foreground;
 mod http;
 mod life;

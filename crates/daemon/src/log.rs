@@ -1,6 +1,6 @@
 //! The daemon's own log: its standard error, which `up` sends to a file. It is bounded.
 
-use crate::show::session::time;
+use crate::clock::time;
 use pinfold_core::visible::visible;
 use rustix::fs::{Mode, OFlags};
 use std::fmt;

@@ -90,7 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Left>, Errno> {
 
 impl Left {
     /// They are stored: the file is empty from now on.
-    pub(crate) fn settle(self) -> Result<(), Errno> {
+    pub(crate) fn settle(&self) -> Result<(), Errno> {
         rustix::fs::ftruncate(&self.file, 0)
     }
 }
@@ -135,6 +135,7 @@ mod tests {
         assert_eq!(first.data["resource"], "key:k");
         assert_eq!(left.events[1].event.data["line"], "nonsense");
         left.settle().unwrap();
+        drop(left);
         assert!(read(&path).unwrap().is_none());
     }
 }

@@ -3,8 +3,8 @@
 mod pass;
 mod rule;
 
-pub(crate) use pass::{Pass, Wanted};
-pub(crate) use rule::{Act, MAY};
+pub(crate) use pass::{Kept, Pass};
+pub(crate) use rule::{Act, Kind, MAY, Relation, permits};
 
 use pinfold_core::caller::Standing;
 use pinfold_kernel::caller::{Neighbours, Peer};
@@ -43,7 +43,7 @@ pub(crate) struct By {
 }
 
 impl By {
-    pub(super) fn new(caller: Arc<Caller>, session: Option<(SessionId, String)>) -> By {
+    pub(crate) fn new(caller: Arc<Caller>, session: Option<(SessionId, String)>) -> By {
         By { caller, session }
     }
 

@@ -68,7 +68,7 @@ impl Act {
 
 /// Which kind of caller asks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// A process of a run.
     Run,
     /// One that is confined, of a run or not.
@@ -77,7 +77,7 @@ pub(super) enum Kind {
 
 /// What a session is to the caller's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(crate) enum Relation {
     Itself,
     Parent,
     Child,
@@ -86,7 +86,7 @@ pub(super) enum Relation {
 }
 
 /// Whether a caller that is not a person may. Requests that name no session are about the caller's own.
-pub(super) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
+pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
     use Relation::{Child, Itself, Other, Parent};
     let family = match relation {
         Itself | Parent | Child => true,

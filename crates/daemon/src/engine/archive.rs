@@ -1,79 +1,24 @@
 //! The archive: what purge takes, what comes back, and what is deleted for good.
 
-use super::Engine;
+use super::{Engine, WhyNot};
 use crate::caller::By;
 use crate::crash;
-use crate::engine::input::Reply;
+use crate::engine::command::Removal;
+use crate::engine::input::Input;
+use crate::engine::reply::Reply;
 use crate::engine::session::Tracked;
 use crate::log::log;
 use pinfold_api::object::Removed;
-use pinfold_api::request::{Caller, Purge};
-use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::event::Ask;
-use pinfold_core::quoted::quoted;
-use pinfold_core::{Event, Mode, Refusal, State};
+use pinfold_core::{Event, State};
 use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
-use tokio::sync::oneshot;
-
-/// What purge makes of one session.
-pub(crate) struct Candidate {
-    pub(crate) id: SessionId,
-    pub(crate) name: String,
-    pub(crate) own: bool,
-    /// Why it is left alone.
-    pub(crate) spared: Option<Refusal>,
-}
-
-/// Which modes purge takes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Modes {
-    Only(Mode),
-    All,
-}
 
 impl Engine {
-    /// The sessions that purge is about, in their order; archived ones are not.
-    pub(crate) fn to_purge(&self, modes: Modes, purge: &Purge) -> Vec<Candidate> {
-        let of_mode = |tracked: &&Tracked| match modes {
-            Modes::All => true,
-            Modes::Only(mode) => tracked.session.spec().mode == mode,
-        };
-        let live = self
-            .sessions
-            .values()
-            .map(Box::as_ref)
-            .filter(|tracked| tracked.session.state() != State::Archived);
-        live.filter(of_mode)
-            .map(|tracked| {
-                let own = self.is_callers(tracked, &purge.caller);
-                let spared = tracked.session.spared_by_purge(purge.include_active, own);
-                Candidate { id: tracked.id, name: tracked.name.clone(), own, spared }
-            })
-            .collect()
-    }
-
-    /// Whether the caller is part of this session: by what it was given, or by who started it.
-    fn is_callers(&self, tracked: &Tracked, caller: &Caller) -> bool {
-        let here = caller.socket.as_ref().is_none_or(|socket| self.is_our_socket(Path::new(socket)));
-        let named = |text: &String| *text == tracked.name || *text == tracked.id.to_string();
-        let by_name = here && caller.session.as_ref().is_some_and(named);
-        let by_run = caller.run.is_some() && caller.run == tracked.run.map(|(_, run)| run.to_string());
-        let pid = crate::show::session::pid(tracked);
-        let shim = tracked.shim.as_ref().map(|shim| shim.pid);
-        let by_blood = caller.ancestors.iter().any(|pid_above| [pid, shim].contains(&Some(*pid_above)));
-        by_name || by_run || by_blood
-    }
-
-    fn is_our_socket(&self, socket: &Path) -> bool {
-        let real = std::fs::read_link(socket).unwrap_or_else(|_| socket.to_owned());
-        socket == self.socket || real == self.home.socket()
-    }
-
     /// The archived session that a name or the beginning of an id stands for; the latest of a name.
-    pub(crate) fn find_archived(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
+    pub(super) fn find_archived(&self, wanted: &str) -> Result<SessionId, WhyNot> {
         let archived = |tracked: &&Tracked| tracked.session.life().is_retired() && tracked.name == wanted;
         match self
             .sessions
@@ -88,23 +33,24 @@ impl Engine {
     }
 
     /// Brings a session back, parked. Looks at its name in the same breath: two cannot take it.
-    pub(crate) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) -> Result<(), ErrorBody> {
-        self.can_record()?;
-        let Some(tracked) = self.sessions.get_mut(&id) else { return Err(super::sessions::gone()) };
-        let name = tracked.name.clone();
-        if self.names.get(&name).is_some_and(|other| *other != id) {
-            let text = format!("another session has the name `{name}` now");
-            return Err(ErrorBody::new(ErrorKind::Exists, text).hint(format!(
-                "`pinfold archive {}` frees it, `pinfold ls --all` shows the ids",
-                quoted(&name)
-            )));
+    pub(super) fn restore(&mut self, id: SessionId, by: Option<&By>, reply: Reply) {
+        if let Err(why) = self.restorable(id) {
+            return reply.refuse(why);
         }
         if self.has_lost_parent(id) {
             self.forget_parent(id);
         }
         let facts = Facts { by: by.map(|by| by.words()), ..Facts::default() };
         self.happened(id, &Event::Asked(Ask::Restore), &facts, Some(reply));
-        Ok(())
+    }
+
+    fn restorable(&self, id: SessionId) -> Result<(), WhyNot> {
+        self.can_record()?;
+        let name = &self.sessions.get(&id).ok_or(WhyNot::Gone)?.name;
+        match self.names.get(name) {
+            Some(other) if *other != id => Err(WhyNot::NameTaken { name: name.clone() }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Whether its record names a parent that does not exist.
@@ -124,8 +70,9 @@ impl Engine {
     /// A person brings it back without the parent that it had.
     fn forget_parent(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        (tracked.definition.parent, tracked.definition.parent_id) = (None, None);
-        let definition = serde_json::to_value(&tracked.definition).unwrap_or_default();
+        let definition = Arc::make_mut(&mut tracked.definition);
+        (definition.parent, definition.parent_id) = (None, None);
+        let definition = serde_json::to_value(&*tracked.definition).unwrap_or_default();
         let mut batch = Batch::new();
         batch.define(id, &definition);
         self.commit(None, batch);
@@ -145,54 +92,52 @@ impl Engine {
 
     /// Deletes an archived session for good, and says what that was. The record goes last: whatever is killed in
     /// between is begun again.
-    pub(crate) fn remove(
+    pub(super) fn remove(&mut self, id: SessionId, by: Option<Arc<By>>, done: Removal) {
+        if let Err(why) = self.removable(id) {
+            _ = done.send(Err(why));
+            return;
+        }
+        let (folder, listen) = (self.home.session(id), self.home.shim_socket(id));
+        let handle = self.handle.clone();
+        tokio::spawn(async move {
+            let deleted = tokio::task::spawn_blocking(move || {
+                // What a run put into its group and nothing could remove then.
+                _ = pinfold_shim::client::sweep(&listen);
+                remove_folder(&folder)
+            })
+            .await;
+            let deleted = deleted.map_err(|error| error.to_string()).and_then(|deleted| deleted);
+            handle.tell(Input::FilesDeleted { id, deleted, by, done });
+        });
+    }
+
+    pub(super) fn files_deleted(
         &mut self,
         id: SessionId,
-        by: Option<Arc<By>>,
-        done: oneshot::Sender<Result<Removed, ErrorBody>>,
+        deleted: Result<u64, String>,
+        by: Option<&By>,
+        done: Removal,
     ) {
-        match self.removable(id) {
-            Ok(removed) => {
-                let (folder, listen) = (self.home.session(id), self.home.shim_socket(id));
-                let handle = self.handle.clone();
-                tokio::spawn(async move {
-                    let gone = tokio::task::spawn_blocking(move || {
-                        // What a run put into its group and nothing could remove then.
-                        _ = pinfold_shim::client::sweep(&listen);
-                        remove_folder(&folder)
-                    })
-                    .await;
-                    let gone = gone.map_err(|error| error.to_string()).and_then(|gone| gone);
-                    let end = move |engine: &mut Engine| match gone {
-                        Ok(bytes) => engine.forget(id, Removed { bytes, ..removed }, by.as_deref(), done),
-                        Err(problem) => {
-                            let text = format!("its output could not be deleted: {problem}");
-                            _ = done.send(Err(ErrorBody::new(ErrorKind::Failed, text)));
-                        }
-                    };
-                    _ = handle.look(end).await;
-                });
-            }
-            Err(error) => _ = done.send(Err(error)),
+        let deleted = deleted.map_err(|problem| WhyNot::NotDeleted { problem });
+        // It may have been restored, or removed by another client, while its files were deleted.
+        match deleted.and_then(|bytes| Ok(Removed { bytes, ..self.removable(id)? })) {
+            Ok(removed) => self.forget(id, removed, by, done),
+            Err(why) => _ = done.send(Err(why)),
         }
     }
 
-    fn removable(&self, id: SessionId) -> Result<Removed, ErrorBody> {
+    fn removable(&self, id: SessionId) -> Result<Removed, WhyNot> {
         self.can_record()?;
-        let Some(tracked) = self.sessions.get(&id) else { return Err(super::sessions::gone()) };
+        let Some(tracked) = self.sessions.get(&id) else { return Err(WhyNot::Gone) };
         let name = &tracked.name;
-        if tracked.session.state() != State::Archived || !tracked.at_rest(&self.health) {
-            let text = format!("session `{name}` is {}, not archived", tracked.session.state().word());
-            return Err(ErrorBody::new(ErrorKind::Failed, text).hint(format!(
-                "`pinfold archive {}` keeps everything; `rm` deletes what is archived",
-                quoted(name)
-            )));
+        if tracked.session.state() != State::Archived || !self.at_rest(tracked) {
+            return Err(WhyNot::NotArchived { name: name.clone(), state: tracked.session.state().word() });
         }
         let running = |other: &&Tracked| other.session.live_run().is_some();
-        let running: Vec<&str> = self.children(id).filter(running).map(|child| child.name.as_str()).collect();
+        let running: Vec<String> =
+            self.children(id).filter(running).map(|child| child.name.clone()).collect();
         if !running.is_empty() {
-            let text = format!("session `{name}` has children that run: {}", running.join(", "));
-            return Err(ErrorBody::new(ErrorKind::Failed, text).hint("archive them first"));
+            return Err(WhyNot::ChildrenRun { name: name.clone(), running });
         }
         let inbox = tracked.session.inbox();
         let (settled, failed) = inbox.settled();
@@ -203,35 +148,24 @@ impl Engine {
     }
 
     /// The sessions that belong to this one.
-    pub(crate) fn children(&self, id: SessionId) -> impl Iterator<Item = &Tracked> {
+    pub(super) fn children(&self, id: SessionId) -> impl Iterator<Item = &Tracked> {
         self.sessions
             .values()
             .map(Box::as_ref)
             .filter(move |tracked| tracked.definition.parent_id == Some(id))
     }
 
-    fn forget(
-        &mut self,
-        id: SessionId,
-        removed: Removed,
-        by: Option<&By>,
-        done: oneshot::Sender<Result<Removed, ErrorBody>>,
-    ) {
-        // Restored, or removed by somebody else, while its files were deleted.
-        if let Err(error) = self.removable(id) {
-            _ = done.send(Err(error));
-            return;
-        }
+    fn forget(&mut self, id: SessionId, removed: Removed, by: Option<&By>, done: Removal) {
         let mut batch = Batch::new();
         let data = json!({ "messages": removed.messages, "runs": removed.runs, "bytes": removed.bytes });
         let mut data = data.as_object().cloned().unwrap_or_default();
         data.extend(by.map(|by| ("by".to_owned(), by.words())));
         let (kind, why) = ("removed".to_owned(), "a person removed it".to_owned());
-        let at = crate::clock::wall();
+        let at = self.ports.clock.wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });
         batch.remove(id);
         batch.wipe();
-        self.timer.set(id, None);
+        self.wake_at(id, None);
         let file = self.sessions.remove(&id).and_then(|tracked| tracked.definition.env.file());
         let values = self.values.clone();
         let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));

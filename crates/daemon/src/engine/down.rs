@@ -4,7 +4,7 @@ use super::unended::NO_ANSWER;
 use super::{Closing, Engine};
 use crate::caller::By;
 use crate::crash;
-use crate::engine::input::{Agents, Input};
+use crate::engine::input::{Agents, Goodbye, Input};
 use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::locks::HolderEnded;
@@ -14,10 +14,6 @@ use pinfold_core::unended::Unended;
 use pinfold_store::{Batch, Facts, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
-
-/// Whoever asked for the end, and is told what was left behind.
-pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
 
 /// What is not decided yet is looked at again after this.
 const SOON: Duration = Duration::from_millis(250);
@@ -25,14 +21,6 @@ const SOON: Duration = Duration::from_millis(250);
 const SETTLES: Duration = Duration::from_secs(3);
 /// So often a tree that does not come to rest is ended again, before it is left behind.
 const ENDINGS: u32 = 2;
-
-/// How the daemon's end stands with one session.
-#[derive(Debug, Default)]
-pub(crate) struct Farewell {
-    endings: u32,
-    /// Who is left behind, where somebody is.
-    left: Option<Unended>,
-}
 
 impl Engine {
     pub(super) fn go_down(&mut self, agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye>) {
@@ -83,11 +71,8 @@ impl Engine {
     }
 
     fn look_at_end(&self, id: SessionId, after: Duration) {
-        let handle = self.handle.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            handle.tell(Input::DownOverdue { id });
-        });
+        let (handle, at) = (self.handle.clone(), self.ports.clock.awake() + after);
+        self.ports.clock.remind(at, Box::new(move |()| handle.tell(Input::DownOverdue { id })));
     }
 
     /// A session had long enough to come to rest for the daemon's end.
@@ -109,12 +94,9 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         log(format_args!("the shim of `{}` does not answer: its tree is ended", tracked.name));
         tracked.farewell.endings += 1;
-        let (folders, name, handle) = (self.folders.clone(), tracked.name.clone(), self.handle.clone());
-        tokio::spawn(async move {
-            let ended = tokio::task::spawn_blocking(move || folders.end_holder(&name)).await;
-            let ended = ended.unwrap_or(HolderEnded::Gone);
-            handle.tell(Input::HolderEnded { id, ended });
-        });
+        let (name, handle) = (tracked.name.clone(), self.handle.clone());
+        let told = move |ended| handle.tell(Input::HolderEnded { id, ended });
+        self.ports.locks.end_holder(name, Box::new(told));
     }
 
     pub(super) fn holder_ended(&mut self, id: SessionId, ended: HolderEnded) {
@@ -129,13 +111,18 @@ impl Engine {
         }
     }
 
+    /// Whether nothing of a session is under way any more, so that the daemon may go.
+    pub(super) fn at_rest(&self, tracked: &Tracked) -> bool {
+        !self.early.contains_key(&tracked.id) && tracked.at_rest(self.health.holds_up())
+    }
+
     pub(super) fn end_if_at_rest(&mut self) {
-        if let Closing::Waiting(replies) = &mut self.closing
-            && self.strangers == 0
-            && self
-                .sessions
-                .values()
-                .all(|tracked| tracked.at_rest(&self.health) || tracked.farewell.left.is_some())
+        if !matches!(self.closing, Closing::Waiting(_)) || self.strangers > 0 {
+            return;
+        }
+        let rests = |tracked: &Tracked| self.at_rest(tracked) || tracked.farewell.left.is_some();
+        if self.sessions.values().all(|tracked| rests(tracked))
+            && let Closing::Waiting(replies) = &mut self.closing
         {
             self.closing = Closing::Over(std::mem::take(replies));
         }
@@ -157,6 +144,7 @@ impl Engine {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
         }
         batch.event(event);
+        // The loop has ended, and whoever asked for that hears of it only now: here it may wait.
         if let Err(error) = self.store.commit(batch).wait() {
             log(format_args!("the last event was not written: {error}"));
         }
@@ -170,7 +158,7 @@ impl Engine {
 
     /// A session that the daemon's end leaves behind although it was to stop.
     fn left(&self, tracked: &Tracked) -> Option<Left> {
-        let by = tracked.farewell.left.as_ref().filter(|_| !tracked.at_rest(&self.health))?;
+        let by = tracked.farewell.left.as_ref().filter(|_| !self.at_rest(tracked))?;
         Some(Left { session: tracked.name.clone(), why: by.to_string(), pids: by.pids() })
     }
 }

@@ -4,11 +4,11 @@
 //! what is stored is a fault of ours, or somebody wrote beside us: its session begins again from what is stored, as it
 //! would with a new daemon. All the others go on.
 
-use super::Engine;
+use super::{Engine, GoesOn, WhyNot};
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
-use pinfold_api::{ErrorBody, ErrorKind};
+use crate::ports::journal::Remembered;
 use pinfold_core::Event;
 use pinfold_core::event::Machine;
 use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Trouble};
@@ -29,7 +29,7 @@ impl Engine {
             | CommitError::Damaged { .. }
             | CommitError::Busy { .. }
             | CommitError::Gone { .. } => {
-                log(format_args!("not recorded: {}", crate::ports::locks::chain(error)));
+                log(format_args!("not recorded: {}", crate::error_chain::chain(error)));
             }
             CommitError::BuildsOnFailed { id } if self.was_begun_again(*id) => {}
             CommitError::NameTaken { .. }
@@ -41,7 +41,7 @@ impl Engine {
             | CommitError::BuildsOnFailed { .. }
             | CommitError::Contradiction { .. } => match id {
                 Some(id) => self.begin_again(id, error),
-                None => log(format_args!("not recorded: {}", crate::ports::locks::chain(error))),
+                None => log(format_args!("not recorded: {}", crate::error_chain::chain(error))),
             },
         }
     }
@@ -55,13 +55,9 @@ impl Engine {
         _ = std::fs::remove_dir(self.home.session(id));
         self.forget_given(&tracked.definition);
         let refusal = self.handle.refusal();
-        let why = refusal.unwrap_or_else(|| {
-            let text = format!(
-                "session `{}` cannot be recorded: {}",
-                tracked.name,
-                crate::ports::locks::chain(error)
-            );
-            ErrorBody::new(ErrorKind::Failed, text)
+        let why = refusal.unwrap_or_else(|| WhyNot::NotRecorded {
+            name: tracked.name.clone(),
+            problem: crate::error_chain::chain(error),
         });
         answer_all(*tracked, &why);
         true
@@ -79,7 +75,8 @@ impl Engine {
     fn let_go(&mut self, id: SessionId) -> Option<Box<Tracked>> {
         let tracked = self.sessions.remove(&id)?;
         self.names.retain(|_, owner| *owner != id);
-        self.timer.set(id, None);
+        self.wake_at(id, None);
+        self.early.remove(&id);
         Some(tracked)
     }
 
@@ -88,7 +85,7 @@ impl Engine {
         let Some(mut old) = self.let_go(id) else { return };
         // The connection ends here; whoever takes the session up next is let in.
         old.shim = None;
-        let problem = crate::ports::locks::chain(error);
+        let problem = crate::error_chain::chain(error);
         log(format_args!("session `{}` ({id}) contradicts what is stored: {problem}", old.name));
         if let Err(why) = self.read_again(id, old.beginnings) {
             let problem = why.unwrap_or_else(|| problem.clone());
@@ -102,12 +99,12 @@ impl Engine {
         if beginnings >= BEGINNINGS {
             return Err(None);
         }
-        let reader = self.store.reader().map_err(|error| Some(crate::ports::locks::chain(&error)))?;
-        match reader.session(id).map_err(|error| Some(crate::ports::locks::chain(&error)))? {
-            Some(Loaded::Whole(stored)) => {
-                self.enter(*stored, &reader).map_err(|error| Some(crate::ports::locks::chain(&error)))
+        match self.ports.journal.session(id).map_err(Some)? {
+            Some(Remembered { loaded: Loaded::Whole(stored), run }) => {
+                self.enter(*stored, run);
+                Ok(())
             }
-            Some(Loaded::Damaged(damaged)) => Err(Some(damaged.problem)),
+            Some(Remembered { loaded: Loaded::Damaged(damaged), .. }) => Err(Some(damaged.problem)),
             None => Err(Some("it is not in the database any more".to_owned())),
         }
     }
@@ -116,11 +113,8 @@ impl Engine {
     fn go_on_from(&mut self, id: SessionId, mut old: Tracked, problem: &str) {
         let again = self.sessions.contains_key(&id);
         let text = format!("session `{}` could not be recorded: {problem}", old.name);
-        let (kind, hint) = match again {
-            true => (ErrorKind::Failed, "it begins again from what is stored; try once more"),
-            false => (ErrorKind::Damaged, "it is left alone; `pinfold down` ends its agent"),
-        };
-        let why = ErrorBody::new(kind, text.clone()).hint(hint);
+        let goes_on = if again { GoesOn::Again } else { GoesOn::LeftAlone };
+        let why = WhyNot::Contradicted { name: old.name.clone(), problem: problem.to_owned(), goes_on };
         let waiting = old.pending.iter().filter(|pending| !pending.durable).count();
         let consumers: Vec<_> = old.session.connected().collect();
         if let Some(tracked) = self.sessions.get_mut(&id) {
@@ -136,7 +130,7 @@ impl Engine {
                 facts: Box::default(),
                 reply: None,
             });
-            tracked.early.get_or_insert_default().extend(joined);
+            self.early.entry(id).or_default().extend(joined);
             self.look_at(id, Machine::Same, Duration::ZERO);
         }
         answer_all(old, &why);
@@ -150,7 +144,7 @@ impl Engine {
     }
 }
 
-fn answer_all(tracked: Tracked, why: &ErrorBody) {
+fn answer_all(tracked: Tracked, why: &WhyNot) {
     let replies = tracked.pending.into_iter().filter_map(|pending| pending.reply);
     replies.for_each(|reply| reply.refuse(why.clone()));
 }

@@ -36,7 +36,7 @@ impl Engine {
     }
 
     /// Everything that is counted and measured.
-    pub(crate) fn measured(&self) -> Vec<Metric> {
+    pub(super) fn measured(&self) -> Vec<Metric> {
         let mut all = vec![self.sessions_by_state()];
         all.extend(self.metrics.counted());
         all.push(self.waiters());
@@ -55,7 +55,7 @@ impl Engine {
         let in_state = |state: State| {
             self.sessions.values().filter(|tracked| tracked.session.state() == state).count() as f64
         };
-        let samples = crate::show::session::STATES.iter();
+        let samples = super::session::STATES.iter();
         let samples =
             samples.map(|state| sample("pinfold_sessions", &[("state", state.word())], in_state(*state)));
         metric("pinfold_sessions", "gauge", "Sessions, by state.", samples.collect())

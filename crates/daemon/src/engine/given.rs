@@ -1,12 +1,12 @@
 //! What was given with `--env`: read when sessions are loaded, taken out of records of before, removed when no record
 //! names it.
 
-use super::Engine;
+use super::{Engine, Fault};
 use crate::define::definition::Definition;
-use crate::life::StartError;
 use crate::log::log;
 use pinfold_store::{Batch, SessionId, Ulid};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 impl Engine {
     /// Reads what a session was given; says what is wrong with its file.
@@ -18,7 +18,7 @@ impl Engine {
     }
 
     /// Brings records and files together when all sessions are loaded.
-    pub(crate) fn settle_given(&mut self) -> Result<(), StartError> {
+    pub(crate) fn settle_given(&mut self) -> Result<(), Fault> {
         self.take_apart()?;
         // A record that cannot be read may name any of them.
         if self.damaged.is_empty() {
@@ -30,8 +30,10 @@ impl Engine {
 
     /// Takes the values out of records of before. The database is then written anew: pages of before that are not in
     /// use may have them still.
-    fn take_apart(&mut self) -> Result<(), StartError> {
-        self.sessions.values_mut().for_each(|tracked| tracked.definition.env.take_apart());
+    fn take_apart(&mut self) -> Result<(), Fault> {
+        self.sessions
+            .values_mut()
+            .for_each(|tracked| Arc::make_mut(&mut tracked.definition).env.take_apart());
         let ids: Vec<SessionId> = self
             .sessions
             .values()
@@ -46,16 +48,16 @@ impl Engine {
         let mut batch = Batch::new();
         for (id, file) in ids.iter().zip(files) {
             let Some(tracked) = self.sessions.get_mut(id) else { continue };
-            tracked.definition.env.kept_in(file);
-            batch.define(*id, &serde_json::to_value(&tracked.definition).unwrap_or_default());
+            Arc::make_mut(&mut tracked.definition).env.kept_in(file);
+            batch.define(*id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
         }
-        self.store.commit(batch).wait().map_err(StartError::Commit)?;
+        self.store.commit(batch).wait().map_err(Fault::Commit)?;
         log(format_args!("the values of --env of {} sessions are in files of their own now", ids.len()));
         let mut anew = Batch::new();
         anew.rewrite();
         self.store.commit_then(anew, |outcome| {
             if let Err(error) = outcome {
-                let why = crate::ports::locks::chain(&*error);
+                let why = crate::error_chain::chain(&*error);
                 log(format_args!("old values of --env may be left in unused parts of the database: {why}"));
             }
         });

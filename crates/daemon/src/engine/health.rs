@@ -3,14 +3,15 @@
 //! Nothing that is not recorded is acknowledged. What was decided waits; what is new is refused at the door, with the
 //! reason; a stop acts first and is recorded later.
 
-use super::Engine;
-use crate::engine::input::{Input, Reply};
+use super::{Engine, WhyNot};
+use crate::engine::input::Input;
+use crate::engine::reply::Reply;
+use crate::engine::session::Deeds;
 use crate::engine::stops::{Noted, Stops, Wish};
 use crate::log::log;
-use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
-use pinfold_core::{Action, Decision, Event};
+use pinfold_core::{Action, Event};
 use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ impl Engine {
     pub(super) fn troubled(&mut self, trouble: Trouble) {
         log(format_args!("{trouble}"));
         let recorded = !trouble.holds_up();
-        self.handle.refuse(refusal(&trouble));
+        self.handle.refuse((trouble != Trouble::None).then(|| WhyNot::Unrecordable(trouble.clone())));
         let before = std::mem::replace(&mut self.health.trouble, trouble);
         let words: Option<Arc<str>> =
             (self.health.trouble != Trouble::None).then(|| self.health.trouble.to_string().into());
@@ -89,6 +90,8 @@ impl Engine {
             Input::Define { .. } => self.holds_up(),
             Input::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
             Input::Look(_)
+            | Input::Command(_)
+            | Input::FilesDeleted { .. }
             | Input::Committed { .. }
             | Input::Reserved { .. }
             | Input::ShimUp { .. }
@@ -104,6 +107,7 @@ impl Engine {
             | Input::DownOverdue { .. }
             | Input::HolderEnded { .. }
             | Input::Audited
+            | Input::AuditStored { .. }
             | Input::StrangerEnded { .. }
             | Input::Trouble(_)
             | Input::Checked(_)
@@ -115,13 +119,13 @@ impl Engine {
     }
 
     /// A connection of its own to the store; none while its file has lost its name.
-    pub(crate) fn own_reader(&self) -> Option<Reader> {
+    pub(super) fn own_reader(&self) -> Option<Reader> {
         if let Trouble::Gone { .. } = self.health.trouble { None } else { self.store.reader().ok() }
     }
 
     /// Refuses what cannot be recorded now and does not come in by the door.
-    pub(super) fn can_record(&self) -> Result<(), ErrorBody> {
-        if self.holds_up() { refusal(&self.health.trouble).map_or(Ok(()), Err) } else { Ok(()) }
+    pub(super) fn can_record(&self) -> Result<(), WhyNot> {
+        if self.holds_up() { Err(WhyNot::Unrecordable(self.health.trouble.clone())) } else { Ok(()) }
     }
 
     fn holds_up(&self) -> bool {
@@ -168,21 +172,22 @@ impl Engine {
     pub(super) fn act_first(
         &mut self,
         id: SessionId,
-        decision: &mut Decision,
+        deeds: &mut Deeds,
+        answer: Option<&Answer>,
         reply: Option<Reply>,
     ) -> Option<Reply> {
         let stops_first = self.sessions.get(&id).is_some_and(|tracked| tracked.stops_first);
         if !stops_first || !self.holds_up() {
             return reply;
         }
-        let (first, later): (Vec<_>, Vec<_>) = decision.actions.drain(..).partition(ends_something);
-        decision.actions = later;
+        let (first, later): (Vec<_>, Vec<_>) = deeds.actions.drain(..).partition(ends_something);
+        deeds.actions = later;
         first.iter().for_each(|action| self.perform(id, action));
         if let Some(tracked) = self.sessions.get(&id) {
-            tracked.publish(crate::engine::session::Snapshot::of(&tracked.session));
+            tracked.publish(tracked.snapshot());
         }
         if let Some(reply) = reply {
-            reply.give(decision.answer.clone().unwrap_or(Answer::Done));
+            reply.give(answer.cloned().unwrap_or(Answer::Done));
         }
         None
     }
@@ -213,15 +218,13 @@ fn ends_something(action: &Action) -> bool {
 }
 
 /// What is said to those whose wish was on its way to the disk: it may still come true.
-fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> ErrorBody {
+fn not_known(trouble: &Trouble, answer: Option<&Answer>, session: &str) -> WhyNot {
     let what = match answer {
         Some(Answer::Queued { message, .. }) => format!("message {} for `{session}`", Ulid::from(*message)),
         Some(Answer::UnderWay | Answer::Done | Answer::Already | Answer::Joined | Answer::Refused(_))
         | None => format!("what was asked of `{session}`"),
     };
-    let body = refusal(trouble).unwrap_or_else(|| ErrorBody::new(ErrorKind::Failed, trouble.to_string()));
-    let message = format!("{}; {what} was on its way, and may still be recorded", body.message);
-    ErrorBody { message, ..body }
+    WhyNot::PerhapsRecorded { trouble: trouble.clone(), what }
 }
 
 fn kind(trouble: &Trouble) -> &'static str {
@@ -234,38 +237,4 @@ fn kind(trouble: &Trouble) -> &'static str {
         Trouble::Damaged { .. } => "database_damaged",
         Trouble::Ended => "database_ended",
     }
-}
-
-/// What is said to those who ask for something that must be recorded.
-fn refusal(trouble: &Trouble) -> Option<ErrorBody> {
-    let (kind, hint) = match trouble {
-        Trouble::None => return None,
-        Trouble::Busy => (ErrorKind::Busy, "it is waited for; `fuser` on the database names that program"),
-        Trouble::Reserve => (
-            ErrorKind::Failed,
-            "nothing new is taken until there is room; `ls`, `why`, `logs`, `stop` and `down` work",
-        ),
-        Trouble::Full => (
-            ErrorKind::Failed,
-            "what was decided is recorded as soon as there is room; `ls`, `why`, `logs`, `stop` and `down` work",
-        ),
-        Trouble::Gone { .. } => (
-            ErrorKind::Damaged,
-            "put it back, or save what the daemon still has: `pinfold backup FILE`, `pinfold down`, \
-             `pinfold restore-backup FILE`, with an older backup where none can be made",
-        ),
-        Trouble::Failed { .. } => (
-            ErrorKind::Failed,
-            "what was decided is recorded as soon as the disk takes it; `ls`, `why`, `logs`, `stop` and `down` work",
-        ),
-        Trouble::Damaged { .. } => (
-            ErrorKind::Damaged,
-            "`ls`, `why`, `logs` and `stop` work; save what can be read: `pinfold backup FILE`, then `pinfold down`, \
-             and `pinfold restore-backup FILE` with that or an older one",
-        ),
-        Trouble::Ended => {
-            (ErrorKind::Failed, "`pinfold up --replace` begins again from what is stored; the agents go on")
-        }
-    };
-    Some(ErrorBody::new(kind, trouble.to_string()).hint(hint))
 }

@@ -2,12 +2,16 @@
 
 use crate::caller::By;
 use crate::define::definition::Definition;
-use crate::engine::{Engine, Goodbye, Overdue, Watch};
-use crate::ports::locks::{HolderEnded, Refused, Reserved};
+use crate::engine::command::{Command, Removal};
+use crate::engine::reply::Reply;
+use crate::engine::stopping::{Overdue, Watch};
+use crate::engine::view::{Known, View};
+use crate::engine::why_not::WhyNot;
+use crate::ports::locks::{Held, HolderEnded, Refused};
 use crate::ports::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
-use pinfold_api::object::Ping;
-use pinfold_api::{ErrorBody, ErrorKind, Name};
+use pinfold_api::Name;
+use pinfold_api::object::{Left, Ping};
 use pinfold_core::decision::Answer;
 use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
@@ -28,12 +32,14 @@ pub(crate) enum Input {
     Create(Box<Create>),
     /// Somebody changed a session's definition.
     Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
-    /// Somebody wants to look at the engine.
+    /// Somebody wants to read what the engine knows.
     Look(Looker),
+    /// Somebody wants something done that no session decides.
+    Command(Box<Command>),
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
     Committed { id: Option<SessionId>, outcome: Outcome },
     /// The locks of a session were taken, or not.
-    Reserved { id: SessionId, result: Result<Vec<Reserved>, Refused> },
+    Reserved { id: SessionId, result: Result<Box<dyn Held>, Refused> },
     /// A shim was started, or not.
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
     /// A shim said something; nothing when its connection ended.
@@ -58,8 +64,12 @@ pub(crate) enum Input {
     DownOverdue { id: SessionId },
     /// Whoever held a session's lock was to be ended for that.
     HolderEnded { id: SessionId, ended: HolderEnded },
+    /// The files of a session that is to be removed were deleted, or not.
+    FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
     /// A verb wrote something down for the events.
     Audited,
+    /// What verbs wrote down is durable, or could not be made so.
+    AuditStored { outcome: Outcome },
     /// An agent that the store does not know was ended, as far as it could be.
     StrangerEnded { id: String },
     /// Something keeps the store from being written, or does so no more.
@@ -82,27 +92,11 @@ pub(crate) enum Post {
     Retry { message: MessageId },
 }
 
-/// Whoever waits for the answer of a session. Dropped without one, they hear why nothing can be recorded.
-pub(crate) struct Reply(oneshot::Sender<Result<Answer, ErrorBody>>);
+/// Somebody who reads what the engine knows.
+pub(crate) type Looker = Box<dyn FnOnce(View<'_>) + Send>;
 
-impl Reply {
-    pub(crate) fn new() -> (Reply, oneshot::Receiver<Result<Answer, ErrorBody>>) {
-        let (sender, receiver) = oneshot::channel();
-        (Reply(sender), receiver)
-    }
-
-    /// Answers; whoever has gone does not want to know.
-    pub(crate) fn give(self, answer: Answer) {
-        _ = self.0.send(Ok(answer));
-    }
-
-    pub(crate) fn refuse(self, why: ErrorBody) {
-        _ = self.0.send(Err(why));
-    }
-}
-
-/// Somebody who looks at the engine.
-pub(crate) type Looker = Box<dyn FnOnce(&mut Engine) + Send>;
+/// Whoever asked for the end, and is told what was left behind.
+pub(crate) type Goodbye = oneshot::Sender<Vec<Left>>;
 
 /// What becomes of the agents when the daemon goes down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +131,7 @@ pub(crate) struct Create {
     /// Why it cannot run, where it was forced.
     pub(crate) broken: Option<CannotStart>,
     pub(crate) by: Option<Arc<By>>,
-    pub(crate) reply: oneshot::Sender<Result<SessionId, ErrorBody>>,
+    pub(crate) reply: oneshot::Sender<Result<SessionId, WhyNot>>,
 }
 
 /// How everybody reaches the loop.
@@ -147,7 +141,7 @@ pub(crate) struct Handle {
     by: Option<Arc<By>>,
     inputs: mpsc::UnboundedSender<Input>,
     /// What is said to those who ask for what cannot be recorded now.
-    refusal: Arc<Mutex<Option<ErrorBody>>>,
+    refusal: Arc<Mutex<Option<WhyNot>>>,
 }
 
 impl Handle {
@@ -182,35 +176,58 @@ impl Handle {
     }
 
     /// Notes why nothing can be recorded at the moment.
-    pub(crate) fn refuse(&self, why: Option<ErrorBody>) {
+    pub(crate) fn refuse(&self, why: Option<WhyNot>) {
         if let Ok(mut refusal) = self.refusal.lock() {
             *refusal = why;
         }
     }
 
     /// Why nothing can be recorded at the moment, if so.
-    pub(crate) fn refusal(&self) -> Option<ErrorBody> {
+    pub(crate) fn refusal(&self) -> Option<WhyNot> {
         self.refusal.lock().ok().and_then(|refusal| refusal.clone())
     }
 
     /// What is said to those who get no answer any more.
-    pub(crate) fn going_down(&self) -> ErrorBody {
-        let going = || ErrorBody::new(ErrorKind::Unavailable, "the daemon is going down");
-        self.refusal().unwrap_or_else(going)
+    pub(crate) fn going_down(&self) -> WhyNot {
+        self.refusal().unwrap_or(WhyNot::GoingDown)
     }
 
-    /// Looks at the engine from outside the loop.
-    pub(crate) async fn look<T: Send + 'static>(
+    /// Reads what the engine knows.
+    pub(crate) async fn view<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&mut Engine) -> T + Send + 'static,
-    ) -> Result<T, ErrorBody> {
+        read: impl FnOnce(View<'_>) -> T + Send + 'static,
+    ) -> Result<T, WhyNot> {
         let (sender, receiver) = oneshot::channel();
-        self.tell(Input::Look(Box::new(move |engine| _ = sender.send(look(engine)))));
+        self.tell(Input::Look(Box::new(move |view| _ = sender.send(read(view)))));
+        self.answer(receiver).await
+    }
+
+    /// Reads something of one session.
+    pub(crate) async fn session<T: Send + 'static>(
+        &self,
+        id: SessionId,
+        read: impl FnOnce(Known<'_>) -> T + Send + 'static,
+    ) -> Result<T, WhyNot> {
+        self.view(move |view| view.session(id).map(read)).await?.ok_or(WhyNot::Gone)
+    }
+
+    /// Wants something done.
+    pub(crate) fn command(&self, command: Command) {
+        self.tell(Input::Command(Box::new(command)));
+    }
+
+    /// Wants something done, and waits for what came of it.
+    pub(crate) async fn order<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, WhyNot> {
+        let (sender, receiver) = oneshot::channel();
+        self.command(command(sender));
         self.answer(receiver).await
     }
 
     /// Tells a session something and waits for its answer, which is durable then.
-    pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, ErrorBody> {
+    pub(crate) async fn ask(&self, id: SessionId, event: Event, facts: Facts) -> Result<Answer, WhyNot> {
         let (reply, receiver) = Reply::new();
         let (event, facts) = (Box::new(event), Box::new(Facts { by: self.words(), ..facts }));
         self.tell(Input::Happened { id, event, facts, reply: Some(reply) });
@@ -226,14 +243,14 @@ impl Handle {
     }
 
     /// Wants something of an inbox and waits for the answer, which is durable then.
-    pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, ErrorBody> {
+    pub(crate) async fn post(&self, id: SessionId, post: Post) -> Result<Answer, WhyNot> {
         let (reply, receiver) = Reply::new();
         self.tell(Input::Post { id, post, by: self.by(), reply });
         self.answer(receiver).await?
     }
 
     /// Waits for an answer of the loop.
-    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, ErrorBody> {
+    pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, WhyNot> {
         receiver.await.map_err(|_| self.going_down())
     }
 }

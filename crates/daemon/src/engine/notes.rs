@@ -6,8 +6,7 @@ use crate::define::config::Confined;
 use crate::engine::input::Input;
 use crate::ports::locks::Folders;
 use pinfold_shim::Joins;
-use pinfold_store::{AuditEvent, Batch};
-use std::time::Duration;
+use pinfold_store::{AuditEvent, Batch, Outcome};
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -15,36 +14,22 @@ impl Engine {
         let mut batch = Batch::new();
         batch.event(event);
         let handle = self.handle.clone();
-        self.store.commit_then(batch, move |outcome| {
+        let told = move |outcome: Outcome| {
             if outcome.is_ok() {
                 // Whoever only notes does not wait.
                 _ = reply.send(());
             }
             handle.tell(Input::Committed { id: None, outcome });
-        });
-    }
-
-    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
-    pub(crate) fn rest_soon(&mut self) {
-        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
+        };
+        self.ports.journal.commit(batch, None, Box::new(told));
     }
 
     pub(crate) fn folders(&self) -> Folders {
         self.folders.clone()
     }
 
-    /// How long what happened is kept.
-    pub(crate) fn retention(&self) -> crate::define::config::Retention {
-        self.config.retention()
-    }
-
-    /// What the runs of an agent may do as a person does.
-    pub(crate) fn may(&self, agent: &str) -> &[Act] {
-        self.config.may(agent)
-    }
-
     /// Whether one that is confined counts as if it were not; of a session, or of none.
-    pub(crate) fn lets_confined(&self, agent: &str, session: &str) -> bool {
+    pub(super) fn lets_confined(&self, agent: &str, session: &str) -> bool {
         self.config.settings(agent, session).confined == Confined::Allow
     }
 
@@ -52,16 +37,5 @@ impl Engine {
     pub(super) fn joins(&self, agent: &str, session: &str) -> Joins {
         let confined = self.lets_confined(agent, session);
         Joins { confined, runs: self.config.any_may(Act::Attach) }
-    }
-
-    /// How many children a session may be given by its runs, and how far below a person's session.
-    pub(crate) fn child_limits(&self, agent: &str, session: &str) -> (u32, u32) {
-        let settings = self.config.settings(agent, session);
-        (settings.child_limit, settings.child_depth)
-    }
-
-    /// How long an HTTP hold may last; zero is for ever.
-    pub(crate) fn hold_limit(&self) -> Duration {
-        self.config.settings("", "").hold_limit
     }
 }

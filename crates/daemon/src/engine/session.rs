@@ -1,14 +1,14 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::define::definition::{self, Definition, Turns};
-use crate::engine::input::{Input, Reply};
-use crate::engine::{Farewell, Health, Heard, Watch};
-use crate::ports::locks::Reserved;
+use crate::engine::reply::Reply;
+use crate::engine::session_view::{SessionView, Snapshot};
+use crate::engine::stopping::{Farewell, Heard, Watch};
+use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::{Answer, TakeoverEnd};
-use pinfold_core::session::Runs;
 use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
-use pinfold_lock::{Cancel, Resource};
+use pinfold_lock::Resource;
 use pinfold_shim::Size;
 use pinfold_shim::log::Position;
 use pinfold_store::{RunId, SessionId};
@@ -18,13 +18,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
+/// Every state, in the order in which people think of them.
+pub(crate) const STATES: [State; 10] = [
+    State::Idle,
+    State::Starting,
+    State::Running,
+    State::Stopping,
+    State::Backoff,
+    State::Blocked,
+    State::Held,
+    State::Stopped,
+    State::Failed,
+    State::Archived,
+];
+
 /// One session and what the daemon holds for it.
 pub(crate) struct Tracked {
     pub(crate) id: SessionId,
     pub(crate) name: String,
-    pub(crate) definition: Definition,
+    pub(crate) definition: Arc<Definition>,
     pub(crate) created_at: Wall,
-    pub(crate) archived_at: Option<Wall>,
     pub(crate) session: Session,
     /// The name of the latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
@@ -34,8 +47,6 @@ pub(crate) struct Tracked {
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
     pub(crate) shim: Option<ShimLink>,
-    /// What came before it was known what is there of it; taken up behind that.
-    pub(crate) early: Option<Vec<Input>>,
     /// The stop that was asked for last: a shim that is still being started has not heard of it.
     pub(crate) stop: Option<(RunNumber, Duration)>,
     /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
@@ -45,7 +56,7 @@ pub(crate) struct Tracked {
     pub(crate) farewell: Farewell,
     /// The lock that was refused last, and the thread that waits for it.
     pub(crate) refused: Option<Resource>,
-    pub(crate) waiting: Option<Arc<Cancel>>,
+    pub(crate) waiting: Option<Box<dyn Waiting>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
     /// The run whose memory is watched, and what it has on the swap.
@@ -98,35 +109,41 @@ pub(crate) enum Reservation {
     UnderWay(RunNumber),
     /// They are being taken, and nobody wants them any more.
     Unwanted,
-    Taken(Vec<Reserved>),
+    Taken(Box<dyn Held>),
 }
 
 /// A decision on its way to the disk.
 pub(crate) struct Pending {
     pub(crate) durable: bool,
-    pub(crate) actions: Vec<Action>,
+    /// What the loop does once it is durable.
+    pub(crate) deeds: Deeds,
     pub(crate) answer: Option<Answer>,
     pub(crate) reply: Option<Reply>,
-    /// The exit that this decision settles: the shim may forget it once it is durable.
-    pub(crate) settles: Option<RunNumber>,
     /// How things stand with it.
     pub(crate) snapshot: Snapshot,
     /// Messages that it settles.
     pub(crate) settled: Vec<MessageId>,
 }
 
-/// What people wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Snapshot {
-    pub(crate) state: State,
-    pub(crate) runs: Runs,
-    /// Whether somebody is in the way of a run's end.
-    pub(crate) unended: bool,
+/// What the loop does for a decision.
+#[derive(Debug, Default)]
+pub(crate) struct Deeds {
+    /// The exit that the decision settles: the shim may forget it.
+    pub(crate) settles: Option<RunNumber>,
+    pub(crate) actions: Vec<Action>,
 }
 
-impl Snapshot {
-    pub(crate) fn of(session: &Session) -> Snapshot {
-        Snapshot { state: session.state(), runs: session.runs(), unended: session.unended().is_some() }
+impl Pending {
+    /// A decision that waits for its record; whoever made the request hears when it is there.
+    pub(crate) fn recorded(snapshot: Snapshot, actions: Vec<Action>, reply: Reply) -> Pending {
+        Pending {
+            durable: false,
+            deeds: Deeds { settles: None, actions },
+            answer: None,
+            reply: Some(reply),
+            snapshot,
+            settled: Vec::new(),
+        }
     }
 }
 
@@ -138,20 +155,24 @@ impl Tracked {
         session: Session,
         at: Wall,
     ) -> Tracked {
-        let snapshot = Snapshot::of(&session);
+        let snapshot = Snapshot {
+            state: session.state(),
+            runs: session.runs(),
+            unended: session.unended().is_some(),
+            takeover: session.takeover(),
+            connected: false,
+        };
         Tracked {
             id,
             name,
-            definition,
+            definition: Arc::new(definition),
             created_at: at,
-            archived_at: None,
             session,
             run: None,
             due: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,
-            early: None,
             stop: None,
             watch: None,
             heard: Heard::Since,
@@ -201,11 +222,10 @@ impl Tracked {
     }
 
     /// Whether nothing of it is under way any more, so that the daemon may go.
-    pub(crate) fn at_rest(&self, health: &Health) -> bool {
-        self.early.is_none()
-            && self.session.live_run().is_none()
+    pub(crate) fn at_rest(&self, held_up: bool) -> bool {
+        self.session.live_run().is_none()
             // What cannot be recorded is not waited for.
-            && (self.pending.is_empty() || health.holds_up())
+            && (self.pending.is_empty() || held_up)
             && self.shim.is_none()
     }
 
@@ -224,6 +244,42 @@ impl Tracked {
             Some((spoken, input, turns)) if spoken == run => (input, turns),
             Some(_) | None => (self.definition.input, self.definition.turns),
         }
+    }
+
+    /// How it stands.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            state: self.session.state(),
+            runs: self.session.runs(),
+            unended: self.session.unended().is_some(),
+            takeover: self.session.takeover(),
+            connected: self.shim.is_some(),
+        }
+    }
+
+    /// A copy to show from.
+    pub(crate) fn view(&self) -> SessionView {
+        SessionView {
+            id: self.id,
+            name: self.name.clone(),
+            definition: Arc::clone(&self.definition),
+            core: self.session.outline(),
+            created_at: self.created_at,
+            run: self.run,
+            ready: self.ready,
+            status: self.status.clone(),
+            shim_pid: self.shim.as_ref().map(|shim| shim.pid),
+            swap: self.swap,
+            damaged: self.damaged,
+            held_up: self.held_up.clone(),
+            stops_first: self.stops_first,
+            takeover_end: self.takeover_end,
+        }
+    }
+
+    /// The pid of its agent.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.session.life().at_work().map(|(_, process, _)| process.pid)
     }
 
     /// The latest run, if it is this one.

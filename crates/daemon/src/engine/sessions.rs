@@ -1,16 +1,16 @@
 //! New sessions and changed ones.
 
-use super::Engine;
+use super::{Engine, WhyNot};
 use crate::crash;
-use crate::define::preset::Preset;
-use crate::engine::input::{Create, Define, Given, Reply};
-use crate::engine::session::{Pending, Snapshot, Tracked};
-use pinfold_api::{ErrorBody, ErrorKind};
+use crate::define::values::Values;
+use crate::engine::input::{Create, Define, Given};
+use crate::engine::reply::Reply;
+use crate::engine::session::{Pending, Tracked};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
-use pinfold_core::quoted::quoted;
 use pinfold_core::{Change, Event, RunEvent, Session};
-use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId};
+use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId, Ulid};
+use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -33,39 +33,31 @@ impl Engine {
     }
 
     /// Whether a new session may have this name.
-    pub(crate) fn is_free(&self, name: &str) -> Result<(), ErrorBody> {
+    pub(super) fn is_free(&self, name: &str) -> Result<(), WhyNot> {
         self.whole(name)?;
         if !self.names.contains_key(name) {
             return Ok(());
         }
-        let exists = ErrorBody::new(ErrorKind::Exists, format!("session `{name}` exists already"));
-        Err(exists.hint(format!(
-            "`pinfold show {0}` tells about it; `pinfold archive {0}` frees the name",
-            quoted(name)
-        )))
+        Err(WhyNot::Exists { name: name.to_owned() })
     }
 
     /// Whether there may be one more session.
-    fn has_place(&self) -> Result<(), ErrorBody> {
+    fn has_place(&self) -> Result<(), WhyNot> {
         let most = self.config.settings("", "").session_limit as usize;
         let there = self.sessions.len();
         if most == 0 || there < most {
             return Ok(());
         }
-        let message =
-            format!("there are {there} sessions already, archived ones included, and may be no more");
-        let hint =
-            "`pinfold rm` removes archived ones; `session_limit` in config.toml is how many there may be";
-        Err(ErrorBody::new(ErrorKind::Busy, message).hint(hint))
+        Err(WhyNot::TooMany { there })
     }
 
-    fn make_folder_of_next(&self) -> Result<(), ErrorBody> {
+    fn make_folder_of_next(&self) -> Result<(), WhyNot> {
         make_private(&self.home.state.join("sessions"))
             .map_err(|error| no_folder("the home cannot be written", &error))
     }
 
     fn store_new(&mut self, id: SessionId, name: String, create: Create) {
-        let now = self.clock.now();
+        let now = self.ports.clock.now();
         let definition = create.definition;
         let settings = self.config.settings(&definition.agent, &name);
         let mut session = Session::new(definition.spec(&settings));
@@ -79,7 +71,7 @@ impl Engine {
         let new = NewSession { id, name: name.clone(), definition: stored, parent, created_at: now.wall };
         batch.create(new, &session);
         let mut tracked = Tracked::new(id, name.clone(), definition, session, now.wall);
-        self.timer.set(id, tracked.session.next_deadline().map(|deadline| deadline.at));
+        self.wake_at(id, tracked.session.next_deadline().map(|deadline| deadline.at));
         if tracked.session.runs().last.0 > 0 {
             tracked.run = Some((tracked.session.runs().last, pinfold_store::RunId(self.new_id())));
         }
@@ -87,18 +79,10 @@ impl Engine {
         let mut facts = Facts { run: tracked.session.live_run(), by, ..Facts::default() };
         facts.run_ids.extend(tracked.run);
         batch.decided(Decided { id, session: &tracked.session, decision: &decision, at: now.wall }, &facts);
-        let (sender, receiver) = Reply::new();
+        let reply = create.reply;
+        let created = Reply::then(move |done| _ = reply.send(done.map(|_| id)));
         let actions = if broken.is_some() { Vec::new() } else { decision.actions };
-        let pending = Pending {
-            durable: false,
-            actions,
-            answer: None,
-            reply: Some(sender),
-            settles: None,
-            snapshot: Snapshot::of(&tracked.session),
-            settled: Vec::new(),
-        };
-        tracked.pending.push_back(pending);
+        tracked.pending.push_back(Pending::recorded(tracked.snapshot(), actions, created));
         if broken.is_none() {
             // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
             tracked.unborn = true;
@@ -107,11 +91,6 @@ impl Engine {
         self.sessions.insert(id, Box::new(tracked));
         self.names.insert(name, id);
         self.commit(Some(id), batch);
-        let handle = self.handle.clone();
-        tokio::spawn(async move {
-            let done = handle.answer(receiver).await.and_then(|done| done).map(|_| id);
-            _ = create.reply.send(done);
-        });
         if let Some(cause) = broken {
             self.fail_at_once(id, cause);
         }
@@ -125,7 +104,7 @@ impl Engine {
             if let Some(tracked) = self.sessions.get_mut(&id)
                 && let Some(last) = tracked.pending.back_mut()
             {
-                last.actions.clear();
+                last.deeds.actions.clear();
             }
         }
         let Some(run) = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run()) else { return };
@@ -133,7 +112,7 @@ impl Engine {
     }
 
     pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<()>) {
-        let now = self.clock.now();
+        let now = self.ports.clock.now();
         let Define { mut definition, given, by } = define;
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let before = tracked.definition.env.file();
@@ -143,13 +122,13 @@ impl Engine {
         let outdated = before.filter(|file| definition.env.file() != Some(*file));
         let settings = self.config.settings(&definition.agent, &tracked.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
-        tracked.definition = definition;
+        tracked.definition = Arc::new(definition);
         let decision = tracked.session.handle(&event, now);
         let mut batch = Batch::new();
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);
         }
-        batch.define(id, &serde_json::to_value(&tracked.definition).unwrap_or_default());
+        batch.define(id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
         let durable = decision.changes.iter().any(Change::is_durable);
         if durable {
             batch.decided(
@@ -157,87 +136,62 @@ impl Engine {
                 &Facts { by: by.map(|by| by.words()), ..Facts::default() },
             );
         }
-        let (sender, receiver) = Reply::new();
-        let pending = Pending {
-            durable: false,
-            actions: decision.actions,
-            answer: None,
-            reply: Some(sender),
-            settles: None,
-            snapshot: Snapshot::of(&tracked.session),
-            settled: Vec::new(),
-        };
-        tracked.pending.push_back(pending);
-        self.timer.set(id, tracked.session.next_deadline().map(|deadline| deadline.at));
-        self.commit(Some(id), batch);
         let values = self.values.clone();
-        tokio::spawn(async move {
-            if !matches!(receiver.await, Ok(Ok(_))) {
-                return;
-            }
-            if let Some(file) = outdated {
-                crash::point("given.outdated");
-                _ = tokio::task::spawn_blocking(move || values.remove(file)).await;
-            }
-            _ = reply.send(());
+        let defined = Reply::then(move |done| match (done, outdated) {
+            (Ok(_), Some(file)) => remove_then(values, file, reply),
+            (Ok(_), None) => _ = reply.send(()),
+            (Err(_), _) => {}
         });
-    }
-
-    /// What an agent's name stands for.
-    pub(crate) fn preset(&self, agent: &str) -> Option<Preset> {
-        self.config.preset(agent)
+        tracked.pending.push_back(Pending::recorded(tracked.snapshot(), decision.actions, defined));
+        let due = tracked.session.next_deadline().map(|deadline| deadline.at);
+        self.wake_at(id, due);
+        self.commit(Some(id), batch);
     }
 
     /// Whether no damaged session has this name.
-    fn whole(&self, name: &str) -> Result<(), ErrorBody> {
+    fn whole(&self, name: &str) -> Result<(), WhyNot> {
         let is_meant = |damaged: &&DamagedSession| damaged.name == name || damaged.id == name;
         let Some(damaged) = self.damaged.values().find(is_meant) else { return Ok(()) };
-        let DamagedSession { id, problem, .. } = damaged;
-        let message = format!("the record of session `{name}` ({id}) is damaged: {problem}");
-        Err(ErrorBody::new(ErrorKind::Damaged, message).hint(self.damage_hint()))
-    }
-
-    fn damage_hint(&self) -> String {
-        format!(
-            "nothing was changed; `pinfold restore-backup FILE` puts a backup back; its files are in {}",
-            self.home.state.display()
-        )
+        Err(WhyNot::Damaged {
+            name: name.to_owned(),
+            id: damaged.id.clone(),
+            problem: damaged.problem.clone(),
+            state: self.home.state.clone(),
+        })
     }
 
     /// Nobody of this name; where records are damaged it may be one of them: their names are no more certain.
-    fn nobody(&self, wanted: &str) -> ErrorBody {
+    fn nobody(&self, wanted: &str) -> WhyNot {
+        let wanted = wanted.to_owned();
         if self.damaged.is_empty() {
-            return ErrorBody::new(ErrorKind::NotFound, format!("there is no session `{wanted}`"))
-                .hint("`pinfold ls --all` lists them");
+            return WhyNot::Unknown { wanted };
         }
-        let ids: Vec<&str> = self.damaged.keys().map(String::as_str).collect();
-        let message = format!("no session `{wanted}` can be read, and damaged are: {}", ids.join(", "));
-        ErrorBody::new(ErrorKind::Damaged, message).hint(self.damage_hint())
+        let damaged = self.damaged.keys().cloned().collect();
+        WhyNot::PerhapsDamaged { wanted, damaged, state: self.home.state.clone() }
     }
 
     /// Finds the parent of a session, which must not be below it.
-    pub(crate) fn find_parent(
+    pub(super) fn find_parent(
         &self,
         wanted: &str,
         own: Option<SessionId>,
-    ) -> Result<(SessionId, String), ErrorBody> {
-        let parent = self.find(wanted).map_err(|error| ErrorBody {
-            message: format!("its parent was not found: {}", error.message),
-            ..error
-        })?;
-        let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
-        // No chain is longer than there are sessions, whatever an old record says.
-        let mut line = std::iter::successors(Some(parent), above).take(self.sessions.len());
-        if line.any(|id| Some(id) == own) {
-            let text = format!("`{wanted}` is the session itself, or below it");
-            return Err(ErrorBody::new(ErrorKind::BadConfig, text));
+    ) -> Result<(SessionId, String), WhyNot> {
+        let parent = self.find(wanted).map_err(|why| WhyNot::NoParent(Box::new(why)))?;
+        if self.line_of(parent).any(|id| Some(id) == own) {
+            return Err(WhyNot::ParentBelow { wanted: wanted.to_owned() });
         }
         let name = self.sessions.get(&parent).map(|tracked| tracked.name.clone()).unwrap_or_default();
         Ok((parent, name))
     }
 
+    /// The session and those above it. No line is longer than there are sessions, whatever an old record says.
+    pub(super) fn line_of(&self, id: SessionId) -> impl Iterator<Item = SessionId> {
+        let above = |id: &SessionId| self.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
+        std::iter::successors(Some(id), above).take(self.sessions.len())
+    }
+
     /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
-    pub(crate) fn find(&self, wanted: &str) -> Result<SessionId, ErrorBody> {
+    pub(super) fn find(&self, wanted: &str) -> Result<SessionId, WhyNot> {
         if let Some(id) = self.names.get(wanted) {
             return Ok(*id);
         }
@@ -259,25 +213,23 @@ impl Engine {
         match found[..] {
             [id] => Ok(id),
             [] => Err(self.nobody(wanted)),
-            [..] => {
-                Err(ErrorBody::new(ErrorKind::Usage, format!("`{wanted}` is the beginning of several ids"))
-                    .hint("`pinfold ls --all` lists them"))
-            }
+            [..] => Err(WhyNot::Ambiguous { wanted: wanted.to_owned() }),
         }
     }
 }
 
-pub(crate) fn gone() -> ErrorBody {
-    ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
+fn no_folder(what: &'static str, error: &std::io::Error) -> WhyNot {
+    let full = error.kind() == std::io::ErrorKind::StorageFull;
+    WhyNot::NoFolder { what, full, problem: error.to_string() }
 }
 
-fn no_folder(what: &str, error: &std::io::Error) -> ErrorBody {
-    let full = error.kind() == std::io::ErrorKind::StorageFull;
-    match full {
-        true => ErrorBody::new(ErrorKind::Failed, format!("the disk is full: {what}: {error}"))
-            .hint("make room (`df`), or remove files where it has no inode left (`df -i`)"),
-        false => ErrorBody::new(ErrorKind::Failed, format!("{what}: {error}")),
-    }
+/// Removes a file of values that no record names any more, then answers.
+fn remove_then(values: Values, file: Ulid, reply: oneshot::Sender<()>) {
+    tokio::task::spawn_blocking(move || {
+        crash::point("given.outdated");
+        values.remove(file);
+        _ = reply.send(());
+    });
 }
 
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {

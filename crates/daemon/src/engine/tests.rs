@@ -3,13 +3,12 @@
 //! Locks and database are real, in a folder of their own; no process is started. Each input that comes back to the loop
 //! is taken by the test's own hand, so that it can look between any two of them.
 
-use super::{Engine, Parts};
+use super::{Engine, Limits, Parts, Reply};
 use crate::define::definition::Definition;
 use crate::define::home::Home;
-use crate::engine::input::{Create, Handle, Input, Post, Reply};
-use crate::life::Limits;
+use crate::engine::input::{Create, Handle, Input, Post};
 use crate::ports::locks::Folders;
-use crate::ports::shims::ShimUp;
+use crate::ports::shims::Greeted;
 use pinfold_api::request::NewSession;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::{Ask, Machine, ShimSeen};
@@ -65,13 +64,14 @@ fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::Unboun
     let store = Store::open(&home.database(), &Options::default()).unwrap();
     let parts = Parts {
         folders: Folders::open(&home).unwrap(),
+        socket: home.socket(),
         reader: Some(store.reader().unwrap()),
         store,
         alone: None,
         generation,
         // Nothing that could be started: what comes of it is not taken, and a shim of the test's is given instead.
         shim_program: (home.state.join("no-such-shim"), Vec::new()),
-        limits: Limits { open_files: None, core: None },
+        limits: Limits::default(),
         umask: None,
         last_event: 0,
         handle,
@@ -153,7 +153,7 @@ impl Room {
             exits: Vec::new(),
             log: Position(0),
         };
-        let up = ShimUp { socket, link, welcome: Box::new(welcome), child: None };
+        let up = Greeted { socket, link, welcome: Box::new(welcome), child: None }.up();
         self.engine.take(Input::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
         Shim { stream, decoder: Decoder::default() }
     }

@@ -11,15 +11,14 @@ mod terminal;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::engine::input::{Agents, Create, Handle, Input};
-use crate::engine::session::Snapshot;
-use crate::engine::{Engine, Parts};
-use crate::life::{Limits, StartError};
+use crate::engine::{Alone, Engine, Limits, Parts, Snapshot, WhyNot};
+use crate::life::StartError;
 use crate::ports::locks::Folders;
 use outcome::Ends;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
-use pinfold_core::{Decision, Event, State};
+use pinfold_core::{Event, State};
 use pinfold_shim::client::Foreground;
 use pinfold_store::{SessionId, Store};
 use scratch::Scratch;
@@ -30,17 +29,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
-use tokio::task::JoinHandle;
-
-/// What the loop needs to know when it is alone.
-pub(crate) struct Alone {
-    /// What its agents get from this process.
-    pub(crate) foreground: Foreground,
-    /// Whoever is told of every decision.
-    pub(crate) witness: Box<dyn FnMut(&Decision)>,
-    /// Whoever waits for the end of shims.
-    pub(crate) reapers: mpsc::UnboundedSender<JoinHandle<()>>,
-}
 
 /// What a run in the foreground is started with.
 pub struct Options {
@@ -68,6 +56,12 @@ pub enum RunError {
 impl From<ErrorBody> for RunError {
     fn from(body: ErrorBody) -> Self {
         RunError::Refused(body)
+    }
+}
+
+impl From<WhyNot> for RunError {
+    fn from(why: WhyNot) -> Self {
+        RunError::Refused(why.into())
     }
 }
 
@@ -102,6 +96,7 @@ fn run_through(
         let foreground = Foreground { streams: Arc::new(streams), scratch: scratch.path().to_owned() };
         let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
         let parts = Parts {
+            socket: home.socket(),
             home,
             store: Store::nowhere(),
             reader: None,
@@ -122,7 +117,7 @@ fn run_through(
         let create = Create { name, definition, broken: None, by: None, reply: oneshot::channel().0 };
         let ((looped, _nowhere), code) =
             tokio::join!(engine.run(between(inputs)), direct(&handle, create, &ends));
-        looped?;
+        looped.map_err(StartError::from)?;
         // Their copies of the streams are closed when they are gone, not before.
         while let Ok(reaper) = reaping.try_recv() {
             _ = reaper.await;
@@ -176,7 +171,7 @@ async fn supervise(
     loop {
         let now = *seen.borrow_and_update();
         if over(now) {
-            let look = handle.look(move |engine| outcome::Look::at(engine, id)).await?;
+            let look = handle.view(move |view| view.session(id).map(outcome::Look::at)).await?;
             // What has been seen may be over by now: a lock that was busy has come free, and the run begins.
             if look.as_ref().is_none_or(|look| over(look.now)) {
                 let ends = ends.lock().map(|ends| *ends).unwrap_or_default();
@@ -197,10 +192,9 @@ async fn supervise(
 }
 
 /// A stop that does not come to an end is not waited for: whoever is in the way is named.
-async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, ErrorBody> {
-    let look =
-        move |engine: &mut Engine| engine.sessions.get(&id)?.session.unended().map(ToString::to_string);
-    let by = handle.look(look).await?.unwrap_or_default();
+async fn unended(handle: &Handle, id: SessionId) -> Result<ErrorBody, WhyNot> {
+    let by = handle.session(id, |known| known.core().unended().map(ToString::to_string)).await?;
+    let by = by.unwrap_or_default();
     Ok(ErrorBody::new(ErrorKind::Failed, format!("its run does not end: {by}")))
 }
 
@@ -209,9 +203,8 @@ fn stop(handle: &Handle, id: SessionId, grace: Option<Duration>) {
     handle.tell(Input::Happened { id, event, facts: Box::default(), reply: None });
 }
 
-async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snapshot>, ErrorBody> {
-    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.seen.subscribe());
-    handle.look(look).await?.ok_or_else(|| handle.going_down())
+async fn watcher(handle: &Handle, id: SessionId) -> Result<watch::Receiver<Snapshot>, WhyNot> {
+    handle.session(id, |known| known.watch()).await.map_err(|_| handle.going_down())
 }
 
 /// A lock that is busy before anything has run is the end; later it is waited for.

@@ -1,7 +1,7 @@
 //! How a run in the foreground went, as an exit code or an error, and what is said on the way.
 
-use crate::engine::Engine;
-use crate::engine::session::Snapshot;
+use crate::clock::Clock;
+use crate::engine::{Known, Snapshot};
 use crate::show;
 use pinfold_api::object::Session;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -10,7 +10,6 @@ use pinfold_core::life::{FailCause, Life};
 use pinfold_core::quoted::quoted;
 use pinfold_core::why::PersonAsked;
 use pinfold_core::{Action, Change, Decision, Record, Why, words};
-use pinfold_store::SessionId;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -28,10 +27,9 @@ pub(super) struct Look {
 }
 
 impl Look {
-    pub(super) fn at(engine: &mut Engine, id: SessionId) -> Option<Look> {
-        let tracked = engine.sessions.get(&id)?;
-        let (life, now) = (tracked.session.life().clone(), Snapshot::of(&tracked.session));
-        Some(Look { session: show::session::one(engine, id)?, life, now })
+    pub(super) fn at(known: Known<'_>) -> Look {
+        let (life, now) = (known.core().life().clone(), known.snapshot());
+        Look { session: show::session::session(&known.copy(), Clock::new().now()), life, now }
     }
 }
 

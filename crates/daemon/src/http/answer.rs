@@ -1,6 +1,7 @@
 //! Answers: objects as JSON, errors as error objects with their status.
 
 use crate::define::config::reading::nearest;
+use crate::engine::WhyNot;
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
@@ -31,6 +32,12 @@ impl From<ErrorBody> for Failure {
     }
 }
 
+impl From<WhyNot> for Failure {
+    fn from(why: WhyNot) -> Failure {
+        ErrorBody::from(why).into()
+    }
+}
+
 impl Failure {
     /// The request was understood, but something in it cannot be.
     pub(crate) fn bad_value(body: ErrorBody) -> Failure {
@@ -39,7 +46,8 @@ impl Failure {
     }
 
     /// The state of a session does not allow it: nothing is wrong with the daemon.
-    pub(crate) fn conflict(body: ErrorBody) -> Failure {
+    pub(crate) fn conflict(why: impl Into<ErrorBody>) -> Failure {
+        let body = why.into();
         let failed = body.kind == ErrorKind::Failed;
         Failure { status: if failed { CONFLICT } else { body.kind.status() }, body }
     }

@@ -4,9 +4,7 @@ use super::Context;
 use super::answer::{Answered, Failure, Named, Said, refusal};
 use super::reach::{in_the_way, reach};
 use super::sessions::{object, until, watcher};
-use crate::engine::input::Reply;
-use crate::engine::session::Snapshot;
-use crate::engine::{Candidate, Engine, Modes};
+use crate::engine::{Candidate, Command, Known, Modes, Reply, Snapshot, WhyNot};
 use axum::Json;
 use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
 use pinfold_api::request::Purge;
@@ -15,18 +13,14 @@ use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::{Mode, Refusal, State as CoreState};
 use pinfold_store::SessionId;
-use tokio::sync::oneshot;
 
 pub(crate) async fn archive(context: Context, Named(session): Named) -> Answered<Session> {
     until(&context, session, Ask::Archive, "archived", |state| state == CoreState::Archived).await
 }
 
 pub(crate) async fn restore(context: Context, Named(session): Named) -> Answered<Session> {
-    let id = context.handle.look(move |engine| engine.find_archived(&session)).await??;
-    let (reply, receiver) = Reply::new();
-    let by = context.handle.by();
-    context.handle.look(move |engine| engine.restore(id, by.as_deref(), reply)).await??;
-    let Json(object) = match context.handle.answer(receiver).await?? {
+    let id = context.handle.view(move |view| view.find_archived(&session)).await??;
+    let Json(object) = match bring_back(&context, id).await? {
         Answer::Refused(refused) => {
             let Json(object) = object(&context, id).await?;
             return Err(refusal(&object.name, refused));
@@ -38,12 +32,17 @@ pub(crate) async fn restore(context: Context, Named(session): Named) -> Answered
     Ok(Json(object))
 }
 
+async fn bring_back(context: &Context, id: SessionId) -> Result<Answer, WhyNot> {
+    let (reply, receiver) = Reply::new();
+    context.handle.command(Command::Restore { id, by: context.handle.by(), reply });
+    context.handle.answer(receiver).await?
+}
+
 pub(crate) async fn remove(context: Context, Named(session): Named) -> Answered<Removed> {
-    let id = context.handle.look(move |engine| engine.find_archived(&session)).await??;
-    let (done, receiver) = oneshot::channel();
+    let id = context.handle.view(move |view| view.find_archived(&session)).await??;
     let by = context.handle.by();
-    context.handle.look(move |engine: &mut Engine| engine.remove(id, by, done)).await?;
-    Ok(Json(context.handle.answer(receiver).await?.map_err(Failure::conflict)?))
+    let removed = context.handle.order(|done| Command::Remove { id, by, done }).await?;
+    Ok(Json(removed.map_err(Failure::conflict)?))
 }
 
 fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
@@ -60,7 +59,7 @@ fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
 pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answered<Purged> {
     let modes = modes(purge.mode.as_deref()).map_err(Failure::bad_value)?;
     let (include_active, dry_run) = (purge.include_active, purge.dry_run);
-    let mut candidates = context.handle.look(move |engine| engine.to_purge(modes, &purge)).await?;
+    let mut candidates = context.handle.view(move |view| view.to_purge(modes, &purge)).await?;
     candidates.retain(|candidate| context.pass.touches(candidate.id));
     let mut purged = Purged::default();
     let mut under_way = Vec::new();
@@ -122,21 +121,18 @@ fn reason(why: Refusal) -> &'static str {
 
 /// Brings every archived session back whose name is free.
 pub(crate) async fn restore_all(context: Context) -> Answered<Vec<Session>> {
-    let archived = context.handle.look(|engine: &mut Engine| {
-        let archived =
-            engine.sessions.values().filter(|tracked| tracked.session.state() == CoreState::Archived);
-        // The latest of a name comes first: it is the one that gets it.
-        archived.map(|tracked| tracked.id).rev().collect::<Vec<_>>()
+    // The latest of a name comes first: it is the one that gets it.
+    let archived = context.handle.view(|view| {
+        let archived = view.sessions().rev().filter(|known| known.state() == CoreState::Archived);
+        archived.map(Known::id).collect::<Vec<_>>()
     });
     let mut restored = Vec::new();
     let pass = context.pass.clone();
     for id in archived.await?.into_iter().filter(|id| pass.touches(*id)) {
-        let (reply, receiver) = Reply::new();
-        let by = context.handle.by();
-        if context.handle.look(move |engine| engine.restore(id, by.as_deref(), reply)).await?.is_ok() {
-            context.handle.answer(receiver).await??;
-            let Json(object) = object(&context, id).await?;
-            restored.push(object);
+        match bring_back(&context, id).await {
+            Ok(_) => restored.push(object(&context, id).await?.0),
+            Err(WhyNot::NameTaken { .. } | WhyNot::Gone | WhyNot::Unrecordable(_)) => {}
+            Err(why) => return Err(why.into()),
         }
     }
     restored.reverse();

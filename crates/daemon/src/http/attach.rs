@@ -7,8 +7,7 @@ use super::answer::{Failure, Named, Said, refusal_body};
 use super::logs::{self, Source};
 use super::streaming;
 use crate::clock::Clock;
-use crate::engine::Engine;
-use crate::engine::session::Tracked;
+use crate::engine::{Command, SessionView, Standing, Way, WhyNot};
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
 use crate::show;
@@ -19,9 +18,9 @@ use pinfold_api::request::Attach;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::{Ask, ConsumerKind};
-use pinfold_core::life::{HolderSeen, Life, Purpose};
+use pinfold_core::life::{HolderSeen, Life};
 use pinfold_core::quoted::quoted;
-use pinfold_core::{ConsumerId, Event, Mode, Now, Refusal, RunNumber};
+use pinfold_core::{Event, Now, Refusal, RunNumber};
 use pinfold_shim::Size;
 use pinfold_store::{Facts, SessionId};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,19 +29,8 @@ use tokio::sync::mpsc;
 
 /// A countdown is told so often.
 const TELL: Duration = Duration::from_secs(1);
-/// What was waited for comes with an event; this is for what has none.
-const LOOK: Duration = Duration::from_millis(250);
-
-/// What attaching to a session means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
-    /// Its runs have a terminal.
-    Terminal,
-    /// The vendor's own program takes the place of the headless run.
-    Takeover,
-    /// Its output is followed.
-    Follow,
-}
+/// No shim says when it has made its socket again: that is looked for so often.
+const SOCKET: Duration = Duration::from_millis(250);
 
 /// One attach under way.
 struct Attaching {
@@ -64,8 +52,10 @@ pub(crate) async fn attach(
 ) -> Result<Response, Failure> {
     let id = super::sessions::find(&context, session).await?;
     let consumer = Consumer::new(&context.handle, id);
-    let asked = request.clone();
-    let way = context.handle.look(move |engine| prepare(engine, id, &asked)).await??;
+    let shows_only = request.read_only;
+    let size = (request.rows > 0 && !shows_only).then(|| Size::new(request.rows, request.columns));
+    let order = |reply| Command::PrepareAttach { id, size, shows_only, reply };
+    let way = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
     let attaching = Attaching {
         context,
         id,
@@ -85,34 +75,18 @@ pub(crate) async fn attach(
     Ok(streaming::lines(receiver))
 }
 
-/// Notes the size that a terminal shall have, and says what attaching means.
-fn prepare(engine: &mut Engine, id: SessionId, request: &Attach) -> Result<Way, ErrorBody> {
-    let tracked = engine.sessions.get_mut(&id).ok_or_else(super::sessions::gone)?;
-    if request.rows > 0 && !request.read_only {
-        tracked.terminal = Size::new(request.rows, request.columns);
-    }
-    let spec = tracked.session.spec();
-    let held = matches!(tracked.session.life(), Life::Held { .. });
-    let takes_over = spec.interactive && spec.mode != Mode::Once && !request.read_only;
-    Ok(match () {
-        () if tracked.definition.pty => Way::Terminal,
-        () if held || takes_over => Way::Takeover,
-        () => Way::Follow,
-    })
-}
-
 impl Attaching {
     /// Asks for what is needed before anything is answered, so that a refusal is the answer.
     async fn ask(&self) -> Result<(), Failure> {
-        let held = self.look(|tracked| matches!(tracked.session.life(), Life::Held { .. })).await?;
+        let held = matches!(self.view().await?.core.life(), Life::Held { .. });
         if self.way == Way::Takeover && !held {
             self.take_over().await.map_err(Failure::conflict)?;
         }
-        if let Some(over) = self.look(cannot_be).await? {
+        if let Some(over) = cannot_be(&self.view().await?) {
             return Err(Failure::conflict(over));
         }
         self.consumer.count(ConsumerKind::Attach).await?;
-        let waits = self.look(|tracked| matches!(tracked.session.life(), Life::Backoff { .. })).await?;
+        let waits = matches!(self.view().await?.core.life(), Life::Backoff { .. });
         if self.now && waits {
             self.context.handle.ask(self.id, Event::Asked(Ask::Start), Facts::default()).await?;
         }
@@ -122,14 +96,10 @@ impl Attaching {
     /// Asks for the terminal program, or joins somebody who did.
     async fn take_over(&self) -> Result<(), ErrorBody> {
         self.find_program().await?;
-        let id = self.id;
-        let forget = move |engine: &mut Engine| {
-            engine.sessions.get_mut(&id).into_iter().for_each(|tracked| tracked.takeover_end = None);
-        };
-        self.context.handle.look(forget).await?;
+        self.context.handle.command(Command::ForgetTakeoverEnd { id: self.id });
         let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
         match self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await? {
-            Answer::Refused(refused) => Err(self.look(move |tracked| refused_body(tracked, refused)).await?),
+            Answer::Refused(refused) => Err(refused_body(&self.view().await?, refused)),
             Answer::UnderWay => {
                 self.asked.store(true, Ordering::Relaxed);
                 Ok(())
@@ -140,47 +110,33 @@ impl Attaching {
 
     /// Somebody else's terminal program ended before we had it: then it is our turn to ask.
     async fn ask_in_turn(&self) -> Result<(), ErrorBody> {
-        let ended =
-            self.look(|tracked| matches!(tracked.takeover_end, None | Some(TakeoverEnd::Held))).await?;
+        let view = self.view().await?;
+        let ended = matches!(view.takeover_end, None | Some(TakeoverEnd::Held));
         if ended && !self.read_only && !self.asked.load(Ordering::Relaxed) {
             return self.take_over().await;
         }
-        Err(self.look(not_taken_over).await?)
+        Err(not_taken_over(&view))
     }
 
     /// No run is ended for a terminal program that is not there.
     async fn find_program(&self) -> Result<(), ErrorBody> {
-        let definition = self.look(|tracked| tracked.definition.clone()).await?;
+        let SessionView { name, definition, .. } = self.view().await?;
         let found = tokio::task::spawn_blocking(move || definition.find_interactive()).await;
         let Ok(Err(cause)) = found else { return Ok(()) };
-        let name = self.look(|tracked| tracked.name.clone()).await?;
         let message = format!("`{name}` is not taken over: its terminal {cause}");
         Err(ErrorBody::new(ErrorKind::BadConfig, message)
             .hint("`interactive` of its agent in config.toml names it"))
     }
 
-    async fn look<T: Send + 'static>(
-        &self,
-        look: impl FnOnce(&Tracked) -> T + Send + 'static,
-    ) -> Result<T, ErrorBody> {
-        let id = self.id;
-        let looked = self
-            .context
-            .handle
-            .look(move |engine| engine.sessions.get(&id).map(|tracked| look(tracked)))
-            .await?;
-        looked.ok_or_else(super::sessions::gone)
+    async fn view(&self) -> Result<SessionView, WhyNot> {
+        self.context.handle.session(self.id, |known| known.copy()).await
     }
 
     /// Counts whoever has its terminal already, until it goes.
     async fn count_again(self, sender: mpsc::Sender<Bytes>) {
         let counted = self.consumer.count(ConsumerKind::Attach).await.is_ok();
-        let (id, consumer) = (self.id, self.consumer.id);
-        let viewer = move |engine: &mut Engine| {
-            engine.sessions.get_mut(&id).into_iter().for_each(|tracked| tracked.viewers.push(consumer));
-        };
         if self.way != Way::Follow {
-            _ = self.context.handle.look(viewer).await;
+            self.context.handle.command(Command::KeepsViewing { id: self.id, consumer: self.consumer.id });
         }
         if counted && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
             self.stay(&sender).await;
@@ -226,8 +182,8 @@ impl Attaching {
         if seen.wait_for(|seen| seen.runs.settled >= run).await.is_err() {
             return;
         }
-        let message = self.look(|tracked| tracked.session.explain_end(Clock::new().now())).await;
-        if let Ok(Some(message)) = message {
+        let Ok(view) = self.view().await else { return };
+        if let Some(message) = view.core.explain_end(Clock::new().now()) {
             _ = sender.send(line(&AttachLine::Ended { message })).await;
         }
     }
@@ -244,45 +200,38 @@ impl Attaching {
     /// Says what is waited for, second by second, until there is a terminal or there will be none.
     async fn until_ready(&self, sender: &mpsc::Sender<Bytes>) -> Result<AttachLine, ErrorBody> {
         let mut seen = super::sessions::watcher(&self.context, self.id).await.map_err(Failure::into_body)?;
-        let (way, id) = (self.way, self.id);
+        let (way, id, consumer) = (self.way, self.id, self.consumer.id);
         let mut said: Option<(String, tokio::time::Instant)> = None;
         loop {
             seen.borrow_and_update();
-            let consumer = self.consumer.id;
-            let standing = self.context.handle.look(move |engine| {
-                let standing = standing(engine, id, way);
-                note_viewer(engine, id, consumer, &standing);
-                standing
-            });
-            let Some(standing) = standing.await?? else {
-                self.ask_in_turn().await?;
-                continue;
+            let order = |reply| Command::TellStanding { id, way, consumer, reply };
+            let (standing, view) = self.context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
+            let wait = if standing == Standing::NoSocket { SOCKET } else { TELL };
+            let standing = match standing {
+                Standing::NoTakeover => {
+                    self.ask_in_turn().await?;
+                    continue;
+                }
+                Standing::CannotBe => return Err(cannot_be(&view).unwrap_or_else(|| WhyNot::Gone.into())),
+                Standing::Ready { socket, run } => {
+                    return Ok(AttachLine::Ready { socket: socket.display().to_string(), run: run.0 });
+                }
+                Standing::NoSocket => no_socket(&view),
+                Standing::Waiting => waiting(&view, Clock::new().now()),
             };
             let AttachLine::Waiting { message, .. } = &standing else { return Ok(standing) };
             let due = said.as_ref().is_none_or(|(last, at)| last != message || at.elapsed() >= TELL);
             if due {
                 said = Some((message.clone(), tokio::time::Instant::now()));
                 if sender.send(line(&standing)).await.is_err() {
-                    return Err(super::sessions::gone());
+                    return Err(WhyNot::Gone.into());
                 }
             }
             tokio::select! {
                 _ = seen.changed() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = tokio::time::sleep(wait) => {}
             }
         }
-    }
-}
-
-/// Whoever is told of a terminal leaves with it.
-fn note_viewer(
-    engine: &mut Engine,
-    id: SessionId,
-    consumer: ConsumerId,
-    standing: &Result<Option<AttachLine>, ErrorBody>,
-) {
-    if let (Ok(Some(AttachLine::Ready { .. })), Some(tracked)) = (standing, engine.sessions.get_mut(&id)) {
-        tracked.viewers.push(consumer);
     }
 }
 
@@ -292,83 +241,44 @@ fn line(line: &AttachLine) -> Bytes {
     text.into()
 }
 
-/// How far an attach has come: ready, waiting for something, or an end to it; nothing when no takeover is under way.
-fn standing(engine: &Engine, id: SessionId, way: Way) -> Result<Option<AttachLine>, ErrorBody> {
-    let tracked = engine.sessions.get(&id).ok_or_else(super::sessions::gone)?;
-    let now = Clock::new().now();
-    let run = match (tracked.session.life(), way) {
-        (Life::Running { run, .. }, Way::Terminal) | (Life::Held { run, .. }, _) => Some(*run),
-        _ => None,
-    };
-    if let (Some(run), Some(shim)) = (run, &tracked.shim) {
-        return Ok(Some(match shim.socket(&engine.home, id) {
-            Some(socket) => AttachLine::Ready { socket: socket.display().to_string(), run: run.0 },
-            None => AttachLine::Waiting {
-                message: format!("the socket of `{}`'s terminal was removed; it is made again", tracked.name),
-                left_ms: None,
-            },
-        }));
-    }
-    if let Some(over) = cannot_be(tracked) {
-        return Err(over);
-    }
-    // A run that is ended for something else hands over to nobody; whoever waits sees where it goes.
-    let settled = !matches!(tracked.session.life(), Life::Starting { .. } | Life::Stopping { .. });
-    if way == Way::Takeover && settled && !taking_over(tracked) {
-        return Ok(None);
-    }
-    Ok(Some(waiting(tracked, now)))
-}
-
-fn taking_over(tracked: &Tracked) -> bool {
-    let own = |purpose: &Purpose| matches!(purpose, Purpose::Interactive(_));
-    let under_way = match tracked.session.life() {
-        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => own(purpose),
-        Life::Idle { .. }
-        | Life::Running { .. }
-        | Life::Held { .. }
-        | Life::Backoff { .. }
-        | Life::Blocked { .. }
-        | Life::Stopped
-        | Life::Failed { .. }
-        | Life::Archived { .. } => false,
-    };
-    under_way || tracked.session.takeover().is_some()
+fn no_socket(view: &SessionView) -> AttachLine {
+    let message = format!("the socket of `{}`'s terminal was removed; it is made again", view.name);
+    AttachLine::Waiting { message, left_ms: None }
 }
 
 /// What is waited for, in words.
-fn waiting(tracked: &Tracked, now: Now) -> AttachLine {
-    let name = &tracked.name;
-    let takeover = tracked.session.takeover();
-    let (message, until) = match (tracked.session.life(), takeover) {
+fn waiting(view: &SessionView, now: Now) -> AttachLine {
+    let name = &view.name;
+    let takeover = view.core.takeover();
+    let (message, until) = match (view.core.life(), takeover) {
         (Life::Running { .. }, Some(takeover)) if takeover.urgent => {
             (format!("`{name}`: the turn under way is interrupted"), Some(takeover.until.boot))
         }
         (Life::Running { .. }, Some(takeover)) => {
             (format!("`{name}` finishes its turn first; `--now` interrupts it"), Some(takeover.until.boot))
         }
-        (Life::Stopping { .. }, Some(_)) if tracked.session.unended().is_none() => {
+        (Life::Stopping { .. }, Some(_)) if view.core.unended().is_none() => {
             (format!("`{name}`: the headless run ends"), None)
         }
         (Life::Backoff { until, .. }, _) => {
             (format!("`{name}` waits before its next run; `--now` starts it"), Some(until.boot))
         }
-        _ => (format!("`{name}` is {}", tracked.session.explain(now)), None),
+        _ => (format!("`{name}` is {}", view.core.explain(now)), None),
     };
     let left_ms = until.map(|until| u64::try_from(until.since(now.boot).as_millis()).unwrap_or(u64::MAX));
     AttachLine::Waiting { message, left_ms }
 }
 
 /// Why nothing can be attached to, in the states from which a session does not go on by itself.
-fn cannot_be(tracked: &Tracked) -> Option<ErrorBody> {
-    let name = &tracked.name;
-    match tracked.session.life() {
+fn cannot_be(view: &SessionView) -> Option<ErrorBody> {
+    let name = &view.name;
+    match view.core.life() {
         Life::Stopped => Some(
             ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is stopped"))
                 .hint(format!("`pinfold start {}` starts it", quoted(name))),
         ),
         Life::Failed { .. } => {
-            let why = tracked.session.explain(Clock::new().now());
+            let why = view.core.explain(Clock::new().now());
             Some(ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {why}")).hint(format!(
                 "`pinfold start {0}` tries again; `pinfold logs {0}` tells more",
                 quoted(name)
@@ -404,18 +314,18 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
     body
 }
 
-fn refused_body(tracked: &Tracked, refused: Refusal) -> ErrorBody {
-    match (refused, tracked.session.life()) {
-        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&tracked.name, holder.as_deref()),
-        _ => refusal_body(&tracked.name, refused),
+fn refused_body(view: &SessionView, refused: Refusal) -> ErrorBody {
+    match (refused, view.core.life()) {
+        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&view.name, holder.as_deref()),
+        _ => refusal_body(&view.name, refused),
     }
 }
 
 /// How a takeover came to nothing.
-fn not_taken_over(tracked: &Tracked) -> ErrorBody {
-    let name = &tracked.name;
-    let program = tracked.definition.interactive.first().cloned().unwrap_or_default();
-    let (kind, message, hint) = match tracked.takeover_end {
+fn not_taken_over(view: &SessionView) -> ErrorBody {
+    let name = &view.name;
+    let program = view.definition.interactive.first().cloned().unwrap_or_default();
+    let (kind, message, hint) = match view.takeover_end {
         Some(TakeoverEnd::DeadlinePassed) => (
             ErrorKind::Timeout,
             format!("`{name}` did not finish its turn in time; it goes on"),

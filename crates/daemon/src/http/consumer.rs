@@ -1,7 +1,7 @@
 //! Somebody who is connected to a session: counted while the connection lives, whatever ends it.
 
+use crate::engine::WhyNot;
 use crate::engine::input::{Handle, Input};
-use pinfold_api::ErrorBody;
 use pinfold_core::event::ConsumerKind;
 use pinfold_core::{ConsumerId, Event};
 use pinfold_store::{Facts, SessionId};
@@ -20,7 +20,7 @@ impl Consumer {
         handle: &Handle,
         session: SessionId,
         kind: ConsumerKind,
-    ) -> Result<Consumer, ErrorBody> {
+    ) -> Result<Consumer, WhyNot> {
         let consumer = Consumer::new(handle, session);
         consumer.count(kind).await?;
         Ok(consumer)
@@ -34,7 +34,7 @@ impl Consumer {
     }
 
     /// Counts it from now on, and returns when that is stored.
-    pub(crate) async fn count(&self, kind: ConsumerKind) -> Result<(), ErrorBody> {
+    pub(crate) async fn count(&self, kind: ConsumerKind) -> Result<(), WhyNot> {
         let joined = Event::ConsumerJoined { consumer: self.id, kind };
         self.handle.ask(self.session, joined, Facts::default()).await.map(drop)
     }

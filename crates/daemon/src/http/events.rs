@@ -86,10 +86,7 @@ fn part(
     most: u64,
 ) -> Result<Part<Event, u64>, ReadError> {
     let Part { rows, next } = reader.event_part(query, after, most, PART)?;
-    Ok(Part {
-        rows: rows.into_iter().filter(|row| shows(pass, row)).map(show::session::event).collect(),
-        next,
-    })
+    Ok(Part { rows: rows.into_iter().filter(|row| shows(pass, row)).map(show::event::event).collect(), next })
 }
 
 /// What belongs to no session is for people.
@@ -112,7 +109,7 @@ async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
             if !shows(&context.pass, &row) {
                 continue;
             }
-            let event = show::session::event(row);
+            let event = show::event::event(row);
             let Ok(text) = serde_json::to_string(&event) else { return };
             let sse = Sse::default().id(event.seq.to_string()).event(&event.kind).data(text);
             if sender.send(sse).await.is_err() {

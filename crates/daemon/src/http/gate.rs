@@ -1,8 +1,9 @@
 //! The one door to every handler: who asks is known by the socket, and what it may is looked up before anything is done.
 
 use super::Context;
+use super::admission::{Wanted, admit};
 use super::answer::Failure;
-use crate::caller::{Act, Caller, Pass, Wanted};
+use crate::caller::{Act, Caller, Pass};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::request::Parts;
 use axum::middleware::Next;
@@ -78,7 +79,7 @@ impl Gate {
             return Ok(Pass::of_person(caller));
         }
         let wanted = Wanted { act: self.act, verb: self.verb(), session: session_in(parts).await };
-        self.context.handle.look(move |engine| engine.admit(&caller, &wanted)).await?
+        self.context.handle.view(move |view| admit(view, &caller, &wanted)).await?
     }
 
     /// What people call it: the last word of the address, where that is a verb.

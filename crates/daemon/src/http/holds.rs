@@ -8,11 +8,11 @@ use super::answer::{Failure, Said};
 use super::hold_limits::{self, Place};
 use super::server::Peer;
 use super::streaming;
-use crate::engine::Engine;
 use crate::engine::input::Handle;
+use crate::error_chain::chain;
 use crate::metrics::Metrics;
 use crate::objects;
-use crate::ports::locks::{chain, lost_in};
+use crate::ports::locks::lost_in;
 use axum::body::Bytes;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -38,7 +38,7 @@ pub(crate) async fn hold(
     let resource = key(&wanted.resource)?;
     let wait = span("wait", wanted.wait.as_deref())?.unwrap_or_default();
     let asked = span("max_hold", wanted.max_hold.as_deref())?;
-    let policy = context.handle.look(|engine: &mut Engine| engine.hold_limit()).await?;
+    let policy = context.handle.view(|view| view.hold_limit()).await?;
     let limit = Limit::of(asked, policy);
     let place = context.holds.enter(hold_limits::Client::of(peer, context.pass.by.as_deref()))?;
     let client = Client { peer, reason: wanted.reason, resource };
@@ -165,8 +165,8 @@ impl Client {
         };
         std::thread::Builder::new().name("hold".into()).stack_size(128 << 10).spawn(work).map_err(failed)?;
         tokio::select! {
-            answer = context.handle.answer(receiver) => answer,
-            () = context.handle.ended() => Err(context.handle.going_down()),
+            answer = context.handle.answer(receiver) => answer.map_err(ErrorBody::from),
+            () = context.handle.ended() => Err(context.handle.going_down().into()),
         }
     }
 
@@ -253,7 +253,7 @@ impl Held {
     /// Returns when the event is durable.
     async fn acquired(&self) -> Result<(), ErrorBody> {
         let written = self.handle.note(note("lock_acquired", "a client holds it over HTTP", self.facts()));
-        self.handle.answer(written).await
+        Ok(self.handle.answer(written).await?)
     }
 
     fn release(mut self, why: &str) {

@@ -3,13 +3,12 @@
 use super::Context;
 use super::answer::Failure;
 use crate::define::definition::{Definition, check_environment, names_checked};
-use crate::engine::Engine;
-use crate::engine::session::Tracked;
+use crate::engine::{Known, View, WhyNot};
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::State;
 use pinfold_store::SessionId;
-use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Makes a new session the child of the run's that asks for it.
 pub(super) async fn as_child(
@@ -19,17 +18,17 @@ pub(super) async fn as_child(
     mut definition: Definition,
 ) -> Result<Definition, Failure> {
     let wanted = definition.parent.take();
-    let look = move |engine: &mut Engine| {
-        let tracked = engine.sessions.get(&own).ok_or_else(super::sessions::gone)?;
-        if let Some(other) = wanted.filter(|wanted| engine.find(wanted).ok() != Some(own)) {
+    let read = move |view: View<'_>| {
+        let parent = view.session(own).ok_or(WhyNot::Gone)?;
+        if let Some(other) = wanted.filter(|wanted| view.find(wanted).ok() != Some(own)) {
             return Err(refused(format!(
                 "a session that a run makes is its child, and not one of `{other}`"
             )));
         }
-        has_room(engine, tracked)?;
-        Ok((tracked.name.clone(), tracked.definition.clone()))
+        has_room(view, parent)?;
+        Ok((parent.name().to_owned(), Arc::clone(parent.definition())))
     };
-    let (name, parent) = context.handle.look(look).await??;
+    let (name, parent) = context.handle.view(read).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(own));
     definition.env = parent.env.for_another();
     definition.env.give(names_checked(request.env.clone().unwrap_or_default())?);
@@ -38,23 +37,18 @@ pub(super) async fn as_child(
     Ok(definition)
 }
 
-fn has_room(engine: &Engine, parent: &Tracked) -> Result<(), ErrorBody> {
-    let (most, deepest) = engine.child_limits(&parent.definition.agent, &parent.name);
-    let children =
-        engine.children(parent.id).filter(|child| child.session.state() != State::Archived).count();
+fn has_room(view: View<'_>, parent: Known<'_>) -> Result<(), ErrorBody> {
+    let name = parent.name();
+    let (most, deepest) = view.child_limits(&parent.definition().agent, name);
+    let children = view.children(parent.id()).filter(|child| child.state() != State::Archived).count();
     if children >= most as usize {
-        return Err(refused(format!(
-            "session `{}` has {children} children, and no more are made by it",
-            parent.name
-        ))
-        .hint("archive those that are done; `child_limit` under [policy] in config.toml is the limit"));
+        return Err(refused(format!("session `{name}` has {children} children, and no more are made by it"))
+            .hint("archive those that are done; `child_limit` under [policy] in config.toml is the limit"));
     }
-    let above = |id: &SessionId| engine.sessions.get(id).and_then(|tracked| tracked.definition.parent_id);
-    let depth = std::iter::successors(Some(parent.id), above).take(engine.sessions.len()).count();
+    let depth = view.line_of(parent.id()).count();
     if depth > deepest as usize {
         return Err(refused(format!(
-            "session `{}` is {} generations down, and makes no more",
-            parent.name,
+            "session `{name}` is {} generations down, and makes no more",
             depth - 1
         ))
         .hint("`child_depth` under [policy] in config.toml is the limit"));
@@ -82,9 +76,7 @@ pub(super) async fn is_inside(
     own: SessionId,
     definition: &Definition,
 ) -> Result<(), Failure> {
-    let look =
-        move |engine: &mut Engine| engine.sessions.get(&own).map(|tracked| tracked.definition.dir.clone());
-    let allowed: PathBuf = context.handle.look(look).await?.ok_or_else(super::sessions::gone)?;
+    let allowed = context.handle.session(own, |own| own.definition().dir.clone()).await?;
     if definition.dir.starts_with(&allowed) {
         return Ok(());
     }

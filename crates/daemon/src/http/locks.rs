@@ -4,7 +4,7 @@ use super::Context;
 use super::answer::{Asked, Failure};
 use super::paging::Head;
 use crate::caller::Pass;
-use crate::engine::Engine;
+use crate::engine::View;
 use crate::objects;
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -35,7 +35,7 @@ pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result
     let pass = context.pass;
     let mut all: Vec<Lock> = seen.iter().map(objects::lock).collect();
     if pass.is_kept() {
-        let names = context.handle.look(move |engine| names(engine, &pass)).await?;
+        let names = context.handle.view(move |view| names(view, &pass)).await?;
         all.retain(|lock| match &lock.session {
             Some(session) => names.contains(session),
             None => lock.kind == "key",
@@ -46,8 +46,8 @@ pub(crate) async fn list(context: Context, Asked(which): Asked<Which>) -> Result
 }
 
 /// The sessions whose locks are shown.
-fn names(engine: &Engine, pass: &Pass) -> BTreeSet<String> {
-    engine.sessions.values().filter(|entry| pass.shows(entry.id)).map(|entry| entry.name.clone()).collect()
+fn names(view: View<'_>, pass: &Pass) -> BTreeSet<String> {
+    view.sessions().filter(|known| pass.shows(known.id())).map(|known| known.name().to_owned()).collect()
 }
 
 impl Which {

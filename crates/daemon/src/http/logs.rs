@@ -3,7 +3,7 @@
 use super::Context;
 use super::answer::{Asked, Failure, Named};
 use super::streaming;
-use crate::engine::Engine;
+use crate::engine::Known;
 use crate::http::consumer::Consumer;
 use crate::output::lines::Lines;
 use crate::output::printed::{Printed, Sequences};
@@ -109,8 +109,8 @@ impl Source {
         wanted: Option<&str>,
         sequences: Sequences,
     ) -> Result<Source, Failure> {
-        let place = context.handle.look(move |engine: &mut Engine| {
-            (engine.home.log(id), engine.sessions.get(&id).is_some_and(|entry| entry.definition.pty))
+        let place = context.handle.view(move |view| {
+            (view.log_of(id), view.session(id).is_some_and(|known| known.definition().pty))
         });
         let (log, pty) = place.await?;
         let written = log.clone();
@@ -263,8 +263,7 @@ pub(crate) async fn pass_on(
         }
         if position == Some(reached) {
             looking.until_grown(&mut source.printed, &mut grown, sender).await?;
-            let latest =
-                context.handle.look(move |engine| engine.sessions.get(&id).and_then(|entry| entry.run));
+            let latest = context.handle.view(move |view| view.session(id).and_then(Known::run));
             if let Some((run, name)) = latest.await.ok()? {
                 source.printed.lines.name(run, name.to_string());
             }

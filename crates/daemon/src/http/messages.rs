@@ -3,11 +3,10 @@
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, refusal};
 use super::paging::{self, Head, PART};
-use super::sessions::{ask_of, find, gone, object};
+use super::sessions::{ask_of, find, object};
 use crate::clock::Clock;
-use crate::engine::Engine;
 use crate::engine::input::Post;
-use crate::engine::session::{Snapshot, Tracked};
+use crate::engine::{Command, Known, Snapshot, View, WhyNot};
 use crate::show;
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -166,7 +165,7 @@ pub(crate) async fn list(
     let read = move |reader: &Reader, after, most| {
         let Part { rows, next } = reader.message_part(query, after, most, PART)?;
         Ok(Part {
-            rows: rows.into_iter().map(|row| show::session::listed(row, &name)).collect::<Vec<_>>(),
+            rows: rows.into_iter().map(|row| show::message::listed(row, &name)).collect::<Vec<_>>(),
             next,
         })
     };
@@ -283,8 +282,7 @@ fn no_such_message(id: &str) -> ErrorBody {
 }
 
 async fn name(context: &Context, id: SessionId) -> Result<String, Failure> {
-    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.name.clone());
-    Ok(context.handle.look(look).await?.ok_or_else(gone)?)
+    Ok(context.handle.session(id, |known| known.name().to_owned()).await?)
 }
 
 async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
@@ -302,7 +300,7 @@ pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) ->
     let name = name(context, id).await?;
     let row = context.read(move |reader| reader.message(message)).await?;
     let row = row.filter(|row| row.session == id);
-    Ok(show::session::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
+    Ok(show::message::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
 }
 
 /// Waits until a message is done or has failed, or no answer to it can come.
@@ -314,12 +312,8 @@ async fn settled(
 ) -> Result<Message, Failure> {
     let (sender, receiver) = oneshot::channel();
     // Registered before it is looked at: what happens in between is not missed.
-    let look = move |engine: &mut Engine| {
-        let tracked = engine.sessions.get_mut(&id)?;
-        tracked.wait_for(message, sender);
-        Some(tracked.seen.subscribe())
-    };
-    let seen = context.handle.look(look).await?.ok_or_else(gone)?;
+    let order = |reply| Command::AwaitMessage { id, message, settled: sender, reply };
+    let seen = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
     let now = row(context, id, message).await?;
     if is_settled(&now) {
         return Ok(now);
@@ -343,10 +337,8 @@ async fn answer_or_none(
     mut seen: watch::Receiver<Snapshot>,
 ) -> Result<Message, Failure> {
     loop {
-        let look = move |engine: &mut Engine| {
-            engine.sessions.get(&id).and_then(|tracked| waits_in_vain(tracked, message))
-        };
-        if let Some(over) = context.handle.look(look).await? {
+        let read = move |view: View<'_>| view.session(id).and_then(|known| waits_in_vain(known, message));
+        if let Some(over) = context.handle.view(read).await? {
             return Err(Failure::conflict(over));
         }
         tokio::select! {
@@ -360,19 +352,19 @@ async fn answer_or_none(
 }
 
 /// Why nothing will become of a message by itself, if so.
-fn waits_in_vain(tracked: &Tracked, message: MessageId) -> Option<ErrorBody> {
-    if !tracked.session.inbox().waits(message) {
+fn waits_in_vain(known: Known<'_>, message: MessageId) -> Option<ErrorBody> {
+    if !known.core().inbox().waits(message) {
         return None;
     }
-    let (name, id) = (&tracked.name, Ulid::from(message));
+    let (name, id) = (known.name(), Ulid::from(message));
     let failed = |text: String| ErrorBody::new(ErrorKind::Failed, text);
-    match tracked.session.life() {
+    match known.core().life() {
         Life::Stopped => Some(
             failed(format!("message {id} is queued, not woken: `{name}` is stopped"))
                 .hint(format!("`pinfold start {}` delivers it", quoted(name))),
         ),
         Life::Failed { .. } => {
-            let why = tracked.session.explain(Clock::new().now());
+            let why = known.core().explain(Clock::new().now());
             let hint =
                 format!("`pinfold start {0}` tries again; `pinfold logs {0}` tells more", quoted(name));
             Some(failed(format!("message {id} is queued, and `{name}` is {why}")).hint(hint))

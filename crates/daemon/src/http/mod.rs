@@ -1,5 +1,6 @@
 //! HTTP on the unix socket: thin; every handler asks the loop and turns its answer into an object.
 
+mod admission;
 mod answer;
 mod archive;
 mod attach;
@@ -73,7 +74,7 @@ impl Context {
 
 fn unread(error: &pinfold_store::ReadError) -> ErrorBody {
     use pinfold_store::ReadError;
-    let message = crate::ports::locks::chain(error);
+    let message = crate::error_chain::chain(error);
     match error {
         ReadError::Damaged { .. } | ReadError::Row { .. } => ErrorBody::new(ErrorKind::Damaged, message)
             .hint("what it was is in your last backup: `pinfold down`, then `pinfold restore-backup FILE`"),

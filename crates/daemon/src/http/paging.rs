@@ -4,7 +4,7 @@
 use super::Context;
 use super::answer::Failure;
 use super::streaming;
-use crate::engine::Engine;
+use crate::engine::Command;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
@@ -62,7 +62,7 @@ where
             rows.send(&sender).await;
         }
         // What such a list leaves behind in the allocator goes back to the kernel.
-        _ = rows.context.handle.look(Engine::rest_soon).await;
+        rows.context.handle.command(Command::RestSoon);
     });
     Ok((head.fields(), kind, streaming::body(receiver)).into_response())
 }
@@ -103,7 +103,7 @@ where
         while self.at.is_some() {
             let part = tokio::select! {
                 part = self.part() => part,
-                () = handle.ended() => Err(handle.going_down()),
+                () = handle.ended() => Err(handle.going_down().into()),
             };
             let part = part.map_err(|error| {
                 crate::log::log(format_args!("a list breaks off: {}", error.message));

@@ -2,7 +2,7 @@
 
 use super::Context;
 use super::answer::Failure;
-use crate::engine::session::Snapshot;
+use crate::engine::{Snapshot, View};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::quoted::quoted;
 use pinfold_core::unended::Unended;
@@ -50,11 +50,11 @@ pub(crate) async fn in_the_way(
     context: &Context,
     id: SessionId,
 ) -> Result<Option<(String, Unended)>, Failure> {
-    let look = move |engine: &mut crate::engine::Engine| {
-        let tracked = engine.sessions.get(&id)?;
-        Some((tracked.name.clone(), tracked.session.unended()?.clone()))
+    let read = move |view: View<'_>| {
+        let known = view.session(id)?;
+        Some((known.name().to_owned(), known.core().unended()?.clone()))
     };
-    Ok(context.handle.look(look).await?)
+    Ok(context.handle.view(read).await?)
 }
 
 /// What was not done, who is in the way, and what helps.

@@ -6,7 +6,6 @@ use super::logs::{Source, pass_on};
 use super::streaming;
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
-use crate::show;
 use axum::body::Bytes;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
@@ -113,7 +112,7 @@ async fn show_message(
 }
 
 async fn show_state(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<()> {
-    let session = context.handle.look(move |engine| show::session::one(engine, id)).await.ok()??;
+    let session = super::sessions::object_of(context, id).await.ok()?;
     sender.send(event("state", &session)?).await.ok()
 }
 

@@ -5,13 +5,14 @@ use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::kin;
 use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
+use crate::clock::Clock;
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::preset::Preset;
-use crate::engine::Engine;
 use crate::engine::input::{Create, Define, Given, Input};
-use crate::engine::session::Snapshot;
-use crate::show::list::{self, Filter, Listed};
-use crate::show::{self, session::STATES};
+use crate::engine::session::STATES;
+use crate::engine::{SessionView, Snapshot, View, WhyNot};
+use crate::show;
+use crate::show::list::{self, Filter, Shape, Writing};
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -23,23 +24,63 @@ use pinfold_core::event::Ask;
 use pinfold_core::life::CannotStart;
 use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
-use pinfold_core::{Event, Refusal, State as CoreState};
+use pinfold_core::{Event, Now, Refusal, State as CoreState};
 use pinfold_store::{Facts, SessionId};
 use serde::Deserialize;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
+/// So few sessions are written before a thread would have begun to.
+const AT_ONCE: usize = 16;
+
 pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
-    known(&filter)?;
-    let pass = context.pass;
-    Ok(json(context.handle.look(move |engine| list::sessions(engine, &filter, &pass)).await?))
+    let shape = if filter.brief { Shape::Brief } else { Shape::Whole };
+    listed(&context, filter, shape).await
 }
 
 /// What a table shows of each.
 pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
+    listed(&context, filter, Shape::Row).await
+}
+
+/// Reads the list in parts, so that the loop is never busy with all of it.
+async fn listed(context: &Context, filter: Filter, shape: Shape) -> Result<Response, Failure> {
     known(&filter)?;
-    let pass = context.pass;
-    Ok(json(context.handle.look(move |engine| list::table(engine, &filter, &pass)).await?))
+    let mut after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
+    let (mut left, now) = (filter.limit.unwrap_or(usize::MAX), Clock::new().now());
+    let (filter, mut writing) = (Arc::new(filter), Writing::new(shape));
+    let (total, more) = loop {
+        let (asked, pass, most) = (Arc::clone(&filter), context.pass.clone(), left.min(list::PART));
+        let part = context.handle.view(move |view| list::part(view, (&asked, &pass), after, most)).await?;
+        after = part.sessions.last().map(|last| last.id).or(after);
+        left -= part.sessions.len();
+        writing = written(writing, part.sessions, now).await?;
+        if !part.more || left == 0 {
+            break (part.total, part.more);
+        }
+    };
+    // What is not a session belongs to the last page.
+    if !more {
+        let (asked, pass) = (Arc::clone(&filter), context.pass.clone());
+        writing.add_odd_ones(context.handle.view(move |view| list::odd_ones(view, &asked, &pass)).await?);
+    }
+    let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
+    let kind = [(CONTENT_TYPE, "application/json")];
+    Ok((Head { total, next }.fields(), kind, writing.finish()).into_response())
+}
+
+/// Writes some sessions; many of them where nothing waits for it.
+async fn written(mut writing: Writing, sessions: Vec<SessionView>, now: Now) -> Result<Writing, ErrorBody> {
+    if sessions.len() <= AT_ONCE {
+        writing.add(&sessions, now);
+        return Ok(writing);
+    }
+    let done = tokio::task::spawn_blocking(move || {
+        writing.add(&sessions, now);
+        writing
+    });
+    done.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))
 }
 
 /// Refuses a filter that no session could ever pass.
@@ -59,10 +100,6 @@ fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Fail
     Err(Failure::bad_value(body.hint(format!("the states are {}", known.join(", ")))))
 }
 
-fn json(Listed { text, total, next }: Listed) -> Response {
-    (Head { total, next }.fields(), [(CONTENT_TYPE, "application/json")], text).into_response()
-}
-
 pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
     let Json(mut session) = object(&context, id).await?;
@@ -74,8 +111,8 @@ pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) ->
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
     let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
-    let look = move |engine: &mut Engine| engine.is_free(wanted.as_str()).map(|()| engine.preset(&agent));
-    let preset = context.handle.look(look).await??;
+    let read = move |view: View<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
+    let preset = context.handle.view(read).await??;
     let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
     let definition = match context.pass.own() {
         Some(own) => kin::as_child(&context, own, &request, definition).await?,
@@ -110,14 +147,14 @@ pub(crate) async fn set(
     if let Some(own) = context.pass.own() {
         kin::may_set(own, id, &request)?;
     }
-    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.definition.clone());
-    let mut definition = context.handle.look(look).await?.ok_or_else(gone)?;
+    let definition = context.handle.session(id, |known| Arc::clone(known.definition())).await?;
+    let mut definition = Arc::unwrap_or_clone(definition);
     definition.change(&request).map_err(Failure::bad_value)?;
     if request.parent.is_some() {
         definition = with_parent(&context, definition, Some(id)).await?;
     }
     let agent = definition.agent.clone();
-    let preset = context.handle.look(move |engine| engine.preset(&agent)).await?;
+    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
     let (definition, broken) = settle(definition, preset).await?;
     if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
         kin::is_inside(&context, own, &definition).await?;
@@ -251,10 +288,6 @@ fn bad_value(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
-pub(crate) fn gone() -> ErrorBody {
-    ErrorBody::new(ErrorKind::NotFound, "the session has been removed")
-}
-
 /// Finds the parent by what it was called: its id is what stays true.
 async fn with_parent(
     context: &Context,
@@ -262,7 +295,7 @@ async fn with_parent(
     own: Option<SessionId>,
 ) -> Result<Definition, Failure> {
     let Some(parent) = definition.parent.take() else { return Ok(definition) };
-    let (id, name) = context.handle.look(move |engine| engine.find_parent(&parent, own)).await??;
+    let (id, name) = context.handle.view(move |view| view.find_parent(&parent, own)).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(id));
     Ok(definition)
 }
@@ -310,17 +343,20 @@ async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<()
 }
 
 pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {
-    Ok(context.handle.look(move |engine| engine.find(&session)).await??)
+    Ok(context.handle.view(move |view| view.find(&session)).await??)
 }
 
 pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {
-    let look = move |engine: &mut Engine| engine.sessions.get(&id).map(|tracked| tracked.seen.subscribe());
-    Ok(context.handle.look(look).await?.ok_or_else(gone)?)
+    Ok(context.handle.session(id, |known| known.watch()).await?)
 }
 
 pub(crate) async fn object(context: &Context, id: SessionId) -> Answered<Session> {
-    let found = context.handle.look(move |engine| show::session::one(engine, id)).await?;
-    Ok(Json(found.ok_or_else(gone)?))
+    Ok(Json(object_of(context, id).await?))
+}
+
+pub(crate) async fn object_of(context: &Context, id: SessionId) -> Result<Session, WhyNot> {
+    let view = context.handle.session(id, |known| known.copy()).await?;
+    Ok(show::session::session(&view, Clock::new().now()))
 }
 
 pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result<Answer, Failure> {
@@ -334,10 +370,7 @@ pub(crate) async fn ask_of(context: &Context, id: SessionId, ask: Ask) -> Result
         answer = context.handle.ask(id, Event::Asked(ask), Facts::default()).await?;
     }
     let Answer::Refused(refused) = answer else { return Ok(answer) };
-    let name = context
-        .handle
-        .look(move |engine| engine.sessions.get(&id).map(|tracked| tracked.name.clone()))
-        .await?;
+    let name = context.handle.view(move |view| view.session(id).map(|known| known.name().to_owned())).await?;
     Err(refusal(&name.unwrap_or_default(), refused))
 }
 

@@ -28,13 +28,13 @@ pub(crate) async fn ping(context: Context) -> Answered<Ping> {
 pub(crate) async fn status(context: Context) -> Answered<Status> {
     let disk = context.disk.used(Instant::now()).await;
     let abilities = abilities(&context).await?;
-    Ok(Json(context.handle.look(move |engine| show::session::status(engine, disk, abilities)).await?))
+    Ok(Json(context.handle.view(move |view| show::status::status(view, disk, abilities)).await?))
 }
 
 /// What this machine lets us do, tried once: it changes nothing that lives.
 async fn abilities(context: &Context) -> Result<BTreeMap<String, Value>, Failure> {
     static TRIED: OnceCell<BTreeMap<String, Value>> = OnceCell::const_new();
-    let without = context.handle.look(|engine| engine.memory.without).await?;
+    let without = context.handle.view(|view| view.without()).await?;
     let all = TRIED.get_or_init(|| async move {
         tokio::task::spawn_blocking(move || capabilities(without)).await.unwrap_or_default()
     });
@@ -71,7 +71,7 @@ pub(crate) async fn backup(context: Context, Said(copy): Said<Copy>) -> Answered
         return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
     }
     let (path, values) = (copy.path.clone(), context.values.clone());
-    let copied = match context.handle.look(|engine| engine.own_reader()).await? {
+    let copied = match context.handle.view(|view| view.own_reader()).await? {
         Some(reader) => {
             tokio::task::spawn_blocking(move || values.copied(|read| reader.backup_with(&path, read))).await
         }
@@ -91,7 +91,7 @@ pub(crate) async fn backup(context: Context, Said(copy): Said<Copy>) -> Answered
 }
 
 fn not_copied(error: &BackupError) -> ErrorBody {
-    let message = crate::ports::locks::chain(error);
+    let message = crate::error_chain::chain(error);
     match error {
         BackupError::Exists { .. } => {
             ErrorBody::new(ErrorKind::Exists, message).hint("a backup is never replaced: name another file")
@@ -114,6 +114,6 @@ fn not_copied(error: &BackupError) -> ErrorBody {
 /// A verb wrote something down: it becomes an event before this returns.
 pub(crate) async fn audit(context: Context) -> Answered<Value> {
     context.handle.tell(Input::Audited);
-    context.handle.look(|_| ()).await?;
+    context.handle.view(|_| ()).await?;
     Ok(Json(json!({})))
 }

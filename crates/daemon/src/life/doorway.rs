@@ -42,7 +42,7 @@ impl Doorway {
         let in_home = Home { runtime: home.state.clone(), ..home.clone() };
         match Doorway::bind(home) {
             Err(error) if home.runtime != home.state => {
-                let why = crate::ports::locks::chain(&error);
+                let why = crate::error_chain::chain(&error);
                 log(format_args!("the home is used for sockets: {why}"));
                 Doorway::bind(&Home { refused: Some(why), ..in_home })
             }
@@ -130,7 +130,7 @@ impl Doorway {
                 false
             }
             Err(error) if !missed => {
-                log(format_args!("the socket was removed: {}", crate::ports::locks::chain(&error)));
+                log(format_args!("the socket was removed: {}", crate::error_chain::chain(&error)));
                 true
             }
             Err(_) => true,

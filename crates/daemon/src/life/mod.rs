@@ -4,13 +4,13 @@ mod doorway;
 mod only;
 mod open_store;
 mod retention;
-pub(crate) mod socket_link;
+mod socket_link;
 
 use crate::crash;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::engine::input::{Agents, Handle, Input};
-use crate::engine::{Engine, Parts};
+use crate::engine::{Engine, Fault, Limits, Parts};
 use crate::http::{Context, Holds, router};
 use crate::log::log;
 use crate::ports::locks::Folders;
@@ -45,13 +45,6 @@ pub struct Options {
     pub umask: Option<u32>,
     /// The file that standard error is, so that it can be rotated.
     pub log: Option<PathBuf>,
-}
-
-/// The limits that were changed here, soft and hard, as agents get them.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Limits {
-    pub(crate) open_files: Option<(u64, u64)>,
-    pub(crate) core: Option<(u64, u64)>,
 }
 
 /// Why a daemon did not start, or ended.
@@ -97,6 +90,15 @@ pub enum StartError {
     /// The system failed.
     #[error("the daemon cannot run")]
     System(#[from] io::Error),
+}
+
+impl From<Fault> for StartError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Commit(error) => StartError::Commit(error),
+            Fault::System(error) => StartError::System(error),
+        }
+    }
 }
 
 /// Runs a daemon until it goes down; `up` is called when it answers.
@@ -148,7 +150,7 @@ async fn live(
     only: Arc<Only>,
     limits: Limits,
     up: impl FnOnce(),
-    left: &mut Option<Store>,
+    left: &mut Option<Arc<Store>>,
 ) -> Result<(), StartError> {
     let config = crate::define::config::load(&options.home.config)?;
     let (doorway, listener) = Doorway::open(&options.home)?;
@@ -176,7 +178,7 @@ async fn live(
             let (ended, store) = engine.run(inputs).await;
             *left = Some(store);
             drop(look);
-            ended
+            ended.map_err(StartError::from)
         }
         Err(error) => {
             drop((inputs, opens));
@@ -211,6 +213,7 @@ async fn begin(
     let generation = open_store::next_generation(&home, opened, meta.generation);
     let parts = Parts {
         folders,
+        socket: socket_link::make(&home.socket(), &home.state).path,
         home,
         reader: Some(store.reader()?),
         store,

@@ -44,7 +44,7 @@ impl Only {
                 log(format_args!("{} was removed or replaced; it is there again", self.path.display()));
                 *file = again;
             }
-            Err(error) => log(format_args!("{}", crate::ports::locks::chain(&error))),
+            Err(error) => log(format_args!("{}", crate::error_chain::chain(&error))),
         }
     }
 }

@@ -90,7 +90,7 @@ impl Look {
         let thread = store.reader().ok().and_then(|mut reader| {
             let look = move || {
                 let findings =
-                    reader.check(&pace).unwrap_or_else(|error| vec![crate::ports::locks::chain(&error)]);
+                    reader.check(&pace).unwrap_or_else(|error| vec![crate::error_chain::chain(&error)]);
                 handle.tell(Input::Checked(findings));
             };
             std::thread::Builder::new().name("check".into()).spawn(look).ok()

@@ -5,6 +5,7 @@
 
 use crate::clock;
 use crate::define::config::Retention;
+use crate::engine::Command;
 use crate::http::Context;
 use crate::log::log;
 use pinfold_api::ErrorBody;
@@ -13,7 +14,6 @@ use pinfold_store::{AuditEvent, Batch, Committed, Prune, ReadError, Reader, Sess
 use serde_json::{Map, Value};
 use std::num::NonZeroU64;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(60 * 60);
@@ -64,7 +64,7 @@ async fn sweep_locks(context: &Context) {
 }
 
 async fn pass(context: &Context) -> Result<(), ErrorBody> {
-    let retention = context.handle.look(|engine| engine.retention()).await?;
+    let retention = context.handle.view(|view| view.retention()).await?;
     let mut forgotten = Forgotten::default();
     let done = forget(context, retention, &mut forgotten).await;
     if forgotten.events + forgotten.runs + forgotten.messages > 0 {
@@ -179,16 +179,12 @@ async fn rows(
 async fn prune(context: &Context, add: impl FnOnce(&mut Batch)) -> Result<u64, ErrorBody> {
     let mut batch = Batch::new();
     add(&mut batch);
-    let (sender, receiver) = oneshot::channel();
-    let commit = move |outcome: pinfold_store::Outcome| {
+    let outcome = context.handle.order(|done| Command::Prune { batch, done }).await?;
+    let gone = outcome.map(|committed| committed.pruned).unwrap_or_else(|error| {
         // One that failed is tried again in an hour, and is no reason for the daemon to end.
-        _ = sender.send(outcome.unwrap_or_else(|error| {
-            log(format_args!("what is old could not be forgotten: {error}"));
-            Committed::default()
-        }));
-    };
-    context.handle.look(move |engine| engine.store.commit_then(batch, commit)).await?;
-    let gone = context.handle.answer(receiver).await?.pruned;
+        log(format_args!("what is old could not be forgotten: {error}"));
+        Committed::default().pruned
+    });
     tokio::time::sleep(if gone == 0 { Duration::ZERO } else { PAUSE }).await;
     Ok(gone)
 }

@@ -1,6 +1,6 @@
 //! Puts lines together from the pieces in which agents print them.
 
-use crate::show::session::time;
+use crate::clock::time;
 use pinfold_api::object::LogLine;
 use pinfold_core::{RunNumber, Wall};
 use pinfold_shim::log::{Entry, Stream};

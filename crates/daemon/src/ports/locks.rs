@@ -1,8 +1,12 @@
 //! Reserves the locks of a run before anything is started, and waits for those that somebody else has.
 
+use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
+use crate::error_chain::chain;
 use crate::log::log;
+use crate::metrics::Metrics;
+use crate::ports::Then;
 use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
 use pinfold_core::rules::start::{self, Prospect};
 use pinfold_core::unended::Unended;
@@ -16,7 +20,8 @@ use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// The two lock folders of a daemon.
 #[derive(Clone)]
@@ -25,8 +30,113 @@ pub(crate) struct Folders {
     user: Folder,
 }
 
+/// Takes the locks of runs, and waits for those that somebody else has.
+pub(crate) trait Locks {
+    /// Takes every lock of a run, or none.
+    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>);
+
+    /// Waits until a resource is free; then it may be tried again.
+    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>>;
+
+    /// Ends what is left of a run whose shim was lost; whether it is proved that nothing of it lives any more.
+    fn prove_absent(&self, lost: Lost, then: Then<bool>);
+
+    /// Ends whoever has a session's own lock, with its whole tree.
+    fn end_holder(&self, name: String, then: Then<HolderEnded>);
+}
+
+/// The locks of a run, taken. Dropped, they are given back.
+pub(crate) trait Held: Send {
+    /// What a shim is given, so that it has them too.
+    fn lend(&self) -> Vec<(&Folder, &Guard)>;
+
+    /// The shim has them: they are not ours any more.
+    fn surrender(self: Box<Self>);
+}
+
+/// Somebody who waits for a lock.
+pub(crate) trait Waiting {
+    /// It is not waited for any more.
+    fn cancel(&self);
+}
+
 /// A lock that was taken, with its folder.
-pub(crate) type Reserved = (Folder, Guard);
+type Reserved = (Folder, Guard);
+
+impl Held for Vec<Reserved> {
+    fn lend(&self) -> Vec<(&Folder, &Guard)> {
+        self.iter().map(|(folder, guard)| (folder, guard)).collect()
+    }
+
+    fn surrender(self: Box<Self>) {
+        for (_, guard) in *self {
+            lost_in(&guard.surrender());
+        }
+    }
+}
+
+impl Waiting for Arc<Cancel> {
+    fn cancel(&self) {
+        Cancel::cancel(self);
+    }
+}
+
+/// The locks of this machine: what blocks is done by threads of the pool, few at a time.
+pub(crate) struct MachineLocks {
+    folders: Folders,
+    places: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+}
+
+impl MachineLocks {
+    pub(crate) fn new(folders: Folders, places: Arc<Semaphore>, metrics: Arc<Metrics>) -> MachineLocks {
+        MachineLocks { folders, places, metrics }
+    }
+}
+
+impl Locks for MachineLocks {
+    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
+        let (folders, places) = (self.folders.clone(), Arc::clone(&self.places));
+        let metrics = Arc::clone(&self.metrics);
+        tokio::spawn(async move {
+            let _place = places.acquire_owned().await;
+            let begun = Instant::now();
+            let reserve = move || {
+                crash::point("reserve.before");
+                let result = folders.reserve(&wanted);
+                crash::point("reserve.after");
+                result
+            };
+            let result = tokio::task::spawn_blocking(reserve).await;
+            let result = result.unwrap_or_else(|error| Err(Refused::system(&error)));
+            metrics.of_runs.seconds.took(begun.elapsed());
+            if let Err(Refused::Busy { .. }) = &result {
+                metrics.of_runs.busy.add();
+            }
+            then(result.map(|guards| Box::new(guards) as Box<dyn Held>));
+        });
+    }
+
+    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        Ok(Box::new(self.folders.wait_for(resource, move || then(()))?))
+    }
+
+    fn prove_absent(&self, lost: Lost, then: Then<bool>) {
+        let folders = self.folders.clone();
+        tokio::spawn(async move {
+            let prove = move || folders.prove_absent(&lost).is_ok();
+            then(tokio::task::spawn_blocking(prove).await.unwrap_or(false));
+        });
+    }
+
+    fn end_holder(&self, name: String, then: Then<HolderEnded>) {
+        let folders = self.folders.clone();
+        tokio::spawn(async move {
+            let ended = tokio::task::spawn_blocking(move || folders.end_holder(&name)).await;
+            then(ended.unwrap_or(HolderEnded::Gone));
+        });
+    }
+}
 
 /// A session whose shim may be gone without a word.
 #[derive(Debug, Clone)]
@@ -169,7 +279,7 @@ impl Folders {
     }
 
     /// Takes every lock of a run, or none.
-    pub(crate) fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
+    fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
         let request = wanted.request();
         let mut guards = Vec::new();
         for resource in wanted.resources() {
@@ -302,17 +412,6 @@ pub(crate) fn lost_in(receipt: &pinfold_lock::Receipt) {
     if let Some(trouble) = &receipt.trouble {
         log(format_args!("`{}` was given back, but {}", receipt.resource, chain(trouble)));
     }
-}
-
-/// An error with its causes, in one line.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }
 
 /// The kernel's number for what an error of our own comes down to, where it is one that passes. What is wrong with our own

@@ -1,20 +1,19 @@
-//! Lists of sessions, as JSON. Each is written before the next is made: the loop waits meanwhile, and what all of
-//! them are made of at once would be a megabyte.
+//! Lists of sessions, as JSON, in parts: the loop copies a few sessions at a time, and they are written elsewhere. What
+//! all of them are made of at once would be a megabyte.
 
+use super::session;
 use crate::caller::Pass;
-use crate::clock::Clock;
 use crate::define::definition::mode_word;
-use crate::engine::Engine;
-use crate::engine::session::Tracked;
-use crate::show;
+use crate::engine::{Known, SessionView, View};
 use pinfold_api::object::Row;
 use pinfold_core::{Now, State};
 use pinfold_store::SessionId;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::borrow::Cow;
-use std::ops::Bound::{Excluded, Unbounded};
 
+/// So many sessions are copied at once: some dozen microseconds.
+pub(crate) const PART: usize = 64;
 /// Few sessions are longer.
 const SESSION: usize = 2048;
 /// Few rows of the table are longer.
@@ -39,98 +38,117 @@ pub(crate) struct Filter {
     pub(crate) after: Option<String>,
 }
 
-/// A list, or a page of it, as JSON.
-pub(crate) struct Listed {
-    pub(crate) text: Vec<u8>,
-    /// How many there would be, if not only some were asked for.
-    pub(crate) total: Option<u64>,
-    /// What `after` has to be for those that follow.
-    pub(crate) next: Option<String>,
-}
-
 impl Filter {
-    fn shows(&self, tracked: &Tracked) -> bool {
-        let state = tracked.session.state();
+    fn shows(&self, known: Known<'_>) -> bool {
+        let state = known.state();
         let asked_for = self.state.as_deref() == Some(state.word());
         let listed = self.all || asked_for || state != State::Archived;
-        let tagged = self.tag.as_ref().is_none_or(|tag| tracked.definition.tags.contains(tag));
+        let tagged = self.tag.as_ref().is_none_or(|tag| known.definition().tags.contains(tag));
         listed && tagged && self.state.as_deref().is_none_or(|wanted| wanted == state.word())
     }
-}
 
-/// The sessions that a filter shows.
-pub(crate) fn sessions(engine: &Engine, filter: &Filter, pass: &Pass) -> Listed {
-    let mut list = written(
-        engine,
-        (filter, pass),
-        SESSION,
-        if filter.brief { show::session::brief } else { show::session::session },
-    );
-    if !pass.is_kept() {
-        add_odd_ones(engine, filter, &json!([]), &mut list);
+    /// Whether what is not a session may be among them.
+    fn shows_odd_ones(&self) -> bool {
+        !self.known && self.state.is_none() && self.tag.is_none()
     }
-    list
 }
 
-/// What `pinfold ls` shows of each.
-pub(crate) fn table(engine: &Engine, filter: &Filter, pass: &Pass) -> Listed {
-    let mut list = written(engine, (filter, pass), ROW, row);
-    if !pass.is_kept() {
-        add_odd_ones(engine, filter, &json!(""), &mut list);
-    }
-    list
+/// What is shown of each session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Everything.
+    Whole,
+    /// Everything but its policy, which is half of it.
+    Brief,
+    /// What a table has room for.
+    Row,
 }
 
-/// What a filter shows, in the order in which the sessions were made.
-fn written<'a, T: Serialize>(
-    engine: &'a Engine,
+/// Some sessions of a list, in the order in which they were made.
+pub(crate) struct Part {
+    pub(crate) sessions: Vec<SessionView>,
+    /// Whether others follow.
+    pub(crate) more: bool,
+    /// How many there are in all, where only some were asked for.
+    pub(crate) total: Option<u64>,
+}
+
+/// The first sessions after one that a filter shows, and how many there are in all.
+pub(crate) fn part(
+    view: View<'_>,
     (filter, pass): (&Filter, &Pass),
-    length: usize,
-    object: impl Fn(&'a Tracked, Now) -> T,
-) -> Listed {
-    let now = Clock::new().now();
-    let limit = filter.limit.unwrap_or(usize::MAX);
-    let mut text = Vec::with_capacity(length * engine.sessions.len().min(limit));
-    // One that was removed meanwhile had its place too.
-    let after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
-    let after = after.map_or(Unbounded, Excluded);
-    let is_shown = |tracked: &Tracked| filter.shows(tracked) && pass.shows(tracked.id);
-    let mut shown = engine.sessions.range((after, Unbounded)).filter(|(_, tracked)| is_shown(tracked));
-    let mut last = None;
-    let page = shown.by_ref().take(limit).inspect(|(id, _)| last = Some(**id));
-    serde_json::Serializer::new(&mut text)
-        .collect_seq(page.map(|(_, tracked)| object(tracked, now)))
-        .expect("strings and numbers can be written to memory");
+    after: Option<SessionId>,
+    most: usize,
+) -> Part {
+    let is_shown = |known: &Known<'_>| filter.shows(*known) && pass.shows(known.id());
+    let mut shown = view.sessions_after(after).filter(is_shown);
+    let sessions = shown.by_ref().take(most).map(Known::copy).collect();
     let more = shown.next().is_some();
-    let all = || engine.sessions.values().filter(|tracked| is_shown(tracked)).count() as u64;
-    let total = filter.limit.map(|_| all());
-    Listed { text, total, next: last.filter(|_| more).map(|last| last.to_string()) }
+    let total = filter.limit.map(|_| view.sessions().filter(is_shown).count() as u64);
+    Part { sessions, more, total }
 }
 
-/// Behind the sessions: those whose records are damaged, and with `--all` those that the store does not know.
-fn add_odd_ones(engine: &Engine, filter: &Filter, command: &Value, listed: &mut Listed) {
-    // They belong to the last page.
-    if filter.known || filter.state.is_some() || filter.tag.is_some() || listed.next.is_some() {
-        return;
+/// What is listed beside sessions: those whose records are damaged, and with `--all` those that the store does not know.
+pub(crate) fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
+    if pass.is_kept() || !filter.shows_odd_ones() {
+        return Vec::new();
     }
-    let list = &mut listed.text;
-    let damaged = engine.damaged.values().map(|damaged| {
+    let damaged = view.damaged().map(|damaged| {
         let why = format!("its record is damaged: {}", damaged.problem);
         odd(&damaged.id, &damaged.name, "damaged", None, &why)
     });
-    let unknown = engine.unknown.iter().filter(|_| filter.all);
+    let unknown = view.unknown().iter().filter(|_| filter.all);
     let unknown =
         unknown.map(|unknown| odd(&unknown.id, &unknown.id, "unknown", unknown.shim_pid, &unknown.why));
-    for mut object in damaged.chain(unknown) {
-        object["command"] = command.clone();
-        list.pop();
-        list.extend_from_slice(if list.len() > 1 { b"," } else { b"" });
-        list.extend_from_slice(object.to_string().as_bytes());
-        list.push(b']');
+    damaged.chain(unknown).collect()
+}
+
+/// A list that is being written.
+pub(crate) struct Writing {
+    text: Vec<u8>,
+    shape: Shape,
+}
+
+impl Writing {
+    pub(crate) fn new(shape: Shape) -> Writing {
+        Writing { text: vec![b'['], shape }
+    }
+
+    pub(crate) fn add(&mut self, sessions: &[SessionView], now: Now) {
+        let length = if self.shape == Shape::Row { ROW } else { SESSION };
+        self.text.reserve(length * sessions.len());
+        for view in sessions {
+            match self.shape {
+                Shape::Whole => self.push(&session::session(view, now)),
+                Shape::Brief => self.push(&session::brief(view, now)),
+                Shape::Row => self.push(&row(view, now)),
+            }
+        }
+    }
+
+    /// Adds what is not a session, with a command of the kind that its shape has.
+    pub(crate) fn add_odd_ones(&mut self, odd_ones: Vec<Value>) {
+        let command = if self.shape == Shape::Row { json!("") } else { json!([]) };
+        for mut object in odd_ones {
+            object["command"] = command.clone();
+            self.push(&object);
+        }
+    }
+
+    fn push(&mut self, object: &impl Serialize) {
+        if self.text.len() > 1 {
+            self.text.push(b',');
+        }
+        serde_json::to_writer(&mut self.text, object).expect("strings and numbers can be written to memory");
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.text.push(b']');
+        self.text
     }
 }
 
-/// What is known of one that is no session: fields of rows and of sessions alike.
+/// What is known of one that is not a session: fields of rows and of sessions alike.
 fn odd(id: &str, name: &str, state: &str, shim_pid: Option<u32>, why: &str) -> Value {
     json!({
         "id": id, "name": name, "state": state, "mode": "", "pid": null, "shim_pid": shim_pid, "restarts": 0,
@@ -138,16 +156,15 @@ fn odd(id: &str, name: &str, state: &str, shim_pid: Option<u32>, why: &str) -> V
     })
 }
 
-fn row(tracked: &Tracked, now: Now) -> Row<'_> {
-    let core = &tracked.session;
+fn row(view: &SessionView, now: Now) -> Row<'_> {
     Row {
-        name: Cow::Borrowed(&tracked.name),
-        state: Cow::Borrowed(core.state().word()),
-        mode: Cow::Borrowed(mode_word(core.spec().mode)),
-        pid: show::session::pid(tracked),
-        restarts: core.runs().count.saturating_sub(1),
-        command: Cow::Owned(beginning(&tracked.definition.command)),
-        why: Cow::Owned(show::session::why(tracked, now)),
+        name: Cow::Borrowed(&view.name),
+        state: Cow::Borrowed(view.core.state().word()),
+        mode: Cow::Borrowed(mode_word(view.core.spec().mode)),
+        pid: view.pid(),
+        restarts: view.core.runs().count.saturating_sub(1),
+        command: Cow::Owned(beginning(&view.definition.command)),
+        why: Cow::Owned(session::why(view, now)),
     }
 }
 

@@ -2,5 +2,9 @@
 
 pub(crate) mod contained;
 pub(crate) mod disk;
+pub(crate) mod event;
 pub(crate) mod list;
+pub(crate) mod message;
 pub(crate) mod session;
+pub(crate) mod status;
+mod why_not;

@@ -122,7 +122,7 @@ impl Config {
     /// The first line that cannot be used, and why.
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         let root = DeTable::parse(text).map_err(|error| broken(text, &error))?;
-        let reading = Reading { text };
+        let reading = Reading { text, numbers: &policy::KEYS.map(|(name, _)| name) };
         let mut config = Config::default();
         for (key, value) in root.get_ref() {
             let (value, span) = (value.get_ref(), key.span());

@@ -1,12 +1,13 @@
 //! The text of a file while it is read: where a thing stands, and what its writer may have meant.
 
 use super::ConfigError;
-use super::policy::KEYS;
 use std::ops::Range;
 use toml::de::{DeTable, DeValue};
 
 pub(super) struct Reading<'a> {
     pub(super) text: &'a str,
+    /// The keys of `[policy]`.
+    pub(super) numbers: &'a [&'static str],
 }
 
 impl Reading<'_> {
@@ -16,7 +17,7 @@ impl Reading<'_> {
 
     /// A key that is not known here. A number of `[policy]` that stands outside of one is told its place.
     pub(super) fn unknown(&self, key: &str, known: &[&str], span: Range<usize>) -> ConfigError {
-        let nearest = if known.contains(&"policy") && KEYS.iter().any(|(name, _)| *name == key) {
+        let nearest = if known.contains(&"policy") && self.numbers.contains(&key) {
             format!("policy.{key}")
         } else {
             nearest(key, known).to_owned()

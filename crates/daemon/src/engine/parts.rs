@@ -1,0 +1,59 @@
+//! What an engine is made of, and why it may not go on.
+
+use super::input::Handle;
+use crate::define::config::Config;
+use crate::define::home::Home;
+use crate::ports::locks::Folders;
+use pinfold_core::Decision;
+use pinfold_shim::client::Foreground;
+use pinfold_store::{CommitError, Reader, Store};
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// What an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) home: Home,
+    /// The API socket, by a name that everybody can connect to.
+    pub(crate) socket: PathBuf,
+    pub(crate) store: Store,
+    pub(crate) alone: Option<Alone>,
+    pub(crate) reader: Option<Reader>,
+    pub(crate) folders: Folders,
+    pub(crate) generation: u64,
+    pub(crate) shim_program: (PathBuf, Vec<OsString>),
+    pub(crate) limits: Limits,
+    pub(crate) umask: Option<u32>,
+    pub(crate) last_event: u64,
+    pub(crate) handle: Handle,
+    pub(crate) config: Config,
+}
+
+/// What the loop needs to know when it runs in the foreground, without a daemon around it.
+pub(crate) struct Alone {
+    /// What its agents get from this process.
+    pub(crate) foreground: Foreground,
+    /// Whoever is told of every decision.
+    pub(crate) witness: Box<dyn FnMut(&Decision)>,
+    /// Whoever waits for the end of shims.
+    pub(crate) reapers: mpsc::UnboundedSender<JoinHandle<()>>,
+}
+
+/// The limits that were changed here, soft and hard, as agents get them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Limits {
+    pub(crate) open_files: Option<(u64, u64)>,
+    pub(crate) core: Option<(u64, u64)>,
+}
+
+/// Why the loop could not begin, or ended.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    #[error("the database cannot be written")]
+    Commit(#[source] Arc<CommitError>),
+    #[error("the daemon cannot run")]
+    System(#[from] io::Error),
+}

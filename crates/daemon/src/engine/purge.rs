@@ -1,0 +1,63 @@
+//! What purge is about: which sessions it takes, and which it spares.
+
+use super::Engine;
+use super::session::Tracked;
+use pinfold_api::request::{Caller, Purge};
+use pinfold_core::{Mode, Refusal, State};
+use pinfold_store::SessionId;
+use std::path::Path;
+
+/// What purge makes of one session.
+pub(crate) struct Candidate {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) own: bool,
+    /// Why it is left alone.
+    pub(crate) spared: Option<Refusal>,
+}
+
+/// Which modes purge takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Modes {
+    Only(Mode),
+    All,
+}
+
+impl Engine {
+    /// The sessions that purge is about, in their order; archived ones are not.
+    pub(super) fn to_purge(&self, modes: Modes, purge: &Purge) -> Vec<Candidate> {
+        let of_mode = |tracked: &&Tracked| match modes {
+            Modes::All => true,
+            Modes::Only(mode) => tracked.session.spec().mode == mode,
+        };
+        let live = self
+            .sessions
+            .values()
+            .map(Box::as_ref)
+            .filter(|tracked| tracked.session.state() != State::Archived);
+        live.filter(of_mode)
+            .map(|tracked| {
+                let own = self.is_callers(tracked, &purge.caller);
+                let spared = tracked.session.spared_by_purge(purge.include_active, own);
+                Candidate { id: tracked.id, name: tracked.name.clone(), own, spared }
+            })
+            .collect()
+    }
+
+    /// Whether the caller is part of this session: by what it was given, or by who started it.
+    fn is_callers(&self, tracked: &Tracked, caller: &Caller) -> bool {
+        let here = caller.socket.as_ref().is_none_or(|socket| self.is_our_socket(Path::new(socket)));
+        let named = |text: &String| *text == tracked.name || *text == tracked.id.to_string();
+        let by_name = here && caller.session.as_ref().is_some_and(named);
+        let by_run = caller.run.is_some() && caller.run == tracked.run.map(|(_, run)| run.to_string());
+        let pid = tracked.pid();
+        let shim = tracked.shim.as_ref().map(|shim| shim.pid);
+        let by_blood = caller.ancestors.iter().any(|pid_above| [pid, shim].contains(&Some(*pid_above)));
+        by_name || by_run || by_blood
+    }
+
+    fn is_our_socket(&self, socket: &Path) -> bool {
+        let real = std::fs::read_link(socket).unwrap_or_else(|_| socket.to_owned());
+        socket == self.socket || real == self.home.socket()
+    }
+}

@@ -1,0 +1,52 @@
+//! Sessions as they are seen from outside: how one stands, and a copy to show from. Data only.
+
+use crate::define::definition::Definition;
+use pinfold_core::decision::TakeoverEnd;
+use pinfold_core::session::{Runs, Takeover};
+use pinfold_core::{RunNumber, Session, State, Wall};
+use pinfold_store::{RunId, SessionId};
+use std::sync::Arc;
+
+/// How a session stands, as far as people wait for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    pub(crate) state: State,
+    pub(crate) runs: Runs,
+    /// Whether somebody is in the way of a run's end.
+    pub(crate) unended: bool,
+    /// The takeover that is under way.
+    pub(crate) takeover: Option<Takeover>,
+    /// Whether its shim is connected.
+    pub(crate) connected: bool,
+}
+
+/// A copy of one session to show from.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionView {
+    pub(crate) id: SessionId,
+    pub(crate) name: String,
+    pub(crate) definition: Arc<Definition>,
+    /// An outline: it does not list the messages that wait.
+    pub(crate) core: Session,
+    pub(crate) created_at: Wall,
+    /// The latest run.
+    pub(crate) run: Option<(RunNumber, RunId)>,
+    pub(crate) ready: bool,
+    pub(crate) status: Option<String>,
+    pub(crate) shim_pid: Option<u32>,
+    pub(crate) swap: Option<u64>,
+    /// How many messages in its inbox are damaged.
+    pub(crate) damaged: u64,
+    /// What keeps its decisions from being recorded.
+    pub(crate) held_up: Option<Arc<str>>,
+    pub(crate) stops_first: bool,
+    /// How the last takeover ended.
+    pub(crate) takeover_end: Option<TakeoverEnd>,
+}
+
+impl SessionView {
+    /// The pid of its agent.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.core.life().at_work().map(|(_, process, _)| process.pid)
+    }
+}

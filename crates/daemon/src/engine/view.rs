@@ -1,0 +1,220 @@
+//! What may be read of the engine from outside: answers to questions, and copies of sessions to show from. Whoever has
+//! a [`View`] changes nothing.
+
+use super::purge::{Candidate, Modes};
+use super::session::Tracked;
+use super::session_view::{SessionView, Snapshot};
+use super::{Engine, WhyNot};
+use crate::caller::Act;
+use crate::define::config::Retention;
+use crate::define::definition::Definition;
+use crate::define::preset::Preset;
+use crate::memory::Without;
+use pinfold_api::object::{Metric, Unknown};
+use pinfold_api::request::Purge;
+use pinfold_core::{RunNumber, Session, State};
+use pinfold_store::{DamagedSession, Reader, RunId, SessionId};
+use std::ops::Bound::{Excluded, Unbounded};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+
+/// One session, read where it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'a>(&'a Tracked);
+
+impl<'a> Known<'a> {
+    pub(crate) fn id(self) -> SessionId {
+        self.0.id
+    }
+
+    pub(crate) fn name(self) -> &'a str {
+        &self.0.name
+    }
+
+    pub(crate) fn definition(self) -> &'a Arc<Definition> {
+        &self.0.definition
+    }
+
+    pub(crate) fn state(self) -> State {
+        self.0.session.state()
+    }
+
+    /// What the core knows of it, with the messages that wait.
+    pub(crate) fn core(self) -> &'a Session {
+        &self.0.session
+    }
+
+    pub(crate) fn shim_pid(self) -> Option<u32> {
+        self.0.shim.as_ref().map(|shim| shim.pid)
+    }
+
+    /// Its latest run.
+    pub(crate) fn run(self) -> Option<(RunNumber, RunId)> {
+        self.0.run
+    }
+
+    /// Tells how it stands, whenever that changes and is durable.
+    pub(crate) fn watch(self) -> watch::Receiver<Snapshot> {
+        self.0.seen.subscribe()
+    }
+
+    /// How it stands now, whether that is durable or not.
+    pub(crate) fn snapshot(self) -> Snapshot {
+        self.0.snapshot()
+    }
+
+    /// A copy to show from.
+    pub(crate) fn copy(self) -> SessionView {
+        self.0.view()
+    }
+}
+
+/// The engine, to be read.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'a>(pub(super) &'a Engine);
+
+impl<'a> View<'a> {
+    /// Finds a session by its name or a unique prefix of its id; names of archived ones count last.
+    pub(crate) fn find(self, wanted: &str) -> Result<SessionId, WhyNot> {
+        self.0.find(wanted)
+    }
+
+    /// The archived session that a name or the beginning of an id stands for; the latest of a name.
+    pub(crate) fn find_archived(self, wanted: &str) -> Result<SessionId, WhyNot> {
+        self.0.find_archived(wanted)
+    }
+
+    /// Finds the parent of a session, which must not be below it.
+    pub(crate) fn find_parent(
+        self,
+        wanted: &str,
+        own: Option<SessionId>,
+    ) -> Result<(SessionId, String), WhyNot> {
+        self.0.find_parent(wanted, own)
+    }
+
+    /// Whether a new session may have this name.
+    pub(crate) fn is_free(self, name: &str) -> Result<(), WhyNot> {
+        self.0.is_free(name)
+    }
+
+    pub(crate) fn session(self, id: SessionId) -> Option<Known<'a>> {
+        self.0.sessions.get(&id).map(|tracked| Known(tracked))
+    }
+
+    /// All sessions, in the order in which they were made.
+    pub(crate) fn sessions(self) -> impl DoubleEndedIterator<Item = Known<'a>> {
+        self.0.sessions.values().map(|tracked| Known(tracked))
+    }
+
+    /// Those that were made after one, which need not be there any more; all of them after none.
+    pub(crate) fn sessions_after(self, after: Option<SessionId>) -> impl Iterator<Item = Known<'a>> {
+        let after = after.map_or(Unbounded, Excluded);
+        self.0.sessions.range((after, Unbounded)).map(|(_, tracked)| Known(tracked))
+    }
+
+    /// The sessions that belong to this one.
+    pub(crate) fn children(self, id: SessionId) -> impl Iterator<Item = Known<'a>> {
+        self.0.children(id).map(Known)
+    }
+
+    /// The session and those above it, as far as they are there.
+    pub(crate) fn line_of(self, id: SessionId) -> impl Iterator<Item = SessionId> {
+        self.0.line_of(id)
+    }
+
+    /// Sessions whose records cannot be read.
+    pub(crate) fn damaged(self) -> impl Iterator<Item = &'a DamagedSession> {
+        self.0.damaged.values()
+    }
+
+    /// What of this home the store does not know.
+    pub(crate) fn unknown(self) -> &'a [Unknown] {
+        &self.0.unknown
+    }
+
+    /// The sessions that purge is about, in their order; archived ones are not.
+    pub(crate) fn to_purge(self, modes: Modes, purge: &Purge) -> Vec<Candidate> {
+        self.0.to_purge(modes, purge)
+    }
+
+    /// What an agent's name stands for.
+    pub(crate) fn preset(self, agent: &str) -> Option<Preset> {
+        self.0.config.preset(agent)
+    }
+
+    /// How long what happened is kept.
+    pub(crate) fn retention(self) -> Retention {
+        self.0.config.retention()
+    }
+
+    /// What the runs of an agent may do as a person does.
+    pub(crate) fn may(self, agent: &str) -> &'a [Act] {
+        self.0.config.may(agent)
+    }
+
+    /// Whether one that is confined counts as if it were not; of a session, or of none.
+    pub(crate) fn lets_confined(self, agent: &str, session: &str) -> bool {
+        self.0.lets_confined(agent, session)
+    }
+
+    /// How many children a session may be given by its runs, and how far below a person's session.
+    pub(crate) fn child_limits(self, agent: &str, session: &str) -> (u32, u32) {
+        let settings = self.0.config.settings(agent, session);
+        (settings.child_limit, settings.child_depth)
+    }
+
+    /// How long an HTTP hold may last; zero is for ever.
+    pub(crate) fn hold_limit(self) -> Duration {
+        self.0.config.settings("", "").hold_limit
+    }
+
+    /// What is not used to measure and contain runs.
+    pub(crate) fn without(self) -> Without {
+        self.0.memory.without
+    }
+
+    /// Everything that is counted and measured.
+    pub(crate) fn measured(self) -> Vec<Metric> {
+        self.0.measured()
+    }
+
+    /// A connection of its own to the store; none while its file has lost its name.
+    pub(crate) fn own_reader(self) -> Option<Reader> {
+        self.0.own_reader()
+    }
+
+    /// The file with the output of a session.
+    pub(crate) fn log_of(self, id: SessionId) -> PathBuf {
+        self.0.home.log(id)
+    }
+
+    /// What the daemon says of itself.
+    pub(crate) fn daemon(self) -> DaemonView<'a> {
+        let engine = self.0;
+        DaemonView {
+            up_for: engine.started.elapsed(),
+            state: &engine.home.state,
+            socket: &engine.socket,
+            generation: engine.generation,
+            troubles: engine.health.words(),
+            config_refused: engine.config_refused.as_deref(),
+            socket_refused: engine.home.refused.as_deref(),
+        }
+    }
+}
+
+/// The daemon itself.
+pub(crate) struct DaemonView<'a> {
+    pub(crate) up_for: Duration,
+    pub(crate) state: &'a Path,
+    pub(crate) socket: &'a Path,
+    pub(crate) generation: u64,
+    /// What is wrong with the store, in sentences.
+    pub(crate) troubles: Vec<String>,
+    /// Why the configuration was not taken over when it was read last.
+    pub(crate) config_refused: Option<&'a str>,
+    pub(crate) socket_refused: Option<&'a str>,
+}

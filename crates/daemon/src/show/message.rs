@@ -1,0 +1,61 @@
+//! Messages as the objects of the contract.
+
+use crate::clock::time;
+use pinfold_api::object::{Message, Turn};
+use pinfold_core::Wall;
+
+/// Lists have so many bytes of an answer; the message itself has all of it.
+const LISTED_ANSWER: usize = 4 << 10;
+
+/// One message of the session of this name, as lists have it: with the beginning of its answer.
+pub(crate) fn listed(row: pinfold_store::Message, session: &str) -> Message {
+    let mut message = message(row, session);
+    if let Some(answer) = &mut message.answer {
+        answer.truncate(answer.floor_char_boundary(LISTED_ANSWER));
+        answer.shrink_to_fit();
+    }
+    message
+}
+
+/// One message of the session of this name.
+pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
+    if let Some(damage) = row.damage {
+        return damaged_message(damage, session);
+    }
+    Message {
+        answer_bytes: row.answer.as_ref().map(|answer| answer.len() as u64),
+        id: row.id.to_string(),
+        session: session.to_owned(),
+        from: row.from,
+        text: row.text,
+        key: row.key,
+        state: row.state.word().into(),
+        tries: row.tries,
+        enqueued_at: time(row.enqueued_at),
+        done_at: row.done_at.map(time),
+        answer: row.answer,
+        failure: row.failure,
+        turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
+        damaged: None,
+    }
+}
+
+/// One that is not as it was written: named, and nothing of it is shown.
+fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
+    Message {
+        id: damage.id,
+        session: session.to_owned(),
+        from: None,
+        text: String::new(),
+        key: None,
+        state: "damaged".into(),
+        tries: 0,
+        enqueued_at: time(Wall(0)),
+        done_at: None,
+        answer: None,
+        answer_bytes: None,
+        failure: None,
+        turn: None,
+        damaged: Some(damage.problem),
+    }
+}
