@@ -26,13 +26,23 @@ pub enum Reach {
     FromThere,
 }
 
-#[derive(Debug)]
+/// What a test does before an operation, told its name and its number from 1 on.
+type Before = dyn FnMut(usize, &'static str) + Send;
+
 struct Plan {
     strike_at: usize,
     fault: Fault,
     reach: Reach,
     passed: Vec<&'static str>,
     struck: usize,
+    /// Taken out while it runs, so that operations of its own are none of the plan's.
+    before: Option<Box<Before>>,
+}
+
+impl std::fmt::Debug for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Plan").field("strike_at", &self.strike_at).field("passed", &self.passed).finish()
+    }
 }
 
 type Shared = Arc<Mutex<Plan>>;
@@ -52,7 +62,19 @@ pub struct Armed {
 
 /// Arms this thread: the `strike_at`-th operation from now (counted from 1) is struck.
 pub fn arm(strike_at: usize, fault: Fault, reach: Reach) -> Armed {
-    let plan = Arc::new(Mutex::new(Plan { strike_at, fault, reach, passed: Vec::new(), struck: 0 }));
+    put(Plan { strike_at, fault, reach, passed: Vec::new(), struck: 0, before: None })
+}
+
+/// Arms this thread: nothing is struck, and `act` runs before every operation. What another process might do
+/// between two operations is done there.
+pub fn before_each(act: impl FnMut(usize, &'static str) + Send + 'static) -> Armed {
+    let before: Option<Box<Before>> = Some(Box::new(act));
+    let (fault, reach) = (Fault::Short, Reach::Once);
+    put(Plan { strike_at: usize::MAX, fault, reach, passed: Vec::new(), struck: 0, before })
+}
+
+fn put(plan: Plan) -> Armed {
+    let plan = Arc::new(Mutex::new(plan));
     PLAN.with_borrow_mut(|slot| *slot = Some(plan.clone()));
     ARMED.fetch_add(1, Ordering::Relaxed);
     Armed { plan }
@@ -119,21 +141,37 @@ pub(crate) fn pass(operation: &'static str) -> Result<Pass, Errno> {
 
 #[cold]
 fn consult(operation: &'static str) -> Result<Pass, Errno> {
-    PLAN.with_borrow(|slot| {
-        let Some(plan) = slot else { return Ok(Pass::Whole) };
-        let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(shared) = PLAN.with_borrow(Clone::clone) else { return Ok(Pass::Whole) };
+    let act = {
+        let mut plan = shared.lock().unwrap_or_else(PoisonError::into_inner);
         plan.passed.push(operation);
-        let due = match plan.reach {
-            Reach::Once => plan.passed.len() == plan.strike_at,
-            Reach::FromThere => plan.passed.len() >= plan.strike_at,
+        plan.before.take().map(|act| (act, plan.passed.len()))
+    };
+    if let Some((mut act, number)) = act {
+        // Without the plan: what `act` does is not what is watched.
+        let own = PLAN.take();
+        act(number, operation);
+        PLAN.set(own);
+        shared.lock().unwrap_or_else(PoisonError::into_inner).before = Some(act);
+    }
+    let mut plan = shared.lock().unwrap_or_else(PoisonError::into_inner);
+    plan.verdict()
+}
+
+impl Plan {
+    /// What the operation that was noted last may do.
+    fn verdict(&mut self) -> Result<Pass, Errno> {
+        let due = match self.reach {
+            Reach::Once => self.passed.len() == self.strike_at,
+            Reach::FromThere => self.passed.len() >= self.strike_at,
         };
         if !due {
             return Ok(Pass::Whole);
         }
-        plan.struck += 1;
-        match plan.fault {
+        self.struck += 1;
+        match self.fault {
             Fault::Fails(errno) => Err(errno),
             Fault::Short => Ok(Pass::Short),
         }
-    })
+    }
 }

@@ -1,6 +1,6 @@
 //! Makes the kernel fail on purpose, for the tests of this crate.
 
-pub use pinfold_kernel::fault::{Armed, Fault, Reach, arm};
+pub use pinfold_kernel::fault::{Armed, Fault, Reach, arm, before_each};
 use rustix::io::Errno;
 
 /// Makes a lock file look as if its last grant were of an earlier boot. The caller must hold nothing.

@@ -4,6 +4,8 @@
 //! nobody is inside twice, and the first error reached the caller.
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod limit;
+
 use pinfold_lock::fault::{Fault, Reach, arm};
 use pinfold_lock::{
     AcquireError, AppendError, Fence, FencedFile, Folder, Guard, Mark, Request, Resource, Run, Survivors,
@@ -40,6 +42,7 @@ fn is_harmless(fault: Fault) -> bool {
 }
 
 struct Place {
+    _limit: limit::Limit,
     _temp: tempfile::TempDir,
     root: PathBuf,
     folder: Folder,
@@ -51,7 +54,7 @@ fn place(resource: &Resource) -> Place {
     let root = temp.path().canonicalize().unwrap();
     let folder = Folder::open(root.join("locks")).unwrap();
     std::fs::create_dir_all(root.join("a/b")).unwrap();
-    let place = Place { _temp: temp, root, folder };
+    let place = Place { _limit: limit::Limit::of_test(), _temp: temp, root, folder };
     assert!(take(&place, resource).release().trouble.is_none());
     place
 }

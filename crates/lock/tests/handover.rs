@@ -1,6 +1,8 @@
 //! Handing locks on: to children, over sockets, and what becomes of those who were not given them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
+mod limit;
+
 use pinfold_lock::Trace;
 use pinfold_lock::{
     AcquireError, AdoptError, BusyBecause, Description, Folder, Guard, Mark, Request, Resource, Run,
@@ -13,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 struct Place {
+    _limit: limit::Limit,
     _temp: tempfile::TempDir,
     folder: Folder,
     root: PathBuf,
@@ -21,7 +24,12 @@ struct Place {
 fn place() -> Place {
     let temp = tempfile::tempdir().unwrap();
     let root = temp.path().canonicalize().unwrap();
-    Place { folder: Folder::open(root.join("locks")).unwrap(), root, _temp: temp }
+    Place {
+        folder: Folder::open(root.join("locks")).unwrap(),
+        root,
+        _temp: temp,
+        _limit: limit::Limit::of_test(),
+    }
 }
 
 fn key() -> Resource {
@@ -355,7 +363,9 @@ fn a_zombie_leader_with_living_threads_still_holds_its_lock() {
     holder.line();
     let identity = process::identify(holder.child.id()).unwrap();
     // The leader has ended when /proc calls it a zombie; it does so right after it has told.
+    let until = Instant::now() + Duration::from_secs(60);
     while !std::fs::read_to_string(format!("/proc/{}/stat", holder.child.id())).unwrap().contains(") Z ") {
+        assert!(Instant::now() < until, "the leader does not end");
         std::thread::yield_now();
     }
     assert_eq!(process::verdict(Some(&identity)).word(), "alive");

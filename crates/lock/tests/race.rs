@@ -297,7 +297,7 @@ impl Arena {
         let pid = worker.child.id();
         Witness::open(self.temp.path()).sentence(u64::from(pid), true);
         worker.child.kill().unwrap();
-        worker.child.wait().unwrap();
+        ended(&mut worker.child);
         left.retain(|other| *other != pid);
         self.killed += 1;
     }
@@ -318,8 +318,20 @@ impl Arena {
     fn end(self) {
         for mut worker in self.workers {
             drop(worker.stdin);
-            assert!(worker.child.wait().unwrap().success());
+            assert!(ended(&mut worker.child).success());
         }
+    }
+}
+
+/// Waits for the end of a worker.
+fn ended(child: &mut std::process::Child) -> std::process::ExitStatus {
+    let until = std::time::Instant::now() + WEDGED;
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return status,
+            None => assert!(std::time::Instant::now() < until, "WEDGED: worker {} does not end", child.id()),
+        }
+        std::thread::sleep(std::time::Duration::from_millis(1));
     }
 }
 

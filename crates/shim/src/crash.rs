@@ -1,4 +1,6 @@
 //! Crash points: named steps at which a test makes the shim abort. Without the feature they are nothing.
+//!
+//! The variable names the point; or, as `trace:PATH`, a file to which the name of every point that is passed is added.
 
 /// The variable that names the point at which to abort.
 pub const VARIABLE: &str = "PINFOLD_CRASH_AT";
@@ -9,6 +11,7 @@ pub const POINTS: &[&str] = &[
     "keep.adopted",
     "keep.listening",
     "start.unforked",
+    "child.unbound",
     "start.forked",
     "start.fenced",
     "start.released",
@@ -23,13 +26,39 @@ pub const POINTS: &[&str] = &[
     "leave.closed",
 ];
 
+/// Points that not every run passes: the daemon is slow to store an end, or an agent ends a turn.
+pub const SOMETIMES: &[&str] = &["record.synced", "turn.stored"];
+
 /// Aborts when the environment says so.
 #[cfg(feature = "crash-points")]
 pub fn point(name: &str) {
-    debug_assert!(POINTS.contains(&name), "{name} is not listed");
-    if std::env::var_os(VARIABLE).is_some_and(|at| at == name) {
+    if is_wanted(name) {
         std::process::abort();
     }
+}
+
+/// In a child that was just forked: the shim aborts, and the child goes on without it.
+#[cfg(feature = "crash-points")]
+pub fn parent_dies_at(name: &str, parent: rustix::process::Pid) {
+    if is_wanted(name) {
+        let _ = rustix::process::kill_process(parent, rustix::process::Signal::ABORT);
+        while rustix::process::getppid() == Some(parent) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// Whether this is the point at which to abort; otherwise it is noted where all of them are.
+#[cfg(feature = "crash-points")]
+fn is_wanted(name: &str) -> bool {
+    debug_assert!(POINTS.contains(&name) || SOMETIMES.contains(&name), "{name} is not listed");
+    let Some(wanted) = std::env::var(VARIABLE).ok() else { return false };
+    if let Some(trace) = wanted.strip_prefix("trace:") {
+        let file = std::fs::OpenOptions::new().append(true).create(true).open(trace);
+        let _ =
+            file.and_then(|mut file| std::io::Write::write_all(&mut file, format!("{name}\n").as_bytes()));
+    }
+    wanted == name
 }
 
 /// Does nothing.
@@ -37,9 +66,14 @@ pub fn point(name: &str) {
 #[inline(always)]
 pub fn point(_: &str) {}
 
+/// Does nothing.
+#[cfg(not(feature = "crash-points"))]
+#[inline(always)]
+pub fn parent_dies_at(_: &str, _: rustix::process::Pid) {}
+
 #[cfg(test)]
 mod tests {
-    use super::POINTS;
+    use super::{POINTS, SOMETIMES};
     use std::path::Path;
 
     fn sources(folder: &Path, out: &mut String) {
@@ -57,10 +91,11 @@ mod tests {
     fn every_point_in_the_source_is_listed_and_every_listed_one_is_in_the_source() {
         let mut text = String::new();
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
-        let parts = text.split("crash::point(\"").skip(1);
+        let parts = ["crash::point(\"", "crash::parent_dies_at(\""].map(|call| text.split(call).skip(1));
+        let parts = parts.into_iter().flatten();
         let mut found: Vec<&str> = parts.map(|part| &part[..part.find('"').unwrap()]).collect();
         found.sort_unstable();
-        let mut listed = POINTS.to_vec();
+        let mut listed = [POINTS, SOMETIMES].concat();
         listed.sort_unstable();
         assert_eq!(found, listed);
     }

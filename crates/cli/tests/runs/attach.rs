@@ -2,7 +2,7 @@
 
 use crate::processes;
 use crate::tty::Tty;
-use crate::world::World;
+use crate::world::{Ends, World};
 use std::time::Instant;
 
 impl World {
@@ -289,5 +289,5 @@ fn who_holds_the_lock_is_said_to_whoever_attaches() {
     assert!(refused.stderr.contains("sleep 1000") && refused.stderr.contains("--kill"), "{refused:?}");
     assert!(refused.json()["error"]["holder"]["pid"].is_number(), "{refused:?}");
     holder.kill().unwrap();
-    holder.wait().unwrap();
+    holder.ended();
 }

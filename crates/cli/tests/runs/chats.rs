@@ -2,7 +2,7 @@
 
 use crate::inbox::PARROT;
 use crate::processes::{self, Held, PATIENCE};
-use crate::world::{World, number};
+use crate::world::{Ends, World, number};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -321,14 +321,14 @@ fn a_consumer_is_an_open_connection_and_its_end_is_the_kernels_word() {
     assert_eq!(world.show("a")["state"], "running", "consumers delay parking");
     let before = world.show("a")["last_consumer_at"].clone();
     follower.kill().unwrap();
-    follower.wait().unwrap();
+    follower.ended();
     consumers(1);
     drop(stream);
     consumers(0);
     world.wait("a", "idle");
     assert_ne!(world.show("a")["last_consumer_at"], before);
     listing.kill().unwrap();
-    listing.wait().unwrap();
+    listing.ended();
     assert_eq!(world.events_of("a", "consumer_left").len(), 2);
 }
 

@@ -1,7 +1,7 @@
 //! Many sessions at once, and agents that print as fast as they can.
 
 use crate::processes::open_files;
-use crate::world::{World, number};
+use crate::world::{Ends, World, number};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -107,5 +107,5 @@ fn a_follower_that_does_not_read_holds_up_nobody() {
     assert!(world.ok(&["ls"]).took < Duration::from_secs(2));
     world.ok(&["stop", "a"]);
     stuck.kill().unwrap();
-    stuck.wait().unwrap();
+    stuck.ended();
 }

@@ -1,7 +1,7 @@
 //! One daemon of a home, however many want to start it.
 
 use crate::processes::lives;
-use crate::world::{World, finish, number};
+use crate::world::{Ends, World, finish, number};
 use serde_json::Value;
 
 fn started(world: &World) -> Vec<Value> {
@@ -106,7 +106,7 @@ fn a_daemon_in_the_foreground_goes_down_with_sigterm() {
     world.guarded("a", &[], "exec sleep 100000");
     assert_eq!(world.daemon_pid(), daemon.pid);
     daemon.signal(rustix::process::Signal::TERM);
-    assert!(child.wait().unwrap().success());
+    assert!(child.ended().success());
     world.assert_no_members();
     assert_eq!(world.run(&["status"]).code, 69);
 }

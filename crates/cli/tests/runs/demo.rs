@@ -1,7 +1,7 @@
 //! `pinfold demo`: it shows what is promised, and leaves nothing behind, however it ends.
 
 use crate::processes;
-use crate::world::{World, finish, held};
+use crate::world::{Ends, World, finish, held};
 use rustix::process::Signal;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -90,7 +90,7 @@ fn a_signal_at_any_step_ends_it_and_leaves_nothing() {
         own.signal(signals[step % signals.len()]);
         let mut said = String::new();
         child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        let code = child.wait().unwrap().code();
+        let code = child.ended().code();
         drop(lines);
         // The last step may be over before the signal is heard.
         let interrupted = code == Some(1) && said.contains("the demo was interrupted; nothing of it is left");
@@ -120,9 +120,9 @@ fn whoever_interferes_cannot_make_it_leave_anything() {
     }
     child.stdout = Some(lines.into_inner());
     agents.into_iter().for_each(processes::kill);
-    let output = child.wait_with_output().unwrap();
+    let answer = child.finished();
     // A run that was replaced in time is as good as one that was not killed: what counts is what is left.
-    assert!([Some(0), Some(1)].contains(&output.status.code()), "{output:?}");
+    assert!([0, 1].contains(&answer.code), "{answer:?}");
     assert_nothing_left(&world);
 }
 
@@ -137,7 +137,7 @@ fn it_goes_on_when_nobody_reads_and_two_at_once_do_not_meet() {
     drop(lines);
     let other = finish(&mut demo(&world, &["--json"]));
     assert_eq!(other.code, 0, "{other:?}");
-    assert_eq!(one.wait().unwrap().code(), Some(0));
+    assert_eq!(one.ended().code(), Some(0));
     assert_nothing_left(&world);
 }
 

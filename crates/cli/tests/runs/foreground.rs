@@ -3,7 +3,7 @@
 use crate::eater;
 use crate::processes::{self, Held, PATIENCE, lives};
 use crate::tty::Tty;
-use crate::world::{Answer, Following, World, finish, held, number};
+use crate::world::{Answer, Ends, Following, World, finish, held, number};
 use rustix::process::Signal;
 use serde_json::Value;
 use std::io::{Read, Write};
@@ -95,14 +95,14 @@ fn the_program_has_the_streams_of_the_caller() {
     drop(stdin);
     let mut said = String::new();
     child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!((said.as_str(), child.wait().unwrap().code()), ("first: one\ntwo\nthree", Some(0)));
+    assert_eq!((said.as_str(), child.ended().code()), ("first: one\ntwo\nthree", Some(0)));
     // Nobody reads at first: the program waits, and nothing is lost.
     let mut command = world.command(&["run", "a", "--", "head", "-c", "30000000", "/dev/zero"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     assert!(!held(child.id()).ends_within(Duration::from_millis(300)));
     let mut bytes = Vec::new();
     child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
-    assert_eq!((bytes.len(), child.wait().unwrap().code()), (30_000_000, Some(0)));
+    assert_eq!((bytes.len(), child.ended().code()), (30_000_000, Some(0)));
     assert_nothing_left(&world);
 }
 
@@ -377,7 +377,7 @@ fn a_signal_that_the_caller_ignores_is_ignored() {
     held(child.id()).signal(Signal::HUP);
     held(child.id()).signal(Signal::INT);
     std::fs::write(world.path("go"), "").unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(4));
+    assert_eq!(child.ended().code(), Some(4));
     assert_nothing_left(&world);
 }
 
@@ -441,7 +441,7 @@ fn a_signal_in_a_wait_between_runs_ends_it_at_once() {
     std::io::BufRead::read_line(&mut said, &mut line).unwrap();
     assert!(line.contains("next run in"), "{line}");
     held(child.id()).signal(Signal::INT);
-    assert_eq!(child.wait().unwrap().code(), Some(7));
+    assert_eq!(child.ended().code(), Some(7));
     assert_nothing_left(&world);
 }
 
@@ -470,7 +470,7 @@ fn a_lock_that_is_lost_in_a_long_wait_is_waited_for() {
     std::io::BufRead::read_line(&mut said, &mut line).unwrap();
     assert!(line.contains("it exited with 7 (crash, 2 in this streak)"), "{line}");
     held(child.id()).signal(Signal::TERM);
-    assert_eq!(child.wait().unwrap().code(), Some(7));
+    assert_eq!(child.ended().code(), Some(7));
 }
 
 #[test]
@@ -482,7 +482,7 @@ fn two_at_once_never_run_beside_each_other() {
     for _ in 0..20 {
         let mut pair = [world.command(&words).spawn().unwrap(), world.command(&words).spawn().unwrap()];
         for child in &mut pair {
-            match child.wait().unwrap().code() {
+            match child.ended().code() {
                 Some(0) => codes[0] += 1,
                 Some(75) => codes[1] += 1,
                 other => panic!("{other:?}"),
@@ -548,7 +548,7 @@ fn a_memory_limit_drains_it_as_under_a_daemon() {
     }
     assert!(all.contains("(drained); the next run starts at once"), "{all}");
     held(child.id()).signal(Signal::TERM);
-    assert_eq!(child.wait().unwrap().code(), Some(143));
+    assert_eq!(child.ended().code(), Some(143));
     assert_nothing_left(&world);
 }
 

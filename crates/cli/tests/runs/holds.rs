@@ -2,7 +2,7 @@
 
 use crate::http::{ask, connect, hold, read, request};
 use crate::processes;
-use crate::world::{World, number};
+use crate::world::{Ends, World, number};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::net::Shutdown;
@@ -128,12 +128,12 @@ fn kill_of_the_client_frees_it_and_so_does_unlock_without_harming_the_daemon() {
     let (mut child, pid) = client(&world, "key:k");
     assert_eq!(number(&held(&world)[0]["holder"]["pid"]), pid);
     processes::kill(pid);
-    child.wait().unwrap();
+    child.ended();
     hold(&world, &json!({ "resource": "key:k", "wait": "60s" })).granted();
     let (mut child, pid) = client(&world, "key:other");
     let answer = world.json(&["unlock", "key:other", "--kill"]);
     assert_eq!(number(&answer["ended"][0]["pid"]), pid, "{answer}");
-    child.wait().unwrap();
+    child.ended();
     assert_eq!(world.daemon_pid(), daemon);
 }
 
@@ -265,7 +265,7 @@ fn a_client_has_only_so_many_holds() {
     assert!(error["message"].as_str().unwrap().contains("holds already"), "{error}");
     let (mut other, pid) = client(&world, "key:other");
     processes::kill(pid);
-    other.wait().unwrap();
+    other.ended();
     let watch = world.watch();
     mine.pop();
     watch.event("the end of one", |event| {

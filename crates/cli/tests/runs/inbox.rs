@@ -1,7 +1,7 @@
 //! The inbox and the protocol of `command` agents: what is sent arrives, once, in order, and its answer is kept.
 
 use crate::processes::{Held, PATIENCE};
-use crate::world::{World, number};
+use crate::world::{Ends, World, number};
 use pinfold_api::{Client, ClientError};
 use serde_json::{Value, json};
 use std::io::Write;
@@ -96,8 +96,7 @@ fn a_message_may_have_a_mebibyte_and_no_more() {
     let mut child = world.command(&["send", "long", "-", "--wait"]);
     let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "1048576\n");
+    assert_eq!(child.finished().stdout, "1048576\n");
     // A line break is two bytes in JSON: the body is longer than the text.
     let lines = "\n".repeat(1 << 20);
     world.api().post::<Value>("/v1/sessions/long/messages", &json!({ "text": lines })).unwrap();
@@ -344,8 +343,7 @@ fn whoever_waits_is_told_how_it_ended_or_that_it_takes_longer() {
     world.until("both are queued", || (world.inbox("slow").len() == 2).then_some(()));
     world.kill_daemon();
     std::fs::write(world.path("go"), "").unwrap();
-    let output = waiting.wait_with_output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "at last\n");
+    assert_eq!(waiting.finished().stdout, "at last\n");
     assert_eq!(world.show("slow")["inbox"]["done"], 2);
     world.check_history();
 }

@@ -19,6 +19,8 @@ mod hostile;
 mod http;
 mod inbox;
 mod kills;
+#[path = "../../../lock/tests/limit/mod.rs"]
+mod limit;
 mod limits;
 mod lists;
 mod memory;

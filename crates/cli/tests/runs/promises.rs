@@ -1,7 +1,7 @@
 //! Promises that only their breaking would show: another boot, threads that wait for nothing, a shim in its gap.
 
 use crate::processes;
-use crate::world::{World, number};
+use crate::world::{Ends, World, number};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -81,5 +81,5 @@ fn whoever_waits_for_an_answer_is_told_over_a_down_and_an_up() {
     world.ok(&["up"]);
     let mut waiting = waiting;
     assert_eq!(waiting.until("the answer", |_| true), "hello");
-    assert!(waiting.child.wait().unwrap().success());
+    assert!(waiting.child.ended().success());
 }

@@ -2,7 +2,7 @@
 
 use crate::processes::{self, PATIENCE};
 use crate::tty::Tty;
-use crate::world::{GUARD, World, number};
+use crate::world::{Ends, GUARD, World, number};
 use pinfold_lock::{Folder, Resource, SessionName};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -251,7 +251,7 @@ fn an_archived_session_and_one_that_somebody_else_holds_are_refused_with_what_to
     assert_eq!(refused.code, 75, "{refused:?}");
     assert!(refused.stderr.contains("sleep 1000"), "{refused:?}");
     holder.kill().unwrap();
-    holder.wait().unwrap();
+    holder.ended();
     let client = pinfold_api::Client::new(world.json(&["status"])["socket"].as_str().unwrap());
     let _: Value = client.post("/v1/sessions/chat/archive", &serde_json::json!({})).unwrap();
     let refused = world.run(&["attach", "chat"]);

@@ -6,11 +6,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 pub(crate) struct World {
+    _limit: crate::limit::Limit,
     temp: Option<tempfile::TempDir>,
     _sweeper: Sweeper,
     pub(crate) root: PathBuf,
@@ -54,6 +55,7 @@ impl World {
         let home = root.join("home");
         let sweeper = Sweeper::over(&root);
         World {
+            _limit: crate::limit::Limit::of_test(),
             temp: Some(temp),
             _sweeper: sweeper,
             root,
@@ -82,12 +84,26 @@ impl World {
     }
 
     pub(crate) fn run(&self, words: &[&str]) -> Answer {
-        finish(&mut self.command(words))
+        self.within(LIMIT, words)
     }
 
     /// Runs a verb that must end within a time, whatever its answer.
+    #[track_caller]
     pub(crate) fn within(&self, limit: Duration, words: &[&str]) -> Answer {
-        finish_within(&mut self.command(words), limit)
+        let late = |late: Late| panic!("{late}\n{}", self.standings(words));
+        try_finish(&mut self.command(words), limit).unwrap_or_else(late)
+    }
+
+    /// What can be said of this home when a verb does not end: every session, why the one it was about stands as it
+    /// does, and the daemon's log.
+    fn standings(&self, words: &[&str]) -> String {
+        let ask = |words: &[&str]| match try_finish(&mut self.command(words), Duration::from_secs(5)) {
+            Ok(answer) => format!("{words:?}: {}{}", answer.stdout, answer.stderr),
+            Err(late) => late.to_string(),
+        };
+        let named = words.iter().skip(1).find(|word| !word.starts_with('-'));
+        let why = named.map(|name| ask(&["why", name])).unwrap_or_default();
+        format!("{}\n{why}\n{}", ask(&["ls", "--all"]), self.daemon_log())
     }
 
     /// Runs a verb that must succeed.
@@ -303,29 +319,87 @@ pub(crate) fn finish(command: &mut Command) -> Answer {
 }
 
 /// Runs a command to its end, which must come within a time.
+#[track_caller]
 pub(crate) fn finish_within(command: &mut Command, limit: Duration) -> Answer {
-    use std::os::unix::process::ExitStatusExt;
+    try_finish(command, limit).unwrap_or_else(|late| panic!("{late}"))
+}
+
+/// What did not come to its end in time.
+#[derive(Debug)]
+struct Late(String);
+
+impl std::fmt::Display for Late {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Runs a command to its end; one that does not come to it in time is killed.
+fn try_finish(command: &mut Command, limit: Duration) -> Result<Answer, Late> {
     let begun = Instant::now();
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let (stdout, stderr) = (reading(child.stdout.take()), reading(child.stderr.take()));
+    let output = Output::of(&mut child);
     if !held(child.id()).ends_within(limit) {
         _ = child.kill();
         _ = child.wait();
-        panic!("{command:?} still ran after {limit:?}");
+        return Err(Late(format!("{command:?} still ran after {limit:?}")));
     }
     let status = child.wait().unwrap();
     let took = begun.elapsed();
-    // Whoever inherited its output and keeps it open is as wrong as a verb that does not end.
-    let text = |read: &Receiver<Vec<u8>>| {
-        let bytes =
-            read.recv_timeout(LIMIT).unwrap_or_else(|_| panic!("the output of {command:?} has no end"));
-        String::from_utf8_lossy(&bytes).into_owned()
-    };
-    Answer {
-        code: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
-        stdout: text(&stdout),
-        stderr: text(&stderr),
-        took,
+    let (stdout, stderr) = output.whole().map_err(|late| Late(format!("{late} of {command:?}")))?;
+    Ok(Answer { code: code(status), stdout, stderr, took })
+}
+
+/// How a process ended, as a shell tells it.
+fn code(status: ExitStatus) -> i32 {
+    use std::os::unix::process::ExitStatusExt;
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// What a child prints, read while it runs.
+struct Output(Receiver<Vec<u8>>, Receiver<Vec<u8>>);
+
+impl Output {
+    fn of(child: &mut Child) -> Output {
+        Output(reading(child.stdout.take()), reading(child.stderr.take()))
+    }
+
+    /// All of it. Whoever inherited it and keeps it open is as wrong as a verb that does not end.
+    fn whole(&self) -> Result<(String, String), Late> {
+        let text = |read: &Receiver<Vec<u8>>| match read.recv_timeout(LIMIT) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(_) => Err(Late("there is no end of the output".to_owned())),
+        };
+        Ok((text(&self.0)?, text(&self.1)?))
+    }
+}
+
+/// The end of a process that a test started: with a limit, and a word about who it was.
+pub(crate) trait Ends {
+    /// Waits for it.
+    fn ended(&mut self) -> ExitStatus;
+    /// Waits for it and for the end of what it prints.
+    fn finished(self) -> Answer;
+}
+
+impl Ends for Child {
+    #[track_caller]
+    fn ended(&mut self) -> ExitStatus {
+        if !held(self.id()).ends_within(LIMIT) {
+            let words = std::fs::read(format!("/proc/{}/cmdline", self.id())).unwrap_or_default();
+            panic!("{} does not end", String::from_utf8_lossy(&words).replace('\0', " "));
+        }
+        self.wait().unwrap()
+    }
+
+    #[track_caller]
+    fn finished(mut self) -> Answer {
+        let begun = Instant::now();
+        let output = Output::of(&mut self);
+        let status = self.ended();
+        let took = begun.elapsed();
+        let (stdout, stderr) = output.whole().unwrap_or_else(|late| panic!("{late}"));
+        Answer { code: code(status), stdout, stderr, took }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `pinfold lock`: who holds what, for how long, and what the others are told.
 
-use crate::support::{Home, children, kill};
+use crate::support::{Ends, Home, children, kill};
 
 #[test]
 fn a_command_ends_with_its_own_code() {
@@ -60,7 +60,7 @@ fn a_waiter_gets_the_lock_when_its_holder_goes() {
         .stdout(std::process::Stdio::piped())
         .spawn();
     holder.end();
-    assert_eq!(waiter.unwrap().wait_with_output().unwrap().stdout, b"got it\n");
+    assert_eq!(waiter.unwrap().finished().stdout, "got it\n");
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_command_holds_the_lock_even_if_pinfold_is_killed() {
     let mut holder = home.hold("key:k");
     let command = children(holder.pid())[0];
     holder.child.kill().unwrap();
-    holder.child.wait().unwrap();
+    holder.child.ended();
     let answer = home.run(&["lock", "key:k", "--", "true"]);
     assert_eq!(answer.code, 75, "{}", answer.stderr);
     assert!(answer.stderr.contains(&format!("is held by pid {command} (sleep 1000")), "{}", answer.stderr);
@@ -138,7 +138,7 @@ fn a_closed_lock_ends_when_pinfold_is_killed() {
     let mut holder = home.start(&words);
     let command = children(holder.pid())[0];
     holder.child.kill().unwrap();
-    holder.child.wait().unwrap();
+    holder.child.ended();
     let answer = home.run(&["lock", "key:k", "--", "true"]);
     kill(command, "KILL");
     assert_eq!(answer.code, 0, "{}", answer.stderr);
@@ -152,7 +152,7 @@ fn signals_are_passed_on_to_the_command() {
         // The last sleep of the command before has the lock for as long as it lasts.
         let mut holder = home.start(&["lock", "key:k", "--wait", "60s", "--", "sh", "-c", &script]);
         kill(holder.pid(), signal);
-        assert_eq!(holder.child.wait().unwrap().code(), Some(code), "{signal}");
+        assert_eq!(holder.child.ended().code(), Some(code), "{signal}");
     }
 }
 

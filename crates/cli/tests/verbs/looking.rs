@@ -1,6 +1,6 @@
 //! `locks`, `who` and `unlock`: who is it, and how to be rid of them.
 
-use crate::support::{Home, children, kill};
+use crate::support::{Ends, Home, children, kill};
 use serde_json::Value;
 use std::process::Stdio;
 
@@ -91,7 +91,7 @@ fn who_lists_holders_above_and_below_and_processes_inside() {
     let above = home.json(&["who", "x/deep"]);
     assert!(above.as_array().unwrap().iter().any(|user| user["how"] == "holds"), "{above}");
     worker.kill().unwrap();
-    worker.wait().unwrap();
+    worker.ended();
     drop(below);
     let _above = home.hold("x");
     let users = home.json(&["who", "x/deep"]);
@@ -115,7 +115,7 @@ fn unlock_ends_the_whole_tree_and_is_audited() {
     let command = children(holder.pid())[0];
     let answer = home.run(&["unlock", "key:k", "--kill"]);
     assert_eq!(answer.code, 0, "{}", answer.stderr);
-    assert!(!holder.child.wait().unwrap().success());
+    assert!(!holder.child.ended().success());
     let audit = std::fs::read_to_string(home.path("home/audit.jsonl")).unwrap();
     let record: Value = serde_json::from_str(audit.lines().next().unwrap()).unwrap();
     assert_eq!((&record["kind"], &record["resource"]), (&"unlocked".into(), &"key:k".into()));
@@ -134,7 +134,7 @@ fn a_pid_that_was_recycled_is_never_ended() {
     let command = children(holder.pid())[0];
     // The record names the dead pinfold; whoever has that pid later is a stranger.
     holder.child.kill().unwrap();
-    holder.child.wait().unwrap();
+    holder.child.ended();
     let locks = home.json(&["locks"]);
     assert_eq!(locks[0]["holder"]["pid"], command);
     kill(command, "KILL");

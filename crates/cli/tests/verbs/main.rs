@@ -3,6 +3,8 @@
 mod command_line;
 mod directories;
 mod folders;
+#[path = "../../../lock/tests/limit/mod.rs"]
+mod limit;
 mod lock;
 mod looking;
 mod namespaces;

@@ -1,12 +1,15 @@
 //! The real binary in a home of its own.
-#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use serde_json::Value;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
 
 pub(crate) struct Home {
+    _limit: crate::limit::Limit,
     _temp: tempfile::TempDir,
     pub(crate) root: PathBuf,
 }
@@ -28,7 +31,7 @@ impl Home {
     pub(crate) fn new() -> Self {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().canonicalize().unwrap();
-        Self { _temp: temp, root }
+        Self { _limit: crate::limit::Limit::of_test(), _temp: temp, root }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -61,7 +64,7 @@ impl Home {
     }
 
     pub(crate) fn run(&self, words: &[&str]) -> Answer {
-        answer(&self.command(words).stdin(Stdio::null()).output().unwrap())
+        finish(&mut self.command(words))
     }
 
     pub(crate) fn json(&self, words: &[&str]) -> Value {
@@ -74,7 +77,7 @@ impl Home {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         self.settle(&mut command);
-        answer(&command.stdin(Stdio::null()).output().unwrap())
+        finish(&mut command)
     }
 
     /// Starts and waits for the first line, which says that the lock is held.
@@ -105,7 +108,7 @@ impl Running {
             kill(pid, "KILL");
         }
         let _ = self.child.kill();
-        self.child.wait().unwrap();
+        self.child.ended();
     }
 }
 
@@ -128,13 +131,63 @@ impl Drop for Home {
     }
 }
 
-pub(crate) fn answer(output: &Output) -> Answer {
-    use std::os::unix::process::ExitStatusExt;
-    Answer {
-        code: output.status.code().unwrap_or_else(|| 128 + output.status.signal().unwrap_or(0)),
-        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+/// No verb of a test takes longer: one that waits for ever fails its test instead of holding up all others.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs a command to its end.
+#[track_caller]
+pub(crate) fn finish(command: &mut Command) -> Answer {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.finished()
+}
+
+/// The end of a process that a test started: with a limit, and a word about who it was.
+pub(crate) trait Ends {
+    /// Waits for it.
+    fn ended(&mut self) -> ExitStatus;
+    /// Waits for it and for the end of what it prints.
+    fn finished(self) -> Answer;
+}
+
+impl Ends for Child {
+    #[track_caller]
+    fn ended(&mut self) -> ExitStatus {
+        let until = Instant::now() + LIMIT;
+        loop {
+            if let Some(status) = self.try_wait().unwrap() {
+                return status;
+            }
+            if Instant::now() >= until {
+                let words = std::fs::read(format!("/proc/{}/cmdline", self.id())).unwrap_or_default();
+                _ = self.kill();
+                panic!("{} still ran after {LIMIT:?}", String::from_utf8_lossy(&words).replace('\0', " "));
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
+
+    #[track_caller]
+    fn finished(mut self) -> Answer {
+        use std::os::unix::process::ExitStatusExt;
+        let (stdout, stderr) = (reading(self.stdout.take()), reading(self.stderr.take()));
+        let status = self.ended();
+        let text = |read: &Receiver<Vec<u8>>| {
+            let bytes = read.recv_timeout(LIMIT).expect("somebody keeps its output open");
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Answer { code, stdout: text(&stdout), stderr: text(&stderr) }
+    }
+}
+
+fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        _ = pipe.map(|mut pipe| pipe.read_to_end(&mut bytes));
+        _ = sender.send(bytes);
+    });
+    receiver
 }
 
 pub(crate) fn children(pid: u32) -> Vec<u32> {

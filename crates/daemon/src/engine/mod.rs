@@ -288,3 +288,6 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::ShimLeft => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

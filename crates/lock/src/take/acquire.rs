@@ -26,7 +26,7 @@ use crate::want::request::Request;
 use crate::want::target::Target;
 use rustix::io::Errno;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A directory that moves more often than this while it is being locked is left alone.
 const MOVES: usize = 3;
@@ -278,17 +278,19 @@ impl Acquiring<'_> {
     }
 
     fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
+        // Taken here: to find out who has it takes time of its own.
+        let waited = self.patience.waited();
         // Whoever stands in a gate waits as well: what keeps both away is told instead, if it is to be seen.
         if because == BusyBecause::Awaited
             && let Some(lock) = self.folder.holder_of_files(&self.target.wanted)
         {
-            return self.busy_with(BusyBecause::Held, Some(lock));
+            return self.busy_with(BusyBecause::Held, Some(lock), waited);
         }
         let directory =
             self.target.wanted.iter().find(|want| want.mode == Mode::Exclusive && want.name.is_inode());
         let directory = directory.map(|want| &want.name);
         let lock = lookup::behind(self.folder, &refused.name, directory, &refused.file, because);
-        self.busy_with(because, lock.map(|lock| self.named(lock, &refused.name)))
+        self.busy_with(because, lock.map(|lock| self.named(lock, &refused.name)), waited)
     }
 
     /// Who has just got it has not written down yet what it is: the name of its file would say nothing to anybody.
@@ -300,9 +302,9 @@ impl Acquiring<'_> {
         LockSeen { resource, ..lock }
     }
 
-    fn busy_with(&self, because: BusyBecause, lock: Option<LockSeen>) -> AcquireError {
+    fn busy_with(&self, because: BusyBecause, lock: Option<LockSeen>, waited: Duration) -> AcquireError {
         let resource = self.target.resource.clone();
-        AcquireError::Busy(Box::new(Busy { resource, because, lock, waited: self.patience.waited() }))
+        AcquireError::Busy(Box::new(Busy { resource, because, lock, waited }))
     }
 
     fn cancelled(&self) -> AcquireError {
@@ -321,7 +323,7 @@ impl Acquiring<'_> {
                     return AcquireError::AlreadyYours { resource: self.target.resource.clone() };
                 }
                 let because = BusyBecause::Survivor(left.trace);
-                self.busy_with(because, Some(left_of(&record, &left)))
+                self.busy_with(because, Some(left_of(&record, &left)), self.patience.waited())
             }
             Denied::Cancelled => self.cancelled(),
             Denied::NotAFile(name) => AcquireError::NotAFile { path: self.folder.file_path(&name) },

@@ -154,7 +154,9 @@ impl Records {
             return Ok(());
         }
         self.settle()?;
-        rustix::fs::fdatasync(&self.file)
+        rustix::fs::fdatasync(&self.file)?;
+        crash::point("record.synced");
+        Ok(())
     }
 
     /// Puts a new file on disk, so that the first record is as quick as all others.

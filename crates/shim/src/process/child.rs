@@ -1,6 +1,7 @@
 //! What a forked child does before it is the agent, and how it says why it cannot become one.
 
 use super::raw;
+use crate::crash;
 use crate::protocol::command::{Command, Directory, Start};
 use crate::protocol::exited::StartFailure;
 use crate::protocol::frame::Decoder;
@@ -76,6 +77,7 @@ impl Child<'_> {
         let prepare = |errno| (Stage::Prepare, errno);
         // A session of its own: an agent that signals its group must not meet the shim.
         rustix::process::setsid().map_err(prepare)?;
+        crash::parent_dies_at("child.unbound", self.shim);
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).map_err(prepare)?;
         // The shim may have died before the line above: then no signal comes.
         if rustix::process::getppid() != Some(self.shim) {

@@ -3,6 +3,7 @@
 //! Only a line that begins in the turn counts, and only on standard output. The shim reads it because the shim
 //! is always there: what is printed while no daemon is connected counts as well.
 
+use crate::crash;
 use crate::files::log::{Position, Stream};
 use crate::files::turn::{Done, LONGEST_ANSWER, Turn};
 use crate::protocol::report::Report;
@@ -128,6 +129,7 @@ impl Turns {
         }
         turn.done = Some(done);
         let _ = turn.store(&self.records);
+        crash::point("turn.stored");
         Some(Report::TurnDone(Box::new(turn.clone())))
     }
 

@@ -1,7 +1,7 @@
 //! The shim aborts at every step in turn. Whatever is left, there are never two agents, and the next holder
 //! finds its way.
 
-use crate::world::{PATIENCE, World, kill, lives, shell, wait_for_end, welcome};
+use crate::world::{Ends, PATIENCE, World, kill, lives, read, shell, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::client::{Link, spawn};
@@ -64,7 +64,7 @@ fn crash_at(point: &str) {
         let _ = link.send(&command);
     }
     let said = listen(&mut link);
-    let status = child.wait().unwrap();
+    let status = child.ended();
     use std::os::unix::process::ExitStatusExt;
     assert_eq!(status.signal(), Some(6), "{point} was not passed: {said:?}");
     drop(guard.surrender());
@@ -97,8 +97,64 @@ fn crash_at(point: &str) {
 
 #[test]
 fn there_are_never_two_agents_wherever_the_shim_dies() {
-    for point in crash::POINTS {
-        crash_at(point);
+    // No daemon acknowledges an end here, so that the shim puts it on disk itself.
+    let points = crash::POINTS.iter().chain(&["record.synced"]);
+    let passed = points.map(|point| crash_at(point)).count();
+    println!("{passed} crash points, 0 violations");
+}
+
+/// A shim that writes down which steps it passes.
+fn traced(world: &World) -> (crate::world::Daemon, std::path::PathBuf) {
+    let trace = world.path("trace");
+    let crash_at = Some(format!("trace:{}", trace.display()).into());
+    let opening = pinfold_shim::client::Opening { crash_at, ..world.opening("api") };
+    let guard = world.lock("api");
+    let (child, mut link) = spawn(&opening, &[(&world.folder, &guard)]).unwrap();
+    link.send(&Command::Hello { generation: 1 }).unwrap();
+    let seen = welcome(&mut link);
+    drop(guard.surrender());
+    link.send(&Command::Go).unwrap();
+    (crate::world::Daemon { child, link, welcome: seen, passed: Vec::new() }, trace)
+}
+
+/// The steps that were passed between a step and the next one of another name.
+fn between<'a>(trace: &'a str, from: &str, to: &str) -> Vec<&'a str> {
+    let after = trace.lines().skip_while(|step| *step != from);
+    let steps: Vec<&str> = after.take_while(|step| *step != to).collect();
+    assert!(!steps.is_empty() && trace.contains(to), "{from} and {to} are not among {trace}");
+    steps
+}
+
+#[test]
+fn an_end_that_no_daemon_has_stored_is_on_disk_before_the_locks_are_free() {
+    let world = World::new();
+    let (mut daemon, trace) = traced(&world);
+    daemon.start(shell(1, "read line; exit 3"));
+    daemon.started();
+    // It ends while no daemon is there, and the shim leaves at once.
+    daemon.send(&Command::CloseInput { run: RunNumber(1) });
+    rustix::net::shutdown(&daemon.link, rustix::net::Shutdown::Both).unwrap();
+    daemon.child.ended();
+    let trace = read(&trace);
+    let steps = between(&trace, "record.written", "leave.marked");
+    assert!(steps.contains(&"record.synced"), "{steps:?} of {trace}");
+}
+
+#[test]
+fn an_end_that_no_daemon_has_stored_is_on_disk_before_the_next_run() {
+    let world = World::new();
+    let (mut daemon, trace) = traced(&world);
+    // An end is put on disk by itself after 20 ms: the next start comes sooner, if not each time.
+    for run in 1..=10 {
+        daemon.start(shell(run, "exit 0"));
+        daemon.exited();
     }
-    println!("{} crash points, 0 violations", crash::POINTS.len());
+    let trace = read(&trace);
+    let mut rest = trace.as_str();
+    for run in 1..10 {
+        rest = &rest[rest.find("record.written").unwrap()..];
+        let steps = between(rest, "record.written", "start.fenced");
+        assert!(steps.contains(&"record.synced"), "after run {run}: {steps:?} of {trace}");
+        rest = &rest[rest.find("start.fenced").unwrap()..];
+    }
 }

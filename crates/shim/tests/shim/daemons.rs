@@ -1,6 +1,6 @@
 //! Daemons come, go, die and come back.
 
-use crate::world::{Daemon, PATIENCE, World, command, lives, shell, wait_for_end, welcome};
+use crate::world::{Daemon, Ends, PATIENCE, World, command, lives, shell, wait_until, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::{Command, Keeping, Report};
@@ -52,6 +52,21 @@ fn an_older_daemon_is_refused_and_disturbs_nobody() {
 }
 
 #[test]
+fn the_same_daemon_may_connect_again() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    daemon.start(command(1, &["sleep", "1000"]));
+    let (_, pid, _) = daemon.started();
+    for _ in 0..2 {
+        let mut again = world.connect("api", 1);
+        let answer = again.receive(Some(Instant::now() + PATIENCE)).unwrap();
+        let Some(Report::Welcome(seen)) = answer else { panic!("{answer:?} instead of a welcome") };
+        let Keeping::Running { process, .. } = seen.keeping else { panic!("{seen:?}") };
+        assert_eq!((process.pid, seen.generation), (pid, 1));
+    }
+}
+
+#[test]
 fn commands_of_an_older_daemon_that_were_not_read_are_never_obeyed() {
     let world = World::new();
     let mut old = world.shim("api");
@@ -60,9 +75,8 @@ fn commands_of_an_older_daemon_that_were_not_read_are_never_obeyed() {
     // The shim sleeps while both daemons speak, so both are there when it wakes.
     let shim = rustix::process::Pid::from_child(&old.child);
     rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
-    while !crate::world::read(format!("/proc/{}/stat", old.child.id()).as_ref()).contains(") T ") {
-        std::thread::yield_now();
-    }
+    let stat = format!("/proc/{}/stat", old.child.id());
+    wait_until("the shim sleeps", || crate::world::read(stat.as_ref()).contains(") T "));
     old.send(&Command::Stop { run: RunNumber(1), grace: Duration::ZERO });
     let mut new = world.connect("api", 2);
     rustix::process::kill_process(shim, rustix::process::Signal::CONT).unwrap();
@@ -95,7 +109,7 @@ fn an_agent_that_ends_while_no_daemon_is_there_is_recorded_and_the_locks_go() {
     welcome(&mut link);
     link.send(&Command::CloseInput { run: RunNumber(1) }).unwrap();
     drop(link);
-    child.wait().unwrap();
+    child.ended();
     let records = world.records("api");
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].ended.exit, Exit::Code(9));
@@ -113,12 +127,10 @@ fn a_shim_whose_parent_vanishes_before_go_leaves_and_starts_nothing() {
         matches!(report, Report::StartFailed { run: RunNumber(1), .. }).then_some(())
     });
     assert!(world.holder("api").is_some());
-    let shim = daemon.child.id();
     let nobody = std::process::Command::new("true").spawn().unwrap();
     let mut child = std::mem::replace(&mut daemon.child, nobody);
     drop(daemon);
-    wait_for_end(shim);
-    child.wait().unwrap();
+    child.ended();
     assert!(world.holder("api").is_none());
     assert_eq!(world.records("api"), []);
 }
@@ -185,13 +197,13 @@ fn a_run_that_is_tied_to_whoever_started_it_ends_with_it() {
     let until = Some(Instant::now() + PATIENCE);
     while !matches!(link.receive(until).unwrap(), Some(Report::Started { .. })) {}
     drop(link);
-    child.wait().unwrap();
+    child.ended();
     assert_eq!(world.records("api")[0].ended.exit, Exit::Signal(15));
     assert!(world.holder("api").is_none());
 }
 
 #[test]
-fn a_shim_listens_at_a_path_of_any_length_and_only_to_its_own_user() {
+fn a_shim_listens_at_a_path_of_any_length_in_a_socket_of_its_users_own() {
     use std::os::unix::fs::PermissionsExt;
     let world = World::new();
     let folder = world.path(&format!("{}/{}", "a".repeat(100), "b".repeat(100)));

@@ -37,7 +37,9 @@ fn a_run_that_the_kernel_killed_for_memory_is_told_as_such() {
     let hungry = "read line; exec tail /dev/zero";
     daemon.start(Start { contain: Contain::GroupAndMemory, ..shell(1, hungry) });
     let (_, pid, _) = daemon.started();
-    let known = pinfold_shim::groups::probe().memory.is_some();
+    // Asked of the kernel, and not of the program that is tried.
+    let known = counts_memory();
+    assert_eq!(pinfold_shim::groups::probe().memory.is_some(), known);
     if known {
         limit_group_of(pid);
         daemon.send(&Command::CloseInput { run: RunNumber(1) });
@@ -52,6 +54,32 @@ fn a_run_that_the_kernel_killed_for_memory_is_told_as_such() {
     daemon.start(Start { contain: Contain::GroupAndMemory, ..shell(2, "kill -9 $$") });
     let exited = daemon.exited();
     assert_eq!((exited.ended.exit, exited.ended.oom_killed), (Exit::Signal(9), false));
+}
+
+/// Whether a group that counts memory can be made beside one that can be killed at a stroke: found out by making both.
+fn counts_memory() -> bool {
+    let groups = crate::world::read("/proc/self/cgroup".as_ref());
+    let mounts = crate::world::read("/proc/self/mounts".as_ref());
+    let make = |kind: &str, option: &str, group: &str, file: &str| {
+        let is_it = |words: &[&str]| words[2] == kind && words[3].split(',').any(|word| word == option);
+        let mount = mounts.lines().find_map(|line| {
+            let words: Vec<&str> = line.split(' ').collect();
+            is_it(&words).then(|| words[1].to_owned())
+        });
+        let Some(mount) = mount else { return false };
+        let folder = format!("{mount}{group}/pinfold-test-memory-{}", std::process::id());
+        let made = std::fs::create_dir(&folder).is_ok();
+        let has = made && std::path::Path::new(&folder).join(file).exists();
+        _ = std::fs::remove_dir(&folder);
+        has
+    };
+    let group =
+        |mark: &str| groups.lines().find_map(|line| line.split_once(mark).map(|(_, path)| path.to_owned()));
+    let Some(second) = group("0::") else { return false };
+    let first = group(":memory:");
+    make("cgroup2", "rw", &second, "cgroup.kill")
+        && (make("cgroup2", "rw", &second, "memory.events")
+            || first.is_some_and(|first| make("cgroup", "memory", &first, "memory.oom_control")))
 }
 
 /// Sets the limit that pinfold never sets.

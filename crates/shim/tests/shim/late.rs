@@ -1,6 +1,6 @@
 //! A shim that listens only when somebody may come.
 
-use crate::world::{Daemon, PATIENCE, World, command, welcome};
+use crate::world::{Daemon, Ends, PATIENCE, World, command, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::client::{Link, Opening, spawn};
@@ -67,8 +67,13 @@ fn it_listens_when_it_has_a_terminal() {
     let world = World::new();
     let mut daemon = late(&world);
     daemon.start(Start { terminal: Some(Size::new(24, 80)), ..command(1, &["sleep", "1000"]) });
-    daemon.started();
-    Link::connect(&world.opening("api").listen).unwrap();
+    let (_, pid, _) = daemon.started();
+    let mut link = world.connect("api", 2);
+    let seen = welcome(&mut link);
+    assert!(
+        matches!(seen.keeping, Keeping::Running { run: RunNumber(1), process, .. } if process.pid == pid),
+        "{seen:?}"
+    );
 }
 
 #[test]
@@ -130,7 +135,7 @@ fn it_leaves_when_whoever_started_it_is_gone_before_it_looks() {
             link.send(&Command::Hello { generation: 1 }).unwrap();
         }
         drop(link);
-        child.wait().unwrap();
+        child.ended();
         drop(guard.surrender());
     }
     drop(world.lock("api"));

@@ -15,6 +15,8 @@ mod happy;
 mod input;
 mod isolation;
 mod late;
+#[path = "../../../lock/tests/limit/mod.rs"]
+mod limit;
 mod notices;
 mod nurseries;
 mod printing;

@@ -1,10 +1,11 @@
 //! Shims that were forked, not executed.
 
-use crate::world::{World, command, kill, lives, read, wait_for_end, welcome};
+use crate::world::{PATIENCE, World, command, kill, lives, read, wait_for_end, welcome};
 use pinfold_core::exit::Exit;
 use pinfold_shim::client::{Link, Opening};
 use pinfold_shim::nursery::Nursery;
 use pinfold_shim::{Command, Listens, Report};
+use std::time::Instant;
 
 fn nursery() -> Nursery {
     Nursery::new(env!("CARGO_BIN_EXE_pinfold-shim").into(), Vec::new(), None)
@@ -24,7 +25,7 @@ fn shim(world: &World, nursery: &Nursery, session: &str) -> (Link, u32) {
 
 fn exit_of(link: &mut Link) -> Exit {
     loop {
-        match link.receive(None).unwrap() {
+        match link.receive(Some(Instant::now() + PATIENCE)).unwrap() {
             Some(Report::Exited(exited)) => return exited.ended.exit,
             Some(_) => {}
             None => panic!("the shim left"),
@@ -54,7 +55,7 @@ fn a_forked_shim_is_a_shim_under_its_own_name() {
         link.send(&Command::Start(Box::new(command(1, &["sh", "-c", "kill -9 $$"])))).unwrap();
         assert_eq!(exit_of(link), Exit::Signal(9));
         link.send(&Command::Release).unwrap();
-        while link.receive(None).unwrap().is_some() {}
+        while link.receive(Some(Instant::now() + PATIENCE)).unwrap().is_some() {}
     }
     // Nobody has to reap them.
     wait_for_end(one);

@@ -1,6 +1,6 @@
 //! What agents print: always read, bounded on disk, shown to whoever keeps up.
 
-use crate::world::{PATIENCE, World, shell};
+use crate::world::{PATIENCE, World, lives, shell, wait_until};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::log::{Position, Reader, Stream};
@@ -25,6 +25,27 @@ fn ten_megabytes_of_stderr_block_nobody() {
 }
 
 #[test]
+fn what_is_left_in_the_pipes_at_the_end_is_read_before_the_exit_is_told() {
+    let world = World::new();
+    let mut daemon = world.shim("api");
+    let go = world.path("go").display().to_string();
+    let print = "head -c 60000 /dev/zero; head -c 60000 /dev/zero >&2";
+    daemon.start(shell(1, &format!("until test -e {go}; do sleep 0.01; done; {print}")));
+    let (_, pid, _) = daemon.started();
+    // The shim sleeps while the agent prints and ends: when it wakes, both have happened.
+    let shim = rustix::process::Pid::from_child(&daemon.child);
+    rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
+    let stat = format!("/proc/{}/stat", daemon.child.id());
+    wait_until("the shim sleeps", || crate::world::read(stat.as_ref()).contains(") T "));
+    std::fs::write(&go, "").unwrap();
+    wait_until("the agent has ended", || !lives(pid));
+    rustix::process::kill_process(shim, rustix::process::Signal::CONT).unwrap();
+    assert_eq!(daemon.exited().ended.exit, Exit::Code(0));
+    let printed = |stream| world.log("api", stream).len();
+    assert_eq!((printed(Stream::Out), printed(Stream::Error)), (60_000, 60_000));
+}
+
+#[test]
 fn a_daemon_that_never_reads_stops_nothing() {
     let world = World::new();
     let mut daemon = world.shim("api");
@@ -32,7 +53,7 @@ fn a_daemon_that_never_reads_stops_nothing() {
     // Nothing is read meanwhile: the end shows in the record.
     let until = Instant::now() + PATIENCE;
     while world.records("api").is_empty() {
-        assert!(Instant::now() < until);
+        assert!(Instant::now() < until, "no end was recorded");
         std::thread::yield_now();
     }
     let peak = anonymous(daemon.child.id());

@@ -1,6 +1,6 @@
 //! Promises that only their breaking would show: marks, gaps, full rings, signals to the whole tree.
 
-use crate::world::{World, kill, lives, shell};
+use crate::world::{Ends, World, kill, lives, shell};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::log::Stream;
@@ -25,7 +25,7 @@ fn a_lock_that_was_given_back_in_order_costs_the_next_holder_no_search() {
     drop(world.lock("api").release());
     let lived = bystander.try_wait().unwrap().is_none();
     kill(bystander.id());
-    bystander.wait().unwrap();
+    bystander.ended();
     assert!(lived, "the lock was searched for survivors although it was given back in order");
 }
 

@@ -32,22 +32,24 @@ fn spare_of(daemon: &mut Daemon) -> u32 {
 
 #[test]
 fn the_successor_that_waits_becomes_the_next_run() {
+    // It waits for a quarter of a second, which a loaded machine may need to ask for it; not ten times in a row.
+    let taken = (0..10).any(|_| the_next_run_is_the_successor());
+    assert!(taken, "no successor that waited was ever taken");
+}
+
+/// Whether the successor had not gone before it was asked for; what holds in either case is asserted.
+fn the_next_run_is_the_successor() -> bool {
     let world = World::new();
     let mut daemon = world.shim("api");
     let spare = spare_of(&mut daemon);
-    // Under load its time may have been up: then the start makes another one, and the rest holds all the same.
-    let waits = crate::world::lives(spare);
     let start = repeated(2);
     let name = start.run_id.clone();
     daemon.start(start);
     let (run, pid, fence) = daemon.started();
     assert_eq!(run, 2);
-    assert!(
-        pid == spare || !waits || !crate::world::lives(spare),
-        "another process was made beside the one that waits"
-    );
     daemon.printed(&format!("run {name} fence {fence}"));
-    assert_eq!(children_of(daemon.child.id()), [pid]);
+    assert_eq!(children_of(daemon.child.id()), [pid], "beside {spare}, which waited");
+    pid == spare
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Starts that fail, starts that are repeated, and what an agent finds when it begins.
 
-use crate::world::{Daemon, PATIENCE, World, command, lives, shell, wait_for_end};
+use crate::world::{Daemon, Ends, PATIENCE, World, command, lives, shell, wait_for_end};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_lock::{Request, Resource};
@@ -68,12 +68,10 @@ fn a_missing_directory_is_named_as_such() {
     assert_eq!(failed(&mut daemon), (2, StartFailure::DirectoryMissing));
 }
 
-#[test]
-fn an_agent_starts_in_the_locked_directory_wherever_its_path_leads_by_now() {
-    let world = World::new();
+/// A shim that has the lock of a directory beside that of its session.
+fn shim_in(world: &World, directory: &Resource) -> Daemon {
     let session = world.lock("api");
-    let work = world.path("work");
-    let directory = world.folder.acquire(&Resource::Directory(work.clone()), &Request::default()).unwrap();
+    let directory = world.folder.acquire(directory, &Request::default()).unwrap();
     let locks = [(&world.folder, &session), (&world.folder, &directory)];
     let (child, mut link) = spawn(&world.opening("api"), &locks).unwrap();
     link.send(&Command::Hello { generation: 1 }).unwrap();
@@ -81,6 +79,42 @@ fn an_agent_starts_in_the_locked_directory_wherever_its_path_leads_by_now() {
     let mut daemon = Daemon { child, link, welcome, passed: Vec::new() };
     drop((session.surrender(), directory.surrender()));
     daemon.send(&Command::Go);
+    daemon
+}
+
+#[test]
+fn every_lock_names_the_run_and_by_each_its_survivors_are_found() {
+    let world = World::new();
+    let directory = Resource::Directory(world.path("work"));
+    let mut daemon = shim_in(&world, &directory);
+    let start = shell(1, "setsid sh -c 'echo survivor $$; exec sleep 1000' & while :; do sleep 1000; done");
+    let run = start.run_id.clone();
+    daemon.start(start);
+    let (_, agent, _) = daemon.started();
+    daemon.printed("survivor ");
+    for resource in [&World::session("api"), &directory] {
+        let seen = world.folder.holder_of(resource).unwrap().unwrap();
+        assert_eq!(seen.run.map(|run| run.to_string()).as_deref(), Some(&*run), "{resource}");
+        assert_eq!(seen.holder.identity.unwrap().pid, agent, "{resource}");
+    }
+    let left = crate::stops::marked(&run);
+    assert!(left.len() > 1, "the agent and its child carry the run: {left:?}");
+    daemon.child.kill().unwrap();
+    daemon.child.ended();
+    wait_for_end(agent);
+    // Whoever takes the directory, for another session, ends what is left of the run.
+    let until = std::time::Instant::now() + PATIENCE;
+    let request = Request { survivors: pinfold_lock::Survivors::End, ..Request::default() };
+    let guard = world.folder.acquire_until(&directory, &request, until).unwrap();
+    assert_eq!(crate::stops::marked(&run), [] as [u32; 0]);
+    drop(guard);
+}
+
+#[test]
+fn an_agent_starts_in_the_locked_directory_wherever_its_path_leads_by_now() {
+    let world = World::new();
+    let work = world.path("work");
+    let mut daemon = shim_in(&world, &Resource::Directory(work.clone()));
     std::fs::rename(&work, world.path("moved")).unwrap();
     std::fs::create_dir(&work).unwrap();
     let start = Start { directory: Directory::Locked, ..shell(1, "pwd -P; touch here") };

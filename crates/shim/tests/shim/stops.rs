@@ -1,6 +1,6 @@
 //! How runs are ended, with everything they started.
 
-use crate::world::{PATIENCE, World, children_of, lives, shell, wait_for_end};
+use crate::world::{Ends, PATIENCE, World, children_of, lives, shell, wait_for_end};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_shim::{Command, Contain, Report, Start};
@@ -73,9 +73,12 @@ fn a_second_stop_with_a_shorter_grace_takes_the_shorter() {
     daemon.start(shell(1, STUBBORN));
     grandchild(&mut daemon);
     let begin = Instant::now();
+    // In one write: the shim reads the third before it acts on the second.
+    let mut stops = Vec::new();
     for grace in [Duration::from_secs(1000), Duration::ZERO, Duration::from_secs(1000)] {
-        daemon.send(&Command::Stop { run: RunNumber(1), grace });
+        Command::Stop { run: RunNumber(1), grace }.encode(&mut stops);
     }
+    assert_eq!(rustix::io::write(&daemon.link, &stops), Ok(stops.len()));
     assert!(daemon.exited().ended.forced);
     assert!(begin.elapsed() < PATIENCE);
 }
@@ -120,7 +123,7 @@ fn killing_the_shim_ends_its_agent_and_the_next_holder_ends_the_rest() {
         let (_, pid, fence) = daemon.started();
         let grandchild = grandchild(&mut daemon);
         daemon.child.kill().unwrap();
-        daemon.child.wait().unwrap();
+        daemon.child.ended();
         wait_for_end(pid);
         let guard = world.lock("api");
         assert!(!lives(pid) && !lives(grandchild), "{contain:?}");
@@ -196,7 +199,7 @@ fn a_shim_that_is_killed_at_any_moment_leaves_a_lock_that_can_be_taken_and_no_ag
         let until = Instant::now() + Duration::from_micros(random >> 50);
         while let Ok(Some(_)) = link.receive(Some(until)) {}
         child.kill().unwrap();
-        child.wait().unwrap();
+        child.ended();
         drop(guard.surrender());
         drop(world.lock("api").release());
         assert_eq!(marked(&run_id), [] as [u32; 0], "round {round}");
@@ -204,7 +207,7 @@ fn a_shim_that_is_killed_at_any_moment_leaves_a_lock_that_can_be_taken_and_no_ag
 }
 
 /// The living processes that carry the name of a run.
-fn marked(run_id: &str) -> Vec<u32> {
+pub(crate) fn marked(run_id: &str) -> Vec<u32> {
     let mark = format!("PINFOLD_RUN={run_id}");
     let all = std::fs::read_dir("/proc").unwrap();
     let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) struct World {
+    _limit: crate::limit::Limit,
     temp: tempfile::TempDir,
     pub(crate) folder: Folder,
     /// What makes this process the daemon.
@@ -40,7 +41,7 @@ impl World {
         let folder = Folder::open(temp.path().join("locks")).unwrap();
         std::fs::create_dir(temp.path().join("work")).unwrap();
         let only = home_lock(temp.path()).into();
-        Self { temp, folder, only }
+        Self { _limit: crate::limit::Limit::of_test(), temp, folder, only }
     }
 
     /// This process is not the daemon any more.
@@ -267,8 +268,7 @@ impl Daemon {
                 Err(error) => panic!("{error}; it said {:?}", self.passed),
             }
         }
-        wait_for_end(self.child.id());
-        self.child.wait().unwrap();
+        self.child.ended();
         std::mem::take(&mut self.passed)
     }
 }
@@ -278,6 +278,30 @@ impl Drop for Daemon {
         // A test that failed leaves nothing behind: the agent dies with its shim.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The end of a process that a test started: with a limit, and a word about who it was.
+pub(crate) trait Ends {
+    /// Waits for it.
+    fn ended(&mut self) -> std::process::ExitStatus;
+}
+
+impl Ends for Child {
+    #[track_caller]
+    fn ended(&mut self) -> std::process::ExitStatus {
+        wait_for_end(self.id());
+        self.wait().unwrap()
+    }
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < until, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -294,12 +318,15 @@ pub(crate) fn children_of(pid: u32) -> Vec<u32> {
 }
 
 /// Waits until a process has ended.
+#[track_caller]
 pub(crate) fn wait_for_end(pid: u32) {
-    let Some(pid) = rustix::process::Pid::from_raw(pid.cast_signed()) else { return };
-    let Ok(pidfd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) else { return };
+    let Some(number) = rustix::process::Pid::from_raw(pid.cast_signed()) else { return };
+    let Ok(pidfd) = rustix::process::pidfd_open(number, rustix::process::PidfdFlags::empty()) else { return };
     let timeout = rustix::event::Timespec { tv_sec: PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
     let mut fds = [rustix::event::PollFd::new(&pidfd, rustix::event::PollFlags::IN)];
-    assert_eq!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1), "process {pid:?} does not end");
+    let ended = rustix::event::poll(&mut fds, Some(&timeout));
+    let words = read(format!("/proc/{pid}/cmdline").as_ref()).replace('\0', " ");
+    assert_eq!(ended, Ok(1), "process {pid} ({words}) does not end");
 }
 
 /// Whether a process is there and not a zombie.

@@ -2,7 +2,7 @@
 //! escapes by moving.
 
 use crate::eater;
-use crate::world::{World, number};
+use crate::world::{Ends, World, number};
 use pinfold_core::event::MessageEvent;
 use pinfold_core::{Event, MessageId, Now, Session, Wall};
 use pinfold_store::{AuditEvent, Batch, Decided, Facts, Loaded, Lookup, SessionId, Store, Ulid};
@@ -98,7 +98,7 @@ fn read_six_times(world: &World) {
         })
         .collect();
     for mut reader in readers {
-        assert!(reader.wait().unwrap().success());
+        assert!(reader.ended().success());
     }
 }
 

@@ -2,7 +2,7 @@
 //! the wrong instant, records that are not written yet.
 
 use crate::processes::{self, lives};
-use crate::world::{World, finish_within, number};
+use crate::world::{Ends, World, finish_within, number};
 use pinfold_lock::{Folder, Request, Resource, SessionName};
 use rustix::fs::FlockOperation;
 use std::os::unix::fs::MetadataExt;
@@ -69,7 +69,7 @@ fn a_directory_is_not_busy_because_a_removed_one_had_its_number() {
     std::io::BufRead::read_line(&mut output, &mut line).unwrap();
     let child = line.trim().parse().unwrap();
     processes::kill(wrapper.id());
-    wrapper.wait().unwrap();
+    wrapper.ended();
     assert!(lives(child), "it was given the lock");
     std::fs::remove_dir(&old).unwrap();
     for n in 0..200 {

@@ -3,7 +3,7 @@
 use crate::http;
 use crate::processes::{Held, PATIENCE, kill, lives};
 use crate::tty::Tty;
-use crate::world::{Answer, World, finish, finish_within, held, number};
+use crate::world::{Answer, Ends, World, finish, finish_within, held, number};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -285,10 +285,9 @@ fn a_daemon_that_is_stopped_while_verbs_wait_for_it_is_noticed() {
     let since = Instant::now();
     for (child, words) in children.into_iter().zip(verbs) {
         assert!(held(child.id()).ends_within(LIMIT.saturating_sub(since.elapsed())), "{words:?}");
-        let output = child.wait_with_output().unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(69), "{words:?}: {stderr}");
-        assert!(stderr.contains(&format!("pid {daemon}")), "{words:?}: {stderr}");
+        let answer = child.finished();
+        assert_eq!(answer.code, 69, "{words:?}: {answer:?}");
+        assert!(answer.stderr.contains(&format!("pid {daemon}")), "{words:?}: {answer:?}");
     }
     drop(stopped);
 }
@@ -349,7 +348,7 @@ fn a_daemon_gives_signs_of_life_while_it_looks_at_what_is_there() {
     }
     assert!(seen.is_sorted() && seen.iter().all(|seen| *seen < 2), "{seen:?}");
     drop(stopped);
-    assert!(up.wait().unwrap().success());
+    assert!(up.ended().success());
     until("the shim is found", || world.show("a")["shim_pid"] == shim);
 }
 

@@ -1,6 +1,6 @@
 //! A hint that is a command is the words that were meant, whatever names are in it, and pasting it runs nothing else.
 
-use crate::world::{Answer, World, finish};
+use crate::world::{Answer, Ends, World, finish};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -184,7 +184,7 @@ fn a_pasted_hint_does_what_it_says() {
     shell.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let answer = finish(&mut shell);
     assert_eq!(answer.code, 0, "{command:?}: {answer:?}");
-    assert!(!held.child.wait().unwrap().success(), "its holder was ended");
+    assert!(!held.child.ended().success(), "its holder was ended");
     place.nothing_ran(&command);
 }
 

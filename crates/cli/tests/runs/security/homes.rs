@@ -1,7 +1,7 @@
 //! Nothing that pinfold did not make is changed or removed.
 
 use super::snapshot;
-use crate::world::{Answer, World, finish};
+use crate::world::{Answer, Ends, World, finish};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -215,8 +215,8 @@ fn several_first_verbs_at_once_make_one_home() {
             })
             .collect();
         for verb in verbs {
-            let ended = verb.wait_with_output().unwrap();
-            assert!(ended.status.success(), "{ended:?}");
+            let answer = verb.finished();
+            assert_eq!(answer.code, 0, "{answer:?}");
         }
         world.ok(&["down"]);
     }

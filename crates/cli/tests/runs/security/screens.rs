@@ -1,7 +1,7 @@
 //! What an agent prints reaches a terminal only as text, and a joined terminal only by a list of what may pass.
 
 use crate::tty::Tty;
-use crate::world::World;
+use crate::world::{Ends, World};
 use std::time::{Duration, Instant};
 
 /// Sequences that reach beyond the screen: the clipboard written and read, a directory, notifications, a download, a
@@ -94,7 +94,7 @@ fn whoever_leaves_right_after_a_question_waits_for_its_answer() {
     tty.shows("<end>");
     tty.keys(b"\x1d");
     tty.keys(b"\x1b[1;1R");
-    assert!(tty.child.wait().unwrap().success());
+    assert!(tty.child.ended().success());
     assert!(begun.elapsed() >= Duration::from_millis(50), "an answer may still be on its way");
 }
 

@@ -2,7 +2,7 @@
 
 use super::OTHER;
 use crate::processes;
-use crate::world::{World, finish, finish_within};
+use crate::world::{Ends, World, finish, finish_within};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -84,7 +84,7 @@ fn a_daemon_in_the_foreground_has_none_of_its_starters_files() {
     let open = processes::open_files(daemon.id());
     assert!(!open.iter().any(|(_, file)| file.ends_with("/private")), "{open:?}");
     world.ok(&["down"]);
-    daemon.wait().unwrap();
+    daemon.ended();
 }
 
 fn core_limit(pid: u32) -> String {
@@ -133,7 +133,7 @@ fn a_stranger_that_has_the_daemons_lock_is_named_at_once() {
             assert!(answer.stderr.contains(&format!("`kill {}`", stranger.id())), "{answer:?}");
         }
         stranger.kill().unwrap();
-        stranger.wait().unwrap();
+        stranger.ended();
     }
     world.ok(&["up"]);
     world.ok(&["down"]);

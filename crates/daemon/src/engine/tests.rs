@@ -1,0 +1,371 @@
+//! The loop with a shim that is played by the test, and a store whose writer is held or refuses.
+//!
+//! Locks and database are real, in a folder of their own; no process is started. Each input that comes back to the loop
+//! is taken by the test's own hand, so that it can look between any two of them.
+
+use super::{Engine, Limits, Parts, Reply};
+use crate::define::definition::Definition;
+use crate::define::home::Home;
+use crate::engine::input::{Create, Handle, Input, Post};
+use crate::ports::locks::Folders;
+use crate::ports::shims::Greeted;
+use pinfold_api::request::NewSession;
+use pinfold_core::decision::Answer;
+use pinfold_core::event::{Ask, Machine, ShimSeen};
+use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::life::Process;
+use pinfold_core::time::Wall;
+use pinfold_core::{Event, RunNumber, State};
+use pinfold_lock::{Request, Resource, Run, SessionName};
+use pinfold_shim::client::Link;
+use pinfold_shim::log::Position;
+use pinfold_shim::{Command, Decoder, Exited, Keeping, Report, Welcome};
+use pinfold_store::{Batch, Facts, Options, SessionId, Store};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// Far beyond what anything takes, on the slowest machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// A run that lived so long is no crash in a streak, and the next follows at once.
+const LONG: Duration = Duration::from_secs(3600);
+const FIRST: RunNumber = RunNumber(1);
+const PROCESS: Process = Process { pid: 4_000_000, fence: 7 };
+
+/// A loop that has not been let run, and what comes to it.
+struct Room {
+    engine: Engine,
+    inputs: mpsc::UnboundedReceiver<Input>,
+    // Behind the engine: its files are in it.
+    temp: tempfile::TempDir,
+}
+
+/// The test's side of a connection that the engine takes for a shim's.
+struct Shim {
+    stream: UnixStream,
+    decoder: Decoder,
+}
+
+fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::UnboundedReceiver<Input>) {
+    let state = temp.path().join("home");
+    std::fs::create_dir_all(&state).unwrap();
+    let home = Home {
+        runtime: state.clone(),
+        user_locks: temp.path().join("locks"),
+        config: state.join("config.toml"),
+        variables: Vec::new(),
+        refused: None,
+        state,
+    };
+    let (handle, inputs) = Handle::new();
+    let store = Store::open(&home.database(), &Options::default()).unwrap();
+    let parts = Parts {
+        folders: Folders::open(&home).unwrap(),
+        socket: home.socket(),
+        reader: Some(store.reader().unwrap()),
+        store,
+        alone: None,
+        generation,
+        // Nothing that could be started: what comes of it is not taken, and a shim of the test's is given instead.
+        shim_program: (home.state.join("no-such-shim"), Vec::new()),
+        limits: Limits::default(),
+        umask: None,
+        last_event: 0,
+        handle,
+        config: crate::define::config::Config::default(),
+        home,
+    };
+    (Engine::new(parts).unwrap(), inputs)
+}
+
+impl Room {
+    fn new() -> Room {
+        let temp = tempfile::tempdir().unwrap();
+        let (engine, inputs) = engine_in(&temp, 1);
+        Room { engine, inputs, temp }
+    }
+
+    /// The same home under the next daemon, which has loaded what is stored and not looked at anything.
+    fn again(self) -> Room {
+        let Room { engine, inputs, temp } = self;
+        drop((engine, inputs));
+        let (mut engine, inputs) = engine_in(&temp, 2);
+        let reader = engine.store.reader().unwrap();
+        engine.load(&reader).unwrap();
+        Room { engine, inputs, temp }
+    }
+
+    async fn next(&mut self, what: &str) -> Input {
+        let input = tokio::time::timeout(PATIENCE, self.inputs.recv()).await;
+        input.unwrap_or_else(|_| panic!("waited in vain for {what}")).unwrap()
+    }
+
+    /// Takes what comes until something wanted does, which is left to the test.
+    async fn until(&mut self, what: &str, wanted: impl Fn(&Input) -> bool) -> Input {
+        loop {
+            let input = self.next(what).await;
+            if wanted(&input) {
+                return input;
+            }
+            self.engine.take(input);
+        }
+    }
+
+    /// Takes what comes until something was taken.
+    async fn take(&mut self, what: &str, wanted: impl Fn(&Input) -> bool) {
+        let input = self.until(what, wanted).await;
+        self.engine.take(input);
+    }
+
+    /// A session whose first run is to be started, by a shim that has not come yet.
+    async fn starting(&mut self, mode: &str) -> SessionId {
+        let request = NewSession {
+            command: Some(vec!["true".into()]),
+            mode: Some(mode.into()),
+            caller_dir: Some("/".into()),
+            caller_env: Some(BTreeMap::from([("PATH".into(), "/usr/bin:/bin".into())])),
+            ..NewSession::default()
+        };
+        let definition = Definition::new(&request, None).unwrap();
+        let (reply, created) = oneshot::channel();
+        let name = "api".parse().unwrap();
+        self.engine.take(Input::Create(Box::new(Create { name, definition, broken: None, by: None, reply })));
+        let came = self.until("the start of a shim", |input| matches!(input, Input::ShimUp { .. })).await;
+        assert!(matches!(came, Input::ShimUp { run: FIRST, result: Err(_), .. }), "there is no such program");
+        created.await.unwrap().unwrap()
+    }
+
+    /// Gives the first run a shim.
+    fn shim_comes(&mut self, id: SessionId) -> Shim {
+        let socket = self.temp.path().join("shim.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        let link = Link::connect(&socket).unwrap();
+        let (stream, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let welcome = Welcome {
+            version: pinfold_shim::VERSION,
+            shim: std::process::id(),
+            generation: self.engine.generation,
+            keeping: Keeping::Standing,
+            exits: Vec::new(),
+            log: Position(0),
+        };
+        let up = Greeted { socket, link, welcome: Box::new(welcome), child: None }.up();
+        self.engine.take(Input::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
+        Shim { stream, decoder: Decoder::default() }
+    }
+
+    /// A session whose first run lives under a shim.
+    async fn running(&mut self, mode: &str) -> (SessionId, Shim) {
+        let id = self.starting(mode).await;
+        let mut shim = self.shim_comes(id);
+        shim.say(&Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });
+        self.take("the shim's report", |input| matches!(input, Input::Shim { .. })).await;
+        self.take("that it is stored", |input| matches!(input, Input::Committed { .. })).await;
+        assert_eq!(self.engine.sessions[&id].session.state(), State::Running);
+        shim.heard();
+        (id, shim)
+    }
+
+    /// Keeps the writer of the store busy until what is returned is dropped.
+    fn hold(&self) -> Sender<()> {
+        let (here, arrived) = channel::<()>();
+        let (held, hold) = channel::<()>();
+        self.engine.store.commit_then(Batch::new(), move |_| {
+            drop(here);
+            _ = hold.recv_timeout(PATIENCE);
+        });
+        arrived.recv_timeout(PATIENCE).unwrap_err();
+        held
+    }
+}
+
+impl Shim {
+    fn say(&mut self, report: &Report) {
+        let mut bytes = Vec::new();
+        report.encode(&mut bytes);
+        self.stream.write_all(&bytes).unwrap();
+    }
+
+    /// What it was told since it was asked last. What the engine sends is there when the call returns that sends it.
+    fn heard(&mut self) -> Vec<Command> {
+        let mut bytes = [0; 65536];
+        if let Ok(count) = self.stream.read(&mut bytes) {
+            self.decoder.feed(&bytes[..count]);
+        }
+        let mut commands = Vec::new();
+        while let Some(frame) = self.decoder.frame().unwrap() {
+            commands.extend(Command::decode(&frame).unwrap());
+        }
+        commands
+    }
+
+    fn exits(&mut self, code: i32, lived: Duration) {
+        self.say(&Report::Exited(Exited {
+            run: FIRST,
+            ended: Ended::new(Exit::Code(code), lived),
+            failure: None,
+            pid: PROCESS.pid,
+            fence: PROCESS.fence,
+            at: Wall(0),
+            log: Position(0),
+        }));
+    }
+}
+
+fn says(input: &Input) -> bool {
+    matches!(input, Input::Shim { .. })
+}
+
+fn is_committed(input: &Input) -> bool {
+    matches!(input, Input::Committed { .. })
+}
+
+/// Runs a test on a loop of its own, as the daemon's is: one thread.
+fn play(test: impl AsyncFnOnce()) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(test());
+    runtime.shutdown_timeout(Duration::from_secs(5));
+}
+
+#[test]
+fn an_end_is_acknowledged_when_it_is_stored_and_not_before() {
+    for mode in ["always", "once"] {
+        play(async || {
+            let mut room = Room::new();
+            let (_, mut shim) = room.running(mode).await;
+            let held = room.hold();
+            shim.exits(0, LONG);
+            room.take("the exit", says).await;
+            assert_eq!(shim.heard(), [], "{mode}: before it is stored");
+            drop(held);
+            // The commit of the end; that of the batch which held the writer has nobody.
+            room.take("that it is stored", is_committed).await;
+            let told = shim.heard();
+            assert_eq!(told.first(), Some(&Command::Ack { run: FIRST }), "{mode}: {told:?}");
+        });
+    }
+}
+
+#[test]
+fn nothing_is_ordered_when_its_commit_failed() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, mut shim) = room.running("always").await;
+        // Somebody has taken the session out of the database: whatever is decided of it cannot be stored.
+        let mut batch = Batch::new();
+        batch.remove(id);
+        room.engine.store.commit(batch).wait().unwrap();
+        shim.exits(0, LONG);
+        room.take("the exit", says).await;
+        let outcome = room.until("what came of the commit", is_committed).await;
+        assert!(matches!(outcome, Input::Committed { outcome: Err(_), .. }));
+        assert_eq!(shim.heard(), []);
+    });
+}
+
+#[test]
+fn the_next_run_is_ordered_as_soon_as_it_is_stored() {
+    play(async || {
+        let mut room = Room::new();
+        let (_, mut shim) = room.running("always").await;
+        shim.exits(0, LONG);
+        room.take("the exit", says).await;
+        // Told by the writer itself: the loop need not hear of it first.
+        let _stored = room.until("that it is stored", is_committed).await;
+        let told = shim.heard();
+        let [Command::Ack { run: FIRST }, Command::Start(start)] = &told[..] else { panic!("{told:?}") };
+        assert_eq!(start.run, RunNumber(2));
+    });
+}
+
+#[test]
+fn an_answer_waits_until_what_was_decided_is_stored() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, _shim) = room.running("always").await;
+        let held = room.hold();
+        let (reply, mut answer) = Reply::new();
+        let post = Post::Send { text: "hello".into(), key: None };
+        room.engine.take(Input::Post { id, post, by: None, reply });
+        assert!(answer.try_recv().is_err(), "answered before it is stored");
+        drop(held);
+        room.take("that it is stored", is_committed).await;
+        assert!(answer.try_recv().unwrap().is_ok());
+    });
+}
+
+#[test]
+fn a_stop_that_came_while_the_shim_was_started_is_told_to_it() {
+    play(async || {
+        let mut room = Room::new();
+        let id = room.starting("always").await;
+        let (event, facts) = (Box::new(Event::Asked(Ask::Stop { grace: None })), Box::new(Facts::default()));
+        room.engine.take(Input::Happened { id, event, facts, reply: None });
+        room.take("that it is stored", is_committed).await;
+        let mut shim = room.shim_comes(id);
+        let told = shim.heard();
+        assert!(told.iter().any(|command| matches!(command, Command::Stop { run: FIRST, .. })), "{told:?}");
+    });
+}
+
+#[test]
+fn a_message_waits_until_its_session_was_looked_at() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, _shim) = room.running("always").await;
+        let mut room = room.again();
+        let before = room.engine.store.reader().unwrap().max_seq().unwrap();
+        let (reply, mut answer) = Reply::new();
+        let post = Post::Send { text: "hello".into(), key: None };
+        room.engine.take(Input::Post { id, post, by: None, reply });
+        // Whatever was given to the writer is stored behind this.
+        room.engine.store.commit(Batch::new()).wait().unwrap();
+        assert_eq!(room.engine.store.reader().unwrap().max_seq().unwrap(), before);
+        assert!(answer.try_recv().is_err(), "answered before anybody has looked");
+        let seen = Box::new(crate::ports::observe::Seen::nothing(Machine::Same));
+        room.engine.take(Input::Observed { id, seen });
+        let answer = tokio::time::timeout(PATIENCE, async {
+            loop {
+                if let Ok(answer) = answer.try_recv() {
+                    return answer;
+                }
+                room.take("that it is stored", is_committed).await;
+            }
+        });
+        let answer = answer.await.expect("the message that waited is answered");
+        assert!(matches!(answer, Ok(Answer::Queued { .. })), "{answer:?}");
+    });
+}
+
+#[test]
+fn a_shim_that_stood_in_its_restart_gap_is_absent_only_when_its_lock_is_free() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, mut shim) = room.running("always").await;
+        shim.exits(3, Duration::ZERO);
+        room.take("the exit", says).await;
+        room.take("that it is stored", is_committed).await;
+        let session = &room.engine.sessions[&id].session;
+        assert_eq!((session.live_run(), session.shim()), (None, pinfold_core::event::Shim::Standing));
+        let mut room = room.again();
+        // The shim is there and says nothing: all that shows it is its lock.
+        let run = Some(Run::new("of-the-shim").unwrap());
+        let resource = Resource::Session(SessionName::new("api").unwrap());
+        let folders = Folders::open(&room.engine.home).unwrap();
+        let request = Request { run, ..Request::default() };
+        let guard = folders.of(&resource).try_acquire(&resource, &request).unwrap();
+        room.engine.look_around(Machine::Same);
+        let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
+        let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
+        assert_eq!(seen.world.shim, ShimSeen::Mute, "its lock is held");
+        drop(guard);
+        room.engine.look_around(Machine::Same);
+        let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
+        let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
+        assert_eq!(seen.world.shim, ShimSeen::Nobody, "its lock is free");
+    });
+}
