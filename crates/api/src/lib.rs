@@ -5,6 +5,7 @@
 
 pub mod client;
 pub mod error;
+pub mod feed;
 mod http;
 mod list;
 pub mod name;

@@ -7,7 +7,9 @@ mod attach;
 mod connection;
 pub(crate) mod consumer;
 mod events;
+mod feed;
 pub(crate) mod file_watch;
+mod following;
 mod gate;
 mod hold_limits;
 mod holds;
@@ -19,6 +21,7 @@ mod metrics;
 mod openapi;
 mod paging;
 mod reach;
+mod ring;
 mod routes;
 mod server;
 mod session_stream;
@@ -37,6 +40,9 @@ use pinfold_store::Reader;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
+use feed::Written;
+use following::Latest;
+
 pub(crate) use hold_limits::Holds;
 pub(crate) use routes::router;
 pub(crate) use server::serve;
@@ -47,6 +53,10 @@ pub(crate) struct Context {
     pub(crate) handle: Handle,
     pub(crate) database: Arc<Mutex<Reader>>,
     pub(crate) last_event: watch::Receiver<u64>,
+    /// What those who follow the audit records share.
+    pub(crate) events: Arc<Latest>,
+    /// What those who read the feed share.
+    pub(crate) feed: Arc<Written>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) folders: Folders,
     pub(crate) values: Values,

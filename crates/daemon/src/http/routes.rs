@@ -4,8 +4,8 @@ use super::answer::Largest;
 use super::gate::Gate;
 use super::openapi::{self, Operation};
 use super::{
-    Context, answer, archive, attach, events, gate, holds, locks, logs, messages, metrics, session_stream,
-    sessions, status,
+    Context, answer, archive, attach, events, feed, gate, holds, locks, logs, messages, metrics,
+    session_stream, sessions, status,
 };
 use crate::caller::Act;
 use crate::show::list::Filter;
@@ -14,6 +14,7 @@ use axum::handler::Handler;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
+use pinfold_api::feed::FeedEvent;
 use pinfold_api::object::{
     AttachLine, Backup, Event, HoldLine, Lock, LogLine, Message, Metric, Ping, Purged, Removed, Row, Sent,
     Session, Status, WentDown,
@@ -104,6 +105,13 @@ fn of_daemon(api: Api) -> Api {
         Act::Down,
         post("/v1/daemon/audit", "Take what verbs wrote down into the events").answers::<Value>(),
         status::audit,
+    )
+    .add(
+        Act::List,
+        get("/v1/feed", "All sessions, then every change of one: server-sent events `snapshot`, `session`, `removed`, `live`")
+            .asks::<feed::Which>()
+            .streams_events::<FeedEvent>(),
+        feed::feed,
     )
     .add(
         Act::List,
