@@ -34,6 +34,16 @@ pub struct Wait {
     pub timeout: Option<String>,
 }
 
+/// From where on the feed is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "FeedAsked")]
+pub struct Feed {
+    /// After this revision, `GENERATION.NUMBER`; a snapshot comes first where it is left out, or is not known any more.
+    #[schemars(extend("pattern" = r"^[0-9]{1,19}\.[0-9]{1,19}$"))]
+    pub since: Option<String>,
+}
+
 /// Which events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
