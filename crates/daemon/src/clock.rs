@@ -1,7 +1,7 @@
 //! The present, for the core: two clocks and a little randomness.
 
+use pinfold_api::time::rfc3339;
 use pinfold_core::{Boot, Jitter, Now, Wall};
-use pinfold_lock::time::rfc3339;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::{SystemTime, UNIX_EPOCH};
 
