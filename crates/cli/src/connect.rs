@@ -223,7 +223,7 @@ fn open_log(home: &Home) -> std::io::Result<std::fs::File> {
 /// Runs the daemon in this process.
 pub(crate) fn run_daemon(global: &Global, detached: bool) -> Result<(), Failure> {
     // Files and locks of whoever started it would stay open for as long as it lives.
-    pinfold_lock::process::close_inherited();
+    pinfold_kernel::own::close_inherited();
     let home = home(global)?;
     refuse_inside(&home)?;
     if detached {

@@ -4,7 +4,7 @@ use crate::args::Global;
 use crate::edge::talk;
 use crate::error::{Failure, Kind};
 use crate::homes::{self, Candidate, Missing};
-use pinfold_lock::private::{self, NotPrivate, Wider};
+use pinfold_kernel::private::{self, NotPrivate, Wider};
 use pinfold_lock::{Folder, Modes, Resource};
 use std::env;
 use std::ffi::OsString;

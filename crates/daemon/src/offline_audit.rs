@@ -41,7 +41,7 @@ pub fn ended_by_lock(ended: &SurvivorsEnded) -> Value {
         "resource": ended.resource,
         "fence": ended.fence,
         "ended": ended.processes.iter().map(objects::process).collect::<Vec<_>>(),
-        "by": by(&pinfold_lock::process::command(own)),
+        "by": by(&pinfold_kernel::proc::command(own)),
     })
 }
 

@@ -12,7 +12,7 @@ mod marker;
 use crate::args::Global;
 use crate::error::{Failure, Kind};
 use marker::Marker;
-use pinfold_lock::private::{self, NotPrivate, Wider};
+use pinfold_kernel::private::{self, NotPrivate, Wider};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;

@@ -14,7 +14,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use pinfold_api::object::{Ping, Starting};
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_lock::peer::Other;
+use pinfold_kernel::peer::Other;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;
