@@ -1,8 +1,9 @@
 //! What a thousand idle children cost: memory and time of the supervisor's processes, not of the children.
 
+use super::field::{self, Peers};
 use super::site::Site;
-use super::supervisor::{Peers, Supervisor};
-use super::{row, say, supervisor};
+use super::supervisor::Supervisor;
+use super::{row, say};
 use crate::table::Table;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -28,7 +29,7 @@ struct Cost {
 }
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
-    let costs: Vec<Cost> = supervisor::with_limits(peers, LIMITED)
+    let costs: Vec<Cost> = field::with_limits(peers, LIMITED)
         .into_iter()
         .map(|(name, mut supervisor)| {
             say(&format!("idle: {COUNT} children under {name}"));

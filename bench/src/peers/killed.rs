@@ -1,8 +1,9 @@
 //! kill -9 of supervisors while children run, some of which end meanwhile; then the supervisor is started again.
 
+use super::field::{self, Peers};
 use super::site::{Site, kill, wait_for};
-use super::supervisor::{Peers, Supervisor};
-use super::{row, say, supervisor};
+use super::supervisor::Supervisor;
+use super::{row, say};
 use crate::table::Table;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
         (Victims::All, "all", "kill -9 of all its processes, 10 of 50 end meanwhile"),
     ] {
         say(what);
-        let seen: Vec<Seen> = supervisor::all(peers)
+        let seen: Vec<Seen> = field::all(peers)
             .into_iter()
             .map(|(column, mut supervisor)| {
                 look(&Site::new(root.join(name).join(column), COUNT), supervisor.as_mut(), victims)

@@ -1,6 +1,7 @@
 //! pinfold beside other supervisors: one child program, all in one run, taking turns.
 
 mod crowd;
+mod field;
 mod floor;
 mod idle;
 mod killed;
@@ -19,8 +20,8 @@ pub(crate) use floor::keep as keep_floor;
 pub(crate) use site::beside;
 
 use crate::table::Table;
+use field::Peers;
 use std::path::PathBuf;
-use supervisor::Peers;
 
 /// What may be measured, in the order of the table.
 const MEASURES: [&str; 6] = ["respawn", "start", "idle", "status", "killed", "crowd"];
@@ -69,7 +70,7 @@ fn measure(wanted: &[&str], prepare: impl FnOnce() -> Peers) {
 }
 
 fn columns(peers: &Peers) -> Vec<&'static str> {
-    supervisor::all(peers).into_iter().map(|(name, _)| name).collect()
+    field::all(peers).into_iter().map(|(name, _)| name).collect()
 }
 
 /// A row with a cell for each supervisor.

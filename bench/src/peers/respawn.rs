@@ -1,8 +1,9 @@
 //! From the kill of a child to the first instruction of the next one.
 
+use super::field::{self, Peers};
 use super::site::{Site, kill, now};
-use super::supervisor::{Peers, Supervisor};
-use super::{row, say, supervisor};
+use super::supervisor::Supervisor;
+use super::{row, say};
 use crate::table::{Table, part};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,11 +21,11 @@ struct Kept {
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     say("respawn: one child each, killed in turn");
-    let mut usual: Vec<Option<Kept>> = supervisor::all(peers)
+    let mut usual: Vec<Option<Kept>> = field::all(peers)
         .into_iter()
         .map(|(name, supervisor)| Some(keep(root.join(name), supervisor)))
         .collect();
-    let mut bare: Vec<Option<Kept>> = supervisor::without_shell(peers)
+    let mut bare: Vec<Option<Kept>> = field::without_shell(peers)
         .into_iter()
         .enumerate()
         .map(|(column, supervisor)| Some(keep(root.join(format!("bare{column}")), supervisor?)))

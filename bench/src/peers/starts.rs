@@ -1,8 +1,9 @@
 //! From the start of a supervisor with a prepared folder to the first instruction of its last child.
 
+use super::field::{self, Peers};
 use super::site::{Site, now};
-use super::supervisor::{Peers, Supervisor};
-use super::{row, say, supervisor};
+use super::supervisor::Supervisor;
+use super::{row, say};
 use crate::table::{Table, median};
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +14,7 @@ const SIZES: [(usize, usize); 2] = [(200, 5), (1000, 3)];
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     for (count, rounds) in SIZES {
         say(&format!("start: {count} children each, {rounds} rounds"));
-        let mut all: Vec<_> = supervisor::all(peers)
+        let mut all: Vec<_> = field::all(peers)
             .into_iter()
             .map(|(name, mut supervisor)| {
                 let site = Site::new(root.join(format!("{count}/{name}")), count);

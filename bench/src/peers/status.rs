@@ -1,8 +1,8 @@
 //! How long it takes to ask how 200 children are, as a whole command.
 
+use super::field::{self, Peers};
 use super::site::Site;
-use super::supervisor::Peers;
-use super::{row, say, supervisor};
+use super::{row, say};
 use crate::table::{Table, median};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ const SETTLED: Duration = Duration::from_secs(3);
 
 pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
     say("status: 200 children each");
-    let mut all: Vec<_> = supervisor::all(peers)
+    let mut all: Vec<_> = field::all(peers)
         .into_iter()
         .map(|(name, mut supervisor)| {
             let site = Site::new(root.join(name), COUNT);

@@ -8,13 +8,10 @@ use crate::http::{self, BodyReader};
 use crate::object::Ping;
 use crate::place::{self, Place};
 use crate::watched::{ANSWERS_WITHIN, Mute, Watched, timed_out};
-use pinfold_lock::peer::Other;
-use rustix::net::sockopt::{Timeout, set_socket_timeout};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use pinfold_kernel::peer::Other;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, Read};
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
@@ -264,29 +261,10 @@ fn refusal(status: u16, text: &str) -> ErrorBody {
     )
 }
 
-/// Connects to a unix socket, however long its path is: the kernel takes about 100 bytes, so a longer one is
-/// reached through a descriptor of its folder.
+/// Connects to a unix socket, within the time that a daemon has to answer.
 fn connect(socket: &Path) -> io::Result<UnixStream> {
-    const LONGEST: usize = 100;
-    if socket.as_os_str().len() <= LONGEST {
-        return connect_to(&SocketAddrUnix::new(socket)?).and_then(|stream| only_ours(stream, socket));
-    }
-    let (Some(folder), Some(name)) = (socket.parent(), socket.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let folder = std::fs::File::open(folder)?;
-    let short = format!("/proc/self/fd/{}", folder.as_raw_fd());
-    connect_to(&SocketAddrUnix::new(Path::new(&short).join(name))?)
-        .and_then(|stream| only_ours(stream, socket))
-}
-
-/// Connects, within the time that a daemon has to answer.
-fn connect_to(address: &SocketAddrUnix) -> io::Result<UnixStream> {
-    let socket =
-        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(ANSWERS_WITHIN))?;
-    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, address))?;
-    Ok(socket.into())
+    let stream = pinfold_kernel::socket::connect(socket, Some(ANSWERS_WITHIN))?;
+    only_ours(stream.into(), socket)
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! the home is another question, and only the kernel answers it: the flocks on the home's folder and on `daemon.lock`.
 //! A file can be removed under its daemon; the folder cannot.
 
-use pinfold_core::identity::Identity;
-use pinfold_lock::process;
+use pinfold_kernel::proc;
+use pinfold_kernel::proc::fdinfo::{Flock, flock};
+use pinfold_lock::{Identity, process};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::fs::OpenOptions;
@@ -103,23 +104,21 @@ pub fn locks(home: &Path) -> [PathBuf; 2] {
 }
 
 fn processes() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    proc::pids().unwrap_or_default().into_iter()
 }
 
 /// Whether a process has the exclusive flock on a file. Whoever waits for it has the file open too.
 fn holds(pid: u32, lock: (u64, u64)) -> bool {
-    has_lock(pid, lock, "WRITE")
+    has_flock(pid, lock, |flock| flock == Flock::Exclusive)
 }
 
-fn has_lock(pid: u32, lock: (u64, u64), kind: &str) -> bool {
-    let Ok(open) = std::fs::read_dir(format!("/proc/{pid}/fd")) else { return false };
-    open.flatten().any(|entry| {
-        let same = std::fs::metadata(entry.path()).is_ok_and(|file| (file.dev(), file.ino()) == lock);
-        same && {
-            let info = Path::new("/proc").join(pid.to_string()).join("fdinfo").join(entry.file_name());
-            let info = std::fs::read_to_string(info).unwrap_or_default();
-            info.lines().any(|line| line.contains("FLOCK") && line.contains(kind))
+fn has_flock(pid: u32, lock: (u64, u64), is_it: impl Fn(Flock) -> bool) -> bool {
+    let open = proc::numbers(&proc::path(pid, "fd")).unwrap_or_default();
+    open.into_iter().any(|number| {
+        let file = std::fs::metadata(proc::path(pid, &format!("fd/{number}")));
+        file.is_ok_and(|file| (file.dev(), file.ino()) == lock) && {
+            let info = std::fs::read(proc::path(pid, &format!("fdinfo/{number}"))).unwrap_or_default();
+            flock(&info).is_some_and(&is_it)
         }
     })
 }
@@ -153,15 +152,14 @@ pub fn squatter(home: &Path) -> Option<Squatter> {
     let signed: Option<Identity> = signed.and_then(|text| serde_json::from_slice(&text).ok());
     let daemon = |pid: u32| {
         let own = signed.is_some_and(|signed| process::identify(pid).is_ok_and(|found| found == signed));
-        own || std::fs::read_to_string(format!("/proc/{pid}/comm"))
-            .is_ok_and(|name| name.starts_with(PROGRAM))
+        own || proc::name(pid).is_some_and(|name| name.starts_with(PROGRAM))
     };
     let pid = locks(home).iter().find_map(|lock| {
         let lock = std::fs::symlink_metadata(lock).ok()?;
         let lock = (lock.dev(), lock.ino());
-        processes().filter(|pid| has_lock(*pid, lock, "FLOCK")).find(|pid| !daemon(*pid))
+        processes().filter(|pid| has_flock(*pid, lock, |_| true)).find(|pid| !daemon(*pid))
     })?;
-    Some(Squatter { pid, command: process::command(pid) })
+    Some(Squatter { pid, command: proc::command(pid) })
 }
 
 /// Whether a daemon has the home. It is looked at for a moment, with a shared lock: a daemon that starts just then

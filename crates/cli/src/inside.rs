@@ -3,6 +3,7 @@
 use crate::home;
 use crate::output::{Failure, Kind};
 use pinfold_daemon::Home;
+use pinfold_kernel::proc;
 use std::path::Path;
 
 /// What every shim is called, whatever its program's file is called by now.
@@ -59,7 +60,7 @@ fn is_group(name: &str) -> bool {
 }
 
 fn is_shim(pid: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim_end() == SHIM)
+    proc::name(pid).is_some_and(|name| name == SHIM)
 }
 
 fn has_open_below(pid: u32, folder: &Path) -> bool {
@@ -69,19 +70,7 @@ fn has_open_below(pid: u32, folder: &Path) -> bool {
 
 /// The processes above this one, the nearest first.
 pub(crate) fn above() -> Vec<u32> {
-    let mut all = Vec::new();
-    let mut pid = std::process::id();
-    while let Some(parent) = parent_of(pid).filter(|parent| *parent > 1 && !all.contains(parent)) {
-        all.push(parent);
-        pid = parent;
-    }
-    all
-}
-
-fn parent_of(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name of the program may have anything in it, a parenthesis too.
-    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
+    proc::tree::lineage(std::process::id()).skip(1).take_while(|pid| *pid > 1).collect()
 }
 
 #[cfg(test)]

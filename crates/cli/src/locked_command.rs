@@ -1,12 +1,12 @@
 //! Runs a command under a held lock: signals are passed on, its code is passed back.
 //!
 //! This process only waits. Standard input, output, error and the terminal belong to the command.
-#![expect(unsafe_code, reason = "blocking and awaiting signals has no safe form; this is the only place")]
+#![expect(unsafe_code, reason = "what a child does before its exec has no safe form; this is the only place")]
 
 use crate::output::{Failure, Kind};
+use pinfold_kernel::signals::{self, Mask};
 use pinfold_lock::Guard;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
-use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -19,9 +19,10 @@ pub(crate) enum Giving {
     Kept,
 }
 
-/// Signals that are passed on to the command. The others keep their effect on this process.
-const PASSED_ON: [libc::c_int; 6] =
-    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
+/// Signals that are passed on to the command, and the one that tells of its end. The others keep their effect on this
+/// process.
+const AWAITED: [libc::c_int; 7] =
+    [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2, libc::SIGCHLD];
 
 /// Runs the command to its end and returns its code; a signal counts as 128 and its number.
 pub(crate) fn run(mut command: Command, mut guard: Guard, giving: Giving) -> Result<u8, Failure> {
@@ -32,10 +33,10 @@ pub(crate) fn run(mut command: Command, mut guard: Guard, giving: Giving) -> Res
         rustix::process::set_child_subreaper(Some(own))
             .map_err(|errno| Failure::from_error(Kind::Failed, &errno))?;
     }
-    let mask = block();
+    let mask = Mask::block(&AWAITED);
     // SAFETY: sets the signal mask by one system call; nothing is allocated or locked.
     unsafe {
-        command.pre_exec(move || restore(&mask));
+        command.pre_exec(move || Ok(mask.restore()?));
     }
     let program = command.get_program().to_owned();
     let child = match command.spawn() {
@@ -130,49 +131,11 @@ enum Arrived {
     Nothing,
 }
 
-fn awaited() -> libc::sigset_t {
-    // SAFETY: `sigemptyset` initialises the set before it is used; the signal numbers are valid.
-    unsafe {
-        let mut set = MaybeUninit::uninit();
-        libc::sigemptyset(set.as_mut_ptr());
-        for signal in PASSED_ON.into_iter().chain([libc::SIGCHLD]) {
-            libc::sigaddset(set.as_mut_ptr(), signal);
-        }
-        set.assume_init()
-    }
-}
-
-/// Blocks the awaited signals and returns the mask that was in force.
-fn block() -> libc::sigset_t {
-    let set = awaited();
-    let mut old = MaybeUninit::uninit();
-    // SAFETY: both sets live through the call, which initialises `old`.
-    unsafe {
-        libc::sigprocmask(libc::SIG_BLOCK, &raw const set, old.as_mut_ptr());
-        old.assume_init()
-    }
-}
-
-fn restore(mask: &libc::sigset_t) -> std::io::Result<()> {
-    // SAFETY: the mask was filled by `sigprocmask`.
-    match unsafe { libc::sigprocmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(std::io::Error::last_os_error()),
-    }
-}
-
 fn next_signal() -> Arrived {
-    let set = awaited();
-    let mut info: MaybeUninit<libc::siginfo_t> = MaybeUninit::zeroed();
-    // SAFETY: both live through the call; all zeroes is a valid siginfo.
-    let (signal, info) = unsafe {
-        let signal = libc::sigwaitinfo(&raw const set, info.as_mut_ptr());
-        (signal, info.assume_init())
-    };
-    match signal {
-        libc::SIGCHLD => Arrived::Child,
+    match signals::wait(&AWAITED) {
+        Ok(arrived) if arrived.number == libc::SIGCHLD => Arrived::Child,
         // The terminal sends its signals to the whole foreground group: the command has it already.
-        _ if signal <= 0 || info.si_code > 0 => Arrived::Nothing,
-        other => Signal::from_named_raw(other).map_or(Arrived::Nothing, Arrived::PassOn),
+        Err(_) | Ok(signals::Arrived { by_kernel: true, .. }) => Arrived::Nothing,
+        Ok(arrived) => Signal::from_named_raw(arrived.number).map_or(Arrived::Nothing, Arrived::PassOn),
     }
 }

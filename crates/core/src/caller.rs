@@ -1,6 +1,6 @@
 //! Judges who is at the other end of a socket, from what `/proc` tells of that process.
 //!
-//! The evidence is gathered elsewhere (`pinfold-lock` asks the kernel); here it only becomes a standing. It is judged
+//! The evidence is gathered elsewhere (`pinfold-kernel` asks Linux); here it only becomes a standing. It is judged
 //! relative to the process that asks: a daemon inside a container has people there, too. What cannot be known counts
 //! as confined: a sandbox that cannot be seen must not be left through us.
 

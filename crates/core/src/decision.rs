@@ -9,7 +9,7 @@ use crate::life::{Life, Purpose};
 use crate::policy::Spec;
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
-use crate::session::{Runs, Takeover};
+use crate::running::{Runs, Takeover};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
 use crate::why::Why;

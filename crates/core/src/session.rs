@@ -1,19 +1,19 @@
-//! One session as the core knows it: what it remembers, and the one way in.
+//! One session as the core knows it: what it remembers.
 //!
-//! The session only dispatches; what to do about an event is decided in [`crate::machine`] and
+//! What to do about an event is decided in [`crate::machine`], where [`Session::handle`] is, and in
 //! [`crate::rules`]. It changes in no other way than by [`Change`]s, so replaying them gives it back.
 
 use crate::budgets::Budgets;
-use crate::decision::{Change, Decision, InForce};
-use crate::event::{ConsumerKind, Event, Shim};
+use crate::decision::{Change, InForce};
+use crate::event::{ConsumerKind, Shim};
 use crate::ids::{ConsumerId, RunNumber};
 use crate::inbox::{Inbox, Queued};
 use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
-use crate::machine;
 use crate::policy::{Mode, Spec};
 use crate::rules::memory::MemoryWatch;
-use crate::time::{Boot, Moment, Now, Wall};
+pub use crate::running::{Need, Runs, Takeover};
+use crate::time::{Boot, Wall};
 use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -61,48 +61,6 @@ pub(crate) struct Live {
     pub(crate) unended: Option<Box<Unended>>,
 }
 
-/// The numbers of a session's runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Runs {
-    /// The latest that was decided.
-    pub last: RunNumber,
-    /// The latest that was seen to run.
-    pub seen: RunNumber,
-    /// The latest whose end is settled.
-    pub settled: RunNumber,
-    /// How many were seen to run.
-    pub count: u64,
-}
-
-/// A takeover that waits for the headless run to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Takeover {
-    /// Who asked.
-    pub consumer: ConsumerId,
-    /// Whether the turn under way is interrupted.
-    pub urgent: bool,
-    /// Until when the turn under way may go on.
-    pub until: Moment,
-}
-
-/// Why a session must run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Need {
-    /// Its mode says so.
-    Always,
-    /// Its one run has not ended.
-    Once,
-    /// A turn is under way.
-    Turn,
-    /// A message is queued.
-    Message,
-    /// Somebody is attached.
-    Attach,
-    /// A person started it.
-    Person,
-}
-
 /// The next thing that happens by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deadline {
@@ -146,7 +104,7 @@ impl Upcoming {
 }
 
 impl Session {
-    /// A session that nothing has happened to yet; send it [`Event::Created`].
+    /// A session that nothing has happened to yet; send it [`crate::Event::Created`].
     #[must_use]
     pub fn new(spec: Spec) -> Session {
         Session {
@@ -163,11 +121,6 @@ impl Session {
             interrupted: false,
             live: Live::default(),
         }
-    }
-
-    /// Decides what follows from an event, and remembers it.
-    pub fn handle(&mut self, event: &Event, now: Now) -> Decision {
-        machine::decide(self, event, now)
     }
 
     /// Applies one change of an earlier decision: replaying all of them gives the session back.
@@ -380,7 +333,7 @@ impl Session {
         attached.then_some(Need::Attach)
     }
 
-    /// When something is due by itself next. Send [`Event::Ticked`] then; early or late does no harm.
+    /// When something is due by itself next. Send [`crate::Event::Ticked`] then; early or late does no harm.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Deadline> {
         let deadline = |at, what| Some(Deadline { at, what });

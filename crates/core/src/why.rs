@@ -3,7 +3,7 @@
 use crate::exit::{Exit, Verdict};
 use crate::life::CannotStart;
 use crate::rules::WaitReason;
-use crate::session::Need;
+use crate::running::Need;
 use crate::unended::Unended;
 use crate::words;
 use serde::{Deserialize, Serialize};
@@ -175,19 +175,6 @@ impl Why {
             }
         }
         rule
-    }
-}
-
-impl fmt::Display for Need {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Need::Always => "mode `always` wants it to run",
-            Need::Once => "its one run is due",
-            Need::Turn => "a turn is under way",
-            Need::Message => "a message is queued",
-            Need::Attach => "somebody is attached",
-            Need::Person => "a person started it",
-        })
     }
 }
 

@@ -3,7 +3,7 @@
 use pinfold_api::object::{Holder, Lock, Process};
 use pinfold_api::time;
 use pinfold_api::word::{HolderVerdict, LockKind};
-use pinfold_core::identity::Identity;
+use pinfold_lock::Identity;
 use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record};
 
 /// The lock object.

@@ -42,7 +42,7 @@ pub fn ended_by_lock(ended: &SurvivorsEnded) -> Value {
         "resource": ended.resource,
         "fence": ended.fence,
         "ended": ended.processes.iter().map(objects::process).collect::<Vec<_>>(),
-        "by": by(&pinfold_lock::process::command(own)),
+        "by": by(&pinfold_kernel::proc::command(own)),
     })
 }
 
@@ -91,7 +91,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Left>, Errno> {
 
 impl Left {
     /// They are stored: the file is empty from now on.
-    pub(crate) fn settle(self) -> Result<(), Errno> {
+    pub(crate) fn settle(&self) -> Result<(), Errno> {
         rustix::fs::ftruncate(&self.file, 0)
     }
 }
@@ -136,6 +136,7 @@ mod tests {
         assert_eq!(first.data["resource"], "key:k");
         assert_eq!(left.events[1].event.data["line"], "nonsense");
         left.settle().unwrap();
+        drop(left);
         assert!(read(&path).unwrap().is_none());
     }
 }

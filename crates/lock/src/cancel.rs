@@ -1,6 +1,6 @@
 //! A token that ends a wait from another thread.
 
-use crate::sys;
+use pinfold_kernel::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Why a lock was not granted, with the facts a person needs at that moment.
 
-use crate::directory::DirectoryError;
-use crate::folder::FolderError;
-use crate::lookup::LockSeen;
+use crate::files::folder::FolderError;
+use crate::judge::grant::Trace;
 use crate::process::IdentifyError;
-use pinfold_core::grant::Trace;
+use crate::seen::LockSeen;
+use crate::want::directory::DirectoryError;
 use rustix::io::Errno;
 use std::fmt;
 use std::path::PathBuf;
@@ -151,8 +151,8 @@ impl fmt::Display for Busy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lookup::HolderSeen;
     use crate::resource::Kind;
+    use crate::seen::HolderSeen;
     use crate::{Fence, process};
 
     fn seen() -> LockSeen {
@@ -166,7 +166,7 @@ mod tests {
             session: Some("api".into()),
             run: None,
             holder: HolderSeen {
-                identity: Some(pinfold_core::identity::Identity { pid: 4711, ..process::own().unwrap() }),
+                identity: Some(crate::judge::identity::Identity { pid: 4711, ..process::own().unwrap() }),
                 host: "h".into(),
                 command: "claude".into(),
                 verdict: process::verdict(None),

@@ -71,8 +71,7 @@
 //! [`Folder::locks`], [`Folder::holder_of`] and [`Folder::users_of`] take no lock: they read the records, check
 //! them against `/proc` and name whoever really has the descriptor. [`process`] has the verdict on a stored
 //! process identity: alive, dead or unknown; unknown never steals. Files are known by device and inode, never by a path
-//! that another mount namespace may show. [`caller`] tells who is at the other end of a socket, and what keeps that
-//! process back.
+//! that another mount namespace may show.
 //!
 //! # What is not promised
 //! One user, one machine, one lock folder on a local file system ([`Folder::open`] tries it out and refuses
@@ -81,63 +80,48 @@
 //! process that was given the descriptor.
 #![deny(unsafe_code)]
 
-mod acquire;
-pub mod caller;
 mod cancel;
-mod directory;
-mod ending;
+mod end;
 mod error;
 #[doc(hidden)]
 pub mod fault;
-mod fence;
 mod fenced;
-mod fenced_text;
-mod file;
-mod file_name;
-mod folder;
-mod glance;
-mod grant;
-mod guard;
-mod handover;
-mod held;
-mod ledger;
-mod lookup;
-mod lost;
-mod members;
-mod mine;
-mod ours;
-mod page;
-pub mod peer;
-pub mod private;
+mod files;
+pub mod judge;
+mod look;
+mod patience;
 pub mod process;
 mod raw;
-mod record;
-mod request;
 mod resource;
-mod scan;
-mod selftest;
-mod survivors;
-mod sweep;
-mod sys;
+mod seen;
+mod take;
 pub mod time;
-mod told;
-mod users;
-mod wait;
+mod want;
 
 pub use cancel::Cancel;
-pub use directory::{DirectoryError, Mode};
-pub use ending::{Ended, Holders};
+pub use end::holders::{Ended, Holders};
 pub use error::{AcquireError, Busy, BusyBecause, Step};
-pub use fence::Fence;
-pub use fenced::{AppendError, Appended, Change, Contents, FencedFile, FencedRecord};
-pub use file_name::FileName;
-pub use folder::{Folder, FolderError, Modes};
-pub use guard::{Guard, Mark, Receipt, Trouble};
-pub use handover::{AdoptError, Description};
-pub use lookup::{HolderSeen, LockSeen, ProcessSeen, shorten};
-pub use record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
-pub use request::Request;
+pub use fenced::file::{AppendError, Appended, Contents, FencedFile, FencedRecord};
+pub use files::fence::Fence;
+pub use files::folder::{Folder, FolderError, Modes};
+pub use files::name::FileName;
+pub use files::record::{LOCK_RUNS_VARIABLE, NotARun, RUN_VARIABLE, Record, Run, Survivors};
+pub use files::selftest::NoExclusion;
+pub use files::told::SurvivorsEnded;
+pub use judge::grant::Trace;
+pub use judge::holder::Holder;
+pub use judge::identity::{BootId, Identity};
+pub use look::users::{Relation, User};
+pub use process::ProcessSeen;
 pub use resource::{FileId, Kind, NotAResource, Resource, SessionName};
-pub use selftest::NoExclusion;
-pub use told::SurvivorsEnded;
-pub use users::{Relation, User};
+pub use seen::{HolderSeen, LockSeen, shorten};
+pub use take::guard::{Guard, Mark, Receipt, Trouble};
+pub use take::handover::{AdoptError, Description};
+pub use take::watch::Change;
+pub use want::directory::{DirectoryError, Mode};
+pub use want::request::Request;
+
+/// The example of the README is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,24 +1,16 @@
 //! Asks the kernel who a process is and whether it still lives.
 //!
-//! The verdict itself is [`pinfold_core::holder::judge`], the same for locks, adoption and people; this file
+//! The verdict itself is [`crate::judge::holder::judge`], the same for locks, adoption and people; this file
 //! gathers its evidence. No subprocess is started and nothing is waited for.
 
-use crate::sys;
-use pinfold_core::holder::{AliveBecause, Holder, Sighting, judge};
-use pinfold_core::identity::{BootId, Identity, Vantage};
-use rustix::event::{PollFd, PollFlags};
-use rustix::fs::AtFlags;
+use crate::judge::holder::{AliveBecause, Holder, Sighting, judge};
+use crate::judge::identity::{BootId, Identity, Vantage};
+use pinfold_kernel::proc::stat::start_ticks;
+use pinfold_kernel::{own, pidfd, sys};
 use rustix::io::Errno;
 use rustix::process::Pid;
-use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
-use std::time::Duration;
-
-/// `PID_FS_MAGIC`: pidfds are files of a file system of their own, with an inode per process (Linux 6.9).
-const PIDFS: i64 = 0x5049_4446;
-/// `USER_HZ` is 100 on every architecture that Rust's std supports on Linux except alpha.
-const TICKS_A_SECOND: i64 = 100;
+use std::os::fd::OwnedFd;
+use std::sync::Mutex;
 
 /// Why a process could not be identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -40,11 +32,20 @@ pub enum IdentifyError {
     },
 }
 
+/// A process that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessSeen {
+    /// Its pid.
+    pub pid: u32,
+    /// Its command line.
+    pub command: String,
+}
+
 static OWN: Mutex<Option<Identity>> = Mutex::new(None);
 
 /// Who the calling process is. Asked once per process; a forked child asks again.
 pub fn own() -> Result<Identity, IdentifyError> {
-    let pid = crate::raw::pid();
+    let pid = own::pid();
     let mut cached = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     match *cached {
         Some(identity) if identity.pid == pid => Ok(identity),
@@ -54,12 +55,6 @@ pub fn own() -> Result<Identity, IdentifyError> {
             Ok(identity)
         }
     }
-}
-
-/// The command line of a process, for people; its name in brackets where it has none.
-#[must_use]
-pub fn command(pid: u32) -> String {
-    crate::scan::command(pid)
 }
 
 /// Who the process with this pid (in the caller's pid namespace) is now.
@@ -74,7 +69,7 @@ pub fn identify(pid: u32) -> Result<Identity, IdentifyError> {
         Err(errno) => return Err(unreadable(errno)),
     };
     let start_ticks = start_ticks(pid).map_err(unreadable)?;
-    let pidfs = pidfd.and_then(pidfs_inode);
+    let pidfs = pidfd.and_then(pidfd::inode);
     Ok(Identity { boot: vantage.boot, pid_namespace: vantage.pid_namespace, pid, start_ticks, pidfs })
 }
 
@@ -91,45 +86,9 @@ pub fn vantage() -> Result<Vantage, Errno> {
     let mut cached = BOOT.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let boot = match *cached {
         Some(boot) => boot,
-        None => *cached.insert(read_boot_id()?),
+        None => *cached.insert(own::boot_id()?.parse().map_err(|_| Errno::IO)?),
     };
-    Ok(Vantage { boot, pid_namespace: pid_namespace()? })
-}
-
-/// Whether this program has rights that its caller has not: it is set-uid or set-gid, or has capabilities of its file.
-/// Whoever calls it would get them for any command.
-#[must_use]
-pub fn has_borrowed_rights() -> bool {
-    use rustix::process::{getegid, geteuid, getgid, getuid};
-    getuid() != geteuid() || getgid() != getegid() || crate::raw::is_secure_execution()
-}
-
-/// Closes the descriptors that the caller left open: 3 and above, but for those that systemd hands to a service. Call
-/// it before anything is opened.
-pub fn close_inherited() {
-    let number = |name| std::env::var(name).ok()?.parse::<u32>().ok();
-    let handed = number("LISTEN_FDS").filter(|_| number("LISTEN_PID") == Some(std::process::id()));
-    crate::raw::close_from(handed.unwrap_or(0).saturating_add(3));
-}
-
-/// The pid namespace of this process. A process never leaves its own; a forked child may be in another.
-fn pid_namespace() -> Result<u64, Errno> {
-    static OWN: Mutex<Option<(u32, u64)>> = Mutex::new(None);
-    let pid = crate::raw::pid();
-    let mut cached = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    match *cached {
-        Some((of, namespace)) if of == pid => Ok(namespace),
-        _ => {
-            let stat = sys::stat_at(rustix::fs::CWD, Path::new("/proc/self/ns/pid"), AtFlags::empty())?;
-            *cached = Some((pid, stat.st_ino));
-            Ok(stat.st_ino)
-        }
-    }
-}
-
-fn read_boot_id() -> Result<BootId, Errno> {
-    let text = sys::read_file(Path::new("/proc/sys/kernel/random/boot_id"))?;
-    std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok()).ok_or(Errno::IO)
+    Ok(Vantage { boot, pid_namespace: own::pid_namespace()? })
 }
 
 /// The verdict on a stored holder, from here and now.
@@ -175,7 +134,7 @@ pub fn sight(stored: &Identity) -> Sighting {
 }
 
 fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
-    let pidfs = pidfs_inode(pidfd);
+    let pidfs = pidfd::inode(pidfd);
     // With inodes on both sides the start time is not needed; /proc may hide it, and takes long to say it.
     let start = if pidfs.is_some() && stored.pidfs.is_some() {
         Ok(stored.start_ticks)
@@ -183,7 +142,7 @@ fn sight_through(pidfd: &OwnedFd, stored: &Identity) -> Sighting {
         start_ticks(stored.pid)
     };
     // Asked last: a pidfd that has not ended now had not ended when /proc was read.
-    let Ok(ended) = has_ended(pidfd) else { return Sighting::Unreadable };
+    let Ok(ended) = pidfd::has_ended(pidfd) else { return Sighting::Unreadable };
     match start {
         Ok(start_ticks) => Sighting::Somebody { start_ticks, pidfs, ended },
         Err(_) if ended => Sighting::Nobody,
@@ -203,125 +162,12 @@ fn sight_without_pidfd(stored: &Identity) -> Sighting {
     }
 }
 
-/// Whether every thread behind a pidfd has ended. A zombie leader with living threads has not.
-pub(crate) fn has_ended(pidfd: &OwnedFd) -> Result<bool, Errno> {
-    let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
-    loop {
-        match sys::poll(&mut fds, Some(Duration::ZERO)) {
-            Err(Errno::INTR) => {}
-            other => return other.map(|count| count > 0),
-        }
-    }
-}
-
-/// The pidfs inode behind a pidfd, where the kernel has one.
-pub(crate) fn pidfs_inode(pidfd: impl AsFd) -> Option<u64> {
-    // All pidfds of a kernel are of one kind.
-    static KNOWN: OnceLock<bool> = OnceLock::new();
-    let known = match KNOWN.get() {
-        Some(known) => *known,
-        None => {
-            let kind = sys::fstatfs(pidfd.as_fd()).ok()?.f_type;
-            *KNOWN.get_or_init(|| kind as i64 == PIDFS)
-        }
-    };
-    known.then(|| sys::fstat(pidfd.as_fd()).ok().map(|stat| stat.st_ino))?
-}
-
-/// Field 22 of `/proc/PID/stat`, as the initial time namespace would show it.
-pub(crate) fn start_ticks(pid: u32) -> Result<u64, Errno> {
-    let path = match pid {
-        // Right whatever pid namespace /proc shows.
-        own if own == std::process::id() => PathBuf::from("/proc/self/stat"),
-        _ if proc_is_ours()? => proc_path(pid, "stat"),
-        _ => return Err(Errno::IO),
-    };
-    let stat = sys::read_file(&path)?;
-    let shown = parse_start_ticks(&stat).ok_or(Errno::IO)?;
-    Ok(shown.wrapping_sub(time_namespace_ticks().cast_unsigned()))
-}
-
-/// Field 22 of a stat line. The command name may hold anything, also `)` and newlines: the LAST `)` ends it.
-pub(crate) fn parse_start_ticks(stat: &[u8]) -> Option<u64> {
-    parse_field(stat, 22)?.parse().ok()
-}
-
-/// The parent's pid, field 4 of a stat line.
-pub(crate) fn parse_parent(stat: &[u8]) -> Option<u32> {
-    parse_field(stat, 4)?.parse().ok()
-}
-
-fn parse_field(stat: &[u8], number: usize) -> Option<&str> {
-    let end = stat.iter().rposition(|byte| *byte == b')')?;
-    let rest = std::str::from_utf8(&stat[end + 1..]).ok()?;
-    // The first field after the name is number 3.
-    rest.split_ascii_whitespace().nth(number.checked_sub(3)?)
-}
-
-/// How far this process's time namespace shifts the start times it reads.
-fn time_namespace_ticks() -> i64 {
-    let Ok(text) = sys::read_file(Path::new("/proc/self/timens_offsets")) else { return 0 };
-    std::str::from_utf8(&text).ok().and_then(boot_offset).unwrap_or(0)
-}
-
-fn boot_offset(text: &str) -> Option<i64> {
-    let line = text.lines().find(|line| line.starts_with("boottime"))?;
-    let mut numbers = line.split_ascii_whitespace().skip(1);
-    let seconds: i64 = numbers.next()?.parse().ok()?;
-    let nanoseconds: i64 = numbers.next()?.parse().ok()?;
-    Some(seconds * TICKS_A_SECOND + nanoseconds / (1_000_000_000 / TICKS_A_SECOND))
-}
-
-/// Whether `/proc` numbers processes as the caller does; inside a pid namespace it may be another's.
-pub(crate) fn proc_is_ours() -> Result<bool, Errno> {
-    let own = std::process::id().to_string();
-    match sys::read_link(Path::new("/proc/self")) {
-        Ok(link) => Ok(link == Path::new(&own)),
-        // No /proc, or one of a namespace in which we have no pid.
-        Err(Errno::NOENT) => Ok(false),
-        Err(errno) => Err(errno),
-    }
-}
-
-pub(crate) fn proc_path(pid: u32, file: &str) -> PathBuf {
-    PathBuf::from(format!("/proc/{pid}/{file}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pinfold_core::holder::{DeadBecause, UnknownBecause};
-
-    fn stat_line(name: &str) -> Vec<u8> {
-        let after = (3..=30).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
-        format!("4711 ({name}) {after}\n").into_bytes()
-    }
-
-    #[test]
-    fn the_start_time_is_read_behind_any_command_name() {
-        for name in ["sh", "", ")", "(", ") 1 2 3", "a) S 9 9", "new\nline", "tab\t) R 1", "🐑 (x)"] {
-            assert_eq!(parse_start_ticks(&stat_line(name)), Some(22), "{name:?}");
-            assert_eq!(parse_parent(&stat_line(name)), Some(4), "{name:?}");
-        }
-        let mut raw = stat_line("x");
-        raw.splice(6..7, [0xFF, 0xFE]);
-        assert_eq!(parse_start_ticks(&raw), Some(22));
-    }
-
-    #[test]
-    fn a_stat_line_cut_short_has_no_start_time() {
-        for text in ["", "4711", "4711 (x", "4711 (x) S 1 2"] {
-            assert_eq!(parse_start_ticks(text.as_bytes()), None, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn the_offset_of_a_time_namespace_is_taken_off() {
-        assert_eq!(boot_offset("monotonic 0 0\nboottime 0 0\n"), Some(0));
-        assert_eq!(boot_offset("monotonic 5 0\nboottime    10000   500000000\n"), Some(1_000_050));
-        assert_eq!(boot_offset("monotonic -5 0\nboottime -1 0\n"), Some(-100));
-        assert_eq!(boot_offset(""), None);
-    }
+    use crate::judge::holder::{DeadBecause, UnknownBecause};
+    use rustix::event::{PollFd, PollFlags};
+    use std::time::Duration;
 
     #[test]
     fn this_process_is_alive_and_the_same() {

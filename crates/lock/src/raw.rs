@@ -8,7 +8,6 @@ use rustix::io::Errno;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{OnceLock, Weak};
 
 /// The first descriptor number at which a child is given locks: far above what programs expect to be theirs.
@@ -44,109 +43,6 @@ fn last_errno() -> Errno {
     code.map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
-/// The caller's pid, asked for once: it is kept in memory that the kernel wipes in every forked child.
-pub(crate) fn pid() -> u32 {
-    static KEPT: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
-    let Some(kept) = KEPT.get_or_init(wiped_at_fork) else { return std::process::id() };
-    match kept.load(Ordering::Relaxed) {
-        0 => {
-            let pid = std::process::id();
-            kept.store(pid, Ordering::Relaxed);
-            pid
-        }
-        pid => pid,
-    }
-}
-
-/// A zero of one's own that is zero again in every child; nothing where the kernel has no such memory.
-fn wiped_at_fork() -> Option<&'static AtomicU32> {
-    const LENGTH: usize = size_of::<AtomicU32>();
-    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-    // SAFETY: a new mapping at a place of the kernel's choice touches no memory of ours. It is page-aligned,
-    // zeroed and at least as long as asked, and it is unmapped only where no reference to it was made.
-    unsafe {
-        let page = libc::mmap(std::ptr::null_mut(), LENGTH, access, kind, -1, 0);
-        if page == libc::MAP_FAILED {
-            return None;
-        }
-        if libc::madvise(page, LENGTH, libc::MADV_WIPEONFORK) != 0 {
-            libc::munmap(page, LENGTH);
-            return None;
-        }
-        Some(&*page.cast::<AtomicU32>())
-    }
-}
-
-/// `SO_PEERPIDFD` (Linux 6.5), which libc does not name; the same number on every architecture that std supports.
-const PEER_PIDFD: libc::c_int = 77;
-
-/// The pid and user of whoever connected. rustix does not know a peer without a pid.
-pub(crate) fn peer(socket: BorrowedFd<'_>) -> Result<(Option<u32>, u32), Errno> {
-    let mut found = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
-    let asked = unsafe {
-        let place = (&raw mut found).cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut length)
-    };
-    match asked {
-        0 => Ok((u32::try_from(found.pid).ok().filter(|pid| *pid > 0), found.uid)),
-        _ => Err(last_errno()),
-    }
-}
-
-/// The process that connected, whoever has its number by now.
-pub(crate) fn peer_pidfd(socket: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    use std::os::fd::FromRawFd;
-    let mut found: RawFd = -1;
-    let mut length = size_of::<RawFd>() as libc::socklen_t;
-    // SAFETY: both places live through the call, and `length` is the size of the one that is written to.
-    let asked = unsafe {
-        let place = (&raw mut found).cast();
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, place, &raw mut length)
-    };
-    match asked {
-        // SAFETY: the kernel made this descriptor for us, and nobody else knows of it.
-        0 => Ok(unsafe { OwnedFd::from_raw_fd(found) }),
-        _ => Err(last_errno()),
-    }
-}
-
-/// Requests to a pidfd for the namespaces of its process (Linux 6.11), which libc does not name.
-const NAMESPACES: [libc::c_ulong; 3] = [0xFF03, 0xFF09, 0xFF04];
-
-/// The inodes of a process's mount, user and network namespaces. Through its pidfd nothing of `/proc` has to be made for
-/// it, which takes the kernel longer than all the rest of a look at a process.
-pub(crate) fn namespaces(pidfd: BorrowedFd<'_>) -> Result<[u64; 3], Errno> {
-    use std::os::fd::FromRawFd;
-    let mut inodes = [0; 3];
-    for (inode, request) in inodes.iter_mut().zip(NAMESPACES) {
-        // SAFETY: the request takes no argument, and its answer is a descriptor that was made for us.
-        let namespace = unsafe {
-            match libc::ioctl(pidfd.as_raw_fd(), request as _, 0) {
-                -1 => return Err(last_errno()),
-                found => OwnedFd::from_raw_fd(found),
-            }
-        };
-        *inode = rustix::fs::fstat(&namespace)?.st_ino;
-    }
-    Ok(inodes)
-}
-
-/// Whether the kernel started this program with more rights than its caller has.
-pub(crate) fn is_secure_execution() -> bool {
-    // SAFETY: reads a value that the kernel gave at exec.
-    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
-}
-
-/// Closes every descriptor from `first` on that came through exec.
-pub(crate) fn close_from(first: u32) {
-    // SAFETY: the caller has opened nothing yet: these came through exec and have no owner here.
-    unsafe {
-        libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0);
-    }
-}
-
 /// The signal that ends a blocking flock: ignored by default and without meaning to almost every program,
 /// which is why Go's runtime interrupts its threads with it too.
 const WAKE: libc::c_int = libc::SIGURG;
@@ -178,13 +74,7 @@ fn install() -> bool {
 
 /// Lets the wake signal through to the calling thread.
 pub(crate) fn accept_wake() {
-    // SAFETY: the set is initialised by `sigemptyset` before use and lives through the calls.
-    unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, WAKE);
-        libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut());
-    }
+    pinfold_kernel::signals::accept(WAKE);
 }
 
 /// Interrupts the system call a thread of ours is in.
@@ -224,16 +114,6 @@ pub(crate) fn duplicate(fd: RawFd) -> Result<RawFd, Errno> {
     }
 }
 
-/// Whether two threads of a process have one descriptor table; false also when the kernel does not say.
-pub(crate) fn same_files(one: u32, other: u32) -> bool {
-    const KCMP_FILES: libc::c_long = 2;
-    // SAFETY: kcmp takes integers only.
-    unsafe {
-        libc::syscall(libc::SYS_kcmp, libc::c_long::from(one), libc::c_long::from(other), KCMP_FILES, 0, 0)
-            == 0
-    }
-}
-
 /// Copies a descriptor that this process inherited, named by its `/proc/self/fd` path, and closes the original.
 ///
 /// The original has no owner in this program: it came through exec.
@@ -254,10 +134,10 @@ mod tests {
 
     #[test]
     fn a_forked_child_has_a_pid_of_its_own_and_its_parent_keeps_its_own() {
-        assert_eq!(pid(), std::process::id());
+        assert_eq!(pinfold_kernel::own::pid(), std::process::id());
         let (read, write) = rustix::pipe::pipe().unwrap();
         let tell = |out: BorrowedFd<'_>| {
-            for seen in [pid(), std::process::id()] {
+            for seen in [pinfold_kernel::own::pid(), std::process::id()] {
                 let _ = rustix::io::write(out, &seen.to_ne_bytes());
             }
         };
@@ -268,6 +148,6 @@ mod tests {
         reap(child);
         assert_eq!(seen[..4], seen[4..]);
         assert_eq!(u32::from_ne_bytes(seen[..4].try_into().unwrap()), child.cast_unsigned());
-        assert_eq!(pid(), std::process::id());
+        assert_eq!(pinfold_kernel::own::pid(), std::process::id());
     }
 }

@@ -184,7 +184,7 @@ impl From<&rustix::fs::Statx> for FileId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file_name::FileName;
+    use crate::files::name::FileName;
     use std::path::Path;
 
     #[test]

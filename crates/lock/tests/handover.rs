@@ -1,7 +1,7 @@
 //! Handing locks on: to children, over sockets, and what becomes of those who were not given them.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a helper that fails fails its test")]
 
-use pinfold_core::grant::Trace;
+use pinfold_lock::Trace;
 use pinfold_lock::{
     AcquireError, AdoptError, BusyBecause, Description, Folder, Guard, Mark, Request, Resource, Run,
     Survivors, process,

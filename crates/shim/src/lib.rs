@@ -1,32 +1,28 @@
 //! Keeps one agent: its tree, its locks, its output and its exit record, whatever becomes of the daemon.
 //!
 //! A daemon uses [`client`] to start a shim or to find a running one, [`Command`] and [`Report`] to talk with
-//! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`keep::main`].
+//! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`process::main`].
 #![deny(unsafe_code)]
 
-pub mod attach;
+pub mod caller;
 pub mod client;
-mod command;
 pub mod crash;
-mod exited;
-mod frame;
+mod files;
 pub mod groups;
-pub mod keep;
-pub mod log;
-pub mod memory;
-pub mod nursery;
-pub mod record;
-mod report;
+pub mod process;
+mod protocol;
 mod socket;
-pub mod turn;
 
-pub use command::{
+pub use client::nursery;
+pub use files::{log, record, turn};
+pub use pinfold_terminal::Size;
+pub use protocol::attach;
+pub use protocol::command::{
     Command, Contain, Directory, Joins, Keep, Listens, Lock, LogLimits, Start, Stdin, Streams, Tie,
 };
-pub use exited::{Exited, StartFailure};
-pub use frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
-pub use pinfold_terminal::Size;
-pub use report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
+pub use protocol::exited::{Exited, StartFailure};
+pub use protocol::frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
+pub use protocol::report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
 
 /// Where programs are looked for when the environment does not say.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
@@ -37,14 +33,8 @@ pub const BESIDE_RECORDS: &str = "shim.sock";
 /// The file in a home whose flock makes a process its daemon.
 pub const DAEMON_LOCK: &str = "daemon.lock";
 
-/// Every process below another, with those of all threads of each.
-#[must_use]
-pub fn descendants(process: u32) -> Vec<u32> {
-    keep::descendants(process)
-}
-
 /// A process that was to be ended, if it still lives: who it is, and why it could not be.
 #[must_use]
 pub fn survivor(process: u32) -> Option<pinfold_core::unended::Survivor> {
-    keep::survivor(process)
+    process::survivor(process)
 }

@@ -1,5 +1,5 @@
 //! The command `pinfold-shim`: started by a daemon, never by hand.
 
 fn main() -> std::process::ExitCode {
-    pinfold_shim::keep::main()
+    pinfold_shim::process::main()
 }

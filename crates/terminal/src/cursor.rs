@@ -1,7 +1,7 @@
 //! Where the next character goes, and how it will look.
 
 use crate::pen::Pen;
-use crate::terminal::Size;
+use crate::size::Size;
 
 /// A cursor with everything that is saved and restored together with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::cursor::Cursor;
 use crate::pen::Pen;
 use crate::row::Row;
-use crate::terminal::Size;
+use crate::size::Size;
 use std::collections::VecDeque;
 
 /// A screen with its cursor.

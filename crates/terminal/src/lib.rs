@@ -16,11 +16,13 @@ mod pen;
 mod plain;
 mod row;
 mod screen;
+mod size;
 mod terminal;
 mod transcript;
 
 pub use filter::{Allow, Filter};
 pub use paint::LEAVE;
 pub use plain::plain;
-pub use terminal::{Size, Terminal};
+pub use size::Size;
+pub use terminal::Terminal;
 pub use transcript::{Settled, Transcript};

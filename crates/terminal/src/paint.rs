@@ -6,7 +6,8 @@ use crate::grid::Grid;
 use crate::modes::Modes;
 use crate::pen::Pen;
 use crate::row::Row;
-use crate::terminal::{Size, Terminal};
+use crate::size::Size;
+use crate::terminal::Terminal;
 use std::io::Write;
 
 /// What gives a terminal back to whoever had it before: main screen, fresh modes, cursor at the bottom left.

@@ -2,7 +2,6 @@
 
 use crate::cell::{Cell, Part};
 use crate::pen::Pen;
-use crate::transcript::Told;
 use std::collections::BTreeMap;
 
 /// Marks on one character beyond this are not kept: nobody reads them, and memory stays bounded.
@@ -16,6 +15,15 @@ pub(crate) struct Row {
     marks: BTreeMap<u16, String>,
     /// What a transcript remembers of it.
     pub(crate) told: Option<Box<Told>>,
+}
+
+/// What a transcript remembers of a line between two looks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// As it was at the last look.
+    pub(crate) seen: String,
+    /// As it was given.
+    pub(crate) given: Option<String>,
 }
 
 impl Row {

@@ -5,7 +5,7 @@ use crate::grid::Grid;
 use crate::modes::Modes;
 use crate::pen::Pen;
 use crate::row::Row;
-use crate::terminal::Size;
+use crate::size::Size;
 use unicode_width::UnicodeWidthChar;
 use vte::{Params, Perform};
 

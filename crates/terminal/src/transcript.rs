@@ -5,8 +5,9 @@
 //! paint, is given at the end only; what was on it when the program left it is gone, as on any terminal.
 
 use crate::grid::Grid;
-use crate::row::Row;
-use crate::terminal::{Size, Terminal};
+use crate::row::{Row, Told};
+use crate::size::Size;
+use crate::terminal::Terminal;
 
 /// Turns what a program printed on its terminal into lines of text.
 ///
@@ -29,15 +30,6 @@ pub struct Settled {
     pub lines: Vec<String>,
     /// Nothing has changed since the last look: another one finds nothing before more is fed.
     pub calm: bool,
-}
-
-/// What is remembered of a line between two looks.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Told {
-    /// As it was at the last look.
-    seen: String,
-    /// As it was given.
-    given: Option<String>,
 }
 
 impl Transcript {

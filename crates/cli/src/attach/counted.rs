@@ -8,7 +8,7 @@ use pinfold_api::endpoint::{self, Call};
 use pinfold_api::object::{AttachLine, LogLine};
 use pinfold_api::request::Attach;
 use pinfold_api::{Client, ClientError};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use std::os::fd::OwnedFd;
@@ -80,8 +80,7 @@ impl Counted {
             if left.is_zero() {
                 return None;
             }
-            let timeout =
-                Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+            let timeout = pinfold_kernel::clock::timespec(left);
             _ = rustix::event::poll(&mut [PollFd::new(&self.woken, PollFlags::IN)], Some(&timeout));
         }
     }

@@ -11,7 +11,7 @@ use pinfold_core::quoted::quoted;
 use pinfold_shim::Decoder;
 use pinfold_shim::attach::{Join, Keyboard, Said, Seat, Shown, connect};
 use pinfold_terminal::{Allow, Filter};
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -202,7 +202,7 @@ impl Showing {
         while let Some(left) = self.asked.and_then(|asked| LATE.checked_sub(asked.elapsed())) {
             let stdin = rustix::stdio::stdin();
             let mut fds = [PollFd::new(&stdin, PollFlags::IN)];
-            let until = Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() };
+            let until = pinfold_kernel::clock::timespec(left);
             match rustix::event::poll(&mut fds, Some(&until)) {
                 Ok(1..) if rustix::io::read(stdin, &mut answer).is_ok_and(|count| count > 0) => {}
                 Err(Errno::INTR) => {}

@@ -1,14 +1,10 @@
 //! Which processes belong to a demo: what `/proc` shows of their environments and open files.
 
+pub(super) use pinfold_kernel::proc::stat::lives;
+use pinfold_kernel::proc::{self, environ};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// Whether a process is there and has not ended.
-pub(super) fn lives(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
-}
 
 /// The runs of a session of which something lives.
 pub(super) fn runs(root: &Path, session: &str) -> BTreeSet<String> {
@@ -16,7 +12,7 @@ pub(super) fn runs(root: &Path, session: &str) -> BTreeSet<String> {
     let named = format!("PINFOLD_SESSION={session}");
     let mut found = BTreeSet::new();
     for pid in everybody().filter(|pid| lives(*pid)) {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let environment = environ::read(pid).ok().flatten().unwrap_or_default();
         let entries: Vec<String> = environment
             .split(|byte| *byte == 0)
             .map(|entry| String::from_utf8_lossy(entry).into_owned())
@@ -51,7 +47,7 @@ pub(super) fn end_around(root: &Path) {
 
 fn names(pid: u32, root: &Path) -> bool {
     let text = root.as_os_str().as_encoded_bytes();
-    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let environment = environ::read(pid).ok().flatten().unwrap_or_default();
     if environment.windows(text.len()).any(|window| window == text) {
         return true;
     }
@@ -61,6 +57,5 @@ fn names(pid: u32, root: &Path) -> bool {
 }
 
 fn everybody() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    proc::pids().unwrap_or_default().into_iter()
 }

@@ -235,15 +235,9 @@ impl From<Mute> for Failure {
         };
         let instead =
             format!("`kill -9 {pid}`, then `pinfold up`, has another take over, and the agents go on");
-        failure.hint(match state_of(pid) {
+        failure.hint(match pinfold_kernel::proc::stat::state(pid) {
             Some('T' | 't') => format!("it is stopped: `kill -CONT {pid}` lets it go on; {instead}"),
             Some(_) | None => format!("nothing was changed; {instead}"),
         })
     }
-}
-
-/// The letter by which the kernel tells what a process does.
-fn state_of(pid: u32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.trim_start().chars().next()
 }

@@ -6,12 +6,13 @@ use crate::home;
 use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
 use clap::Args;
 use pinfold_daemon::preset::{Preset, Protocol};
+use pinfold_kernel::program;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -71,7 +72,8 @@ fn at_once(presets: Vec<(&str, Preset)>) -> Vec<Value> {
 }
 
 fn agent(name: &str, preset: &Preset) -> Value {
-    let found = preset.command.first().and_then(|program| find(program));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = preset.command.first().and_then(|program| program::find(program.as_ref(), &path));
     let version = found.as_deref().and_then(version);
     let protocol = Protocol::WORDS.iter().find(|(_, known)| *known == preset.protocol).map(|(word, _)| word);
     json!({
@@ -82,17 +84,6 @@ fn agent(name: &str, preset: &Preset) -> Value {
         "protocol": protocol,
         "interactive": preset.interactive.is_some(),
     })
-}
-
-/// Where a program is, as the shell would find it.
-fn find(program: &str) -> Option<PathBuf> {
-    let executable =
-        |path: &PathBuf| path.is_file() && rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_ok();
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(executable);
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(executable)
 }
 
 /// The first line of what it says of its version, if it says so soon.

@@ -9,7 +9,6 @@ use clap::Args;
 use pinfold_api::endpoint::{self, Call, ListEvents};
 use pinfold_api::object::Event;
 use pinfold_api::{Client, ClientError, query, time, units};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A person who asks for no number sees so many.
 const SHOWN: u32 = 50;
@@ -73,8 +72,8 @@ fn since_of(text: &str) -> Result<query::Events, Failure> {
         return Ok(query::Events { since, ..query::Events::default() });
     }
     if let Ok(ago) = units::duration(text) {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        return Ok(from(i64::try_from(now.saturating_sub(ago).as_millis()).unwrap_or(i64::MAX)));
+        let since = pinfold_kernel::clock::wall().saturating_sub(ago);
+        return Ok(from(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)));
     }
     time::moment(text).map(from).ok_or_else(|| {
         Failure::new(Kind::Usage, format!("`{text}` is not a duration, time or sequence number"))

@@ -10,6 +10,7 @@ use pinfold_api::word::{EventKind, Mode, State};
 use pinfold_core::quoted::quoted;
 use pinfold_daemon::objects;
 use pinfold_daemon::offline_audit::{by, now};
+use pinfold_kernel::proc::environ;
 use pinfold_lock::{Ended, Folder, Holders, LockSeen, ProcessSeen, Resource};
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
@@ -102,12 +103,8 @@ fn other_home(holders: &Holders, global: &Global) -> Option<PathBuf> {
     holders.lock().session.as_ref()?;
     let own = home::folder(global).ok()?.canonicalize().ok()?;
     let homes = holders.processes().into_iter().filter_map(|process| {
-        let environment = std::fs::read(format!("/proc/{}/environ", process.pid)).ok()?;
-        let of = |name: &str| {
-            let mut entries = environment.split(|byte| *byte == 0);
-            let value = entries.find_map(|entry| entry.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
-            Some(PathBuf::from(OsStr::from_bytes(value)))
-        };
+        let environment = environ::read(process.pid).ok()??;
+        let of = |name: &str| environ::value(&environment, name).map(OsStr::from_bytes).map(PathBuf::from);
         let beside_socket = || of("PINFOLD_SOCKET")?.canonicalize().ok()?.parent().map(Path::to_owned);
         of("PINFOLD_HOME").or_else(beside_socket)?.canonicalize().ok()
     });

@@ -21,13 +21,15 @@ use crate::time::Now;
 use crate::why::Why;
 use draft::Draft;
 
-/// Decides what follows from an event for a session, and applies it.
-pub(crate) fn decide(session: &mut Session, event: &Event, now: Now) -> Decision {
-    let mut draft = Draft::new(session, now);
-    let mute = draft.session.live.mute;
-    let why = if mute { draft.while_mute(event) } else { dispatch(&mut draft, event) };
-    let why = draft.follow_up().unwrap_or(why);
-    draft.finish(why)
+impl Session {
+    /// Decides what follows from an event, and remembers it.
+    pub fn handle(&mut self, event: &Event, now: Now) -> Decision {
+        let mut draft = Draft::new(self, now);
+        let mute = draft.session.live.mute;
+        let why = if mute { draft.while_mute(event) } else { dispatch(&mut draft, event) };
+        let why = draft.follow_up().unwrap_or(why);
+        draft.finish(why)
+    }
 }
 
 fn dispatch(draft: &mut Draft<'_>, event: &Event) -> Why {

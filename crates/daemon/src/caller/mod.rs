@@ -7,7 +7,8 @@ pub(crate) use pass::{Kept, Pass};
 pub(crate) use rule::{Act, Kind, MAY, Relation, permits};
 
 use pinfold_core::caller::Standing;
-use pinfold_lock::caller::{Neighbours, Peer, program};
+use pinfold_kernel::caller::{Neighbours, Peer};
+use pinfold_kernel::proc::program;
 use pinfold_store::SessionId;
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ impl Caller {
     pub(crate) fn of(socket: BorrowedFd<'_>) -> Result<Caller, Errno> {
         static KNOWN: LazyLock<Neighbours> = LazyLock::new(Neighbours::default);
         let peer = Peer::of(socket)?;
-        let standing = peer.place(Some(&KNOWN))?;
+        let standing = pinfold_shim::caller::place(&peer, Some(&KNOWN))?;
         Ok(Caller { pid: peer.pid, user: peer.user, standing })
     }
 }

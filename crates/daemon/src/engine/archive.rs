@@ -162,11 +162,11 @@ impl Engine {
         let mut data = data.as_object().cloned().unwrap_or_default();
         data.extend(by.map(|by| ("by".to_owned(), by.words())));
         let (kind, why) = (EventKind::Removed.to_string(), "a person removed it".to_owned());
-        let at = crate::clock::wall();
+        let at = self.ports.clock.wall();
         batch.event(AuditEvent { at, session: Some(id), run: None, kind, why, data });
         batch.remove(id);
         batch.wipe();
-        self.timer.set(id, None);
+        self.wake_at(id, None);
         let file = self.sessions.remove(&id).and_then(|tracked| tracked.definition.env.file());
         let values = self.values.clone();
         let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));

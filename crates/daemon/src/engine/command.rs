@@ -70,7 +70,7 @@ impl Engine {
             Command::KeepsViewing { id, consumer } => self.keeps_viewing(id, consumer),
             Command::Prune { batch, done } => {
                 // Whoever asked for it hears what came of it, and nobody else has to.
-                self.store.commit_then(batch, |outcome| _ = done.send(outcome));
+                self.ports.journal.commit(batch, None, Box::new(move |outcome| _ = done.send(outcome)));
             }
             Command::RestSoon => self.rest_soon(),
         }

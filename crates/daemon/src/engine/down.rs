@@ -72,11 +72,8 @@ impl Engine {
     }
 
     fn look_at_end(&self, id: SessionId, after: Duration) {
-        let handle = self.handle.clone();
-        tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            handle.tell(Input::DownOverdue { id });
-        });
+        let (handle, at) = (self.handle.clone(), self.ports.clock.awake() + after);
+        self.ports.clock.remind(at, Box::new(move |()| handle.tell(Input::DownOverdue { id })));
     }
 
     /// A session had long enough to come to rest for the daemon's end.
@@ -98,12 +95,9 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         log(format_args!("the shim of `{}` does not answer: its tree is ended", tracked.name));
         tracked.farewell.endings += 1;
-        let (folders, name, handle) = (self.folders.clone(), tracked.name.clone(), self.handle.clone());
-        tokio::spawn(async move {
-            let ended = tokio::task::spawn_blocking(move || folders.end_holder(&name)).await;
-            let ended = ended.unwrap_or(HolderEnded::Gone);
-            handle.tell(Input::HolderEnded { id, ended });
-        });
+        let (name, handle) = (tracked.name.clone(), self.handle.clone());
+        let told = move |ended| handle.tell(Input::HolderEnded { id, ended });
+        self.ports.locks.end_holder(name, Box::new(told));
     }
 
     pub(super) fn holder_ended(&mut self, id: SessionId, ended: HolderEnded) {
@@ -151,6 +145,7 @@ impl Engine {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
         }
         batch.event(event);
+        // The loop has ended, and whoever asked for that hears of it only now: here it may wait.
         if let Err(error) = self.store.commit(batch).wait() {
             log(format_args!("the last event was not written: {error}"));
         }

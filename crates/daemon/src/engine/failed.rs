@@ -8,6 +8,7 @@ use super::{Engine, GoesOn, WhyNot};
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
+use crate::ports::journal::Remembered;
 use pinfold_api::word::EventKind;
 use pinfold_core::Event;
 use pinfold_core::event::Machine;
@@ -75,7 +76,7 @@ impl Engine {
     fn let_go(&mut self, id: SessionId) -> Option<Box<Tracked>> {
         let tracked = self.sessions.remove(&id)?;
         self.names.retain(|_, owner| *owner != id);
-        self.timer.set(id, None);
+        self.wake_at(id, None);
         self.early.remove(&id);
         Some(tracked)
     }
@@ -99,12 +100,12 @@ impl Engine {
         if beginnings >= BEGINNINGS {
             return Err(None);
         }
-        let reader = self.store.reader().map_err(|error| Some(crate::error_chain::chain(&error)))?;
-        match reader.session(id).map_err(|error| Some(crate::error_chain::chain(&error)))? {
-            Some(Loaded::Whole(stored)) => {
-                self.enter(*stored, &reader).map_err(|error| Some(crate::error_chain::chain(&error)))
+        match self.ports.journal.session(id).map_err(Some)? {
+            Some(Remembered { loaded: Loaded::Whole(stored), run }) => {
+                self.enter(*stored, run);
+                Ok(())
             }
-            Some(Loaded::Damaged(damaged)) => Err(Some(damaged.problem)),
+            Some(Remembered { loaded: Loaded::Damaged(damaged), .. }) => Err(Some(damaged.problem)),
             None => Err(Some("it is not in the database any more".to_owned())),
         }
     }

@@ -6,12 +6,13 @@
 use super::{Engine, WhyNot};
 use crate::engine::input::Input;
 use crate::engine::reply::Reply;
+use crate::engine::session::Deeds;
 use crate::engine::stops::{Noted, Stops, Wish};
 use crate::log::log;
 use pinfold_api::word::EventKind;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
-use pinfold_core::{Action, Decision, Event};
+use pinfold_core::{Action, Event};
 use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
 use std::sync::Arc;
 
@@ -107,6 +108,7 @@ impl Engine {
             | Input::DownOverdue { .. }
             | Input::HolderEnded { .. }
             | Input::Audited
+            | Input::AuditStored { .. }
             | Input::StrangerEnded { .. }
             | Input::Trouble(_)
             | Input::Checked(_)
@@ -171,21 +173,22 @@ impl Engine {
     pub(super) fn act_first(
         &mut self,
         id: SessionId,
-        decision: &mut Decision,
+        deeds: &mut Deeds,
+        answer: Option<&Answer>,
         reply: Option<Reply>,
     ) -> Option<Reply> {
         let stops_first = self.sessions.get(&id).is_some_and(|tracked| tracked.stops_first);
         if !stops_first || !self.holds_up() {
             return reply;
         }
-        let (first, later): (Vec<_>, Vec<_>) = decision.actions.drain(..).partition(ends_something);
-        decision.actions = later;
+        let (first, later): (Vec<_>, Vec<_>) = deeds.actions.drain(..).partition(ends_something);
+        deeds.actions = later;
         first.iter().for_each(|action| self.perform(id, action));
         if let Some(tracked) = self.sessions.get(&id) {
             tracked.publish(tracked.snapshot());
         }
         if let Some(reply) = reply {
-            reply.give(decision.answer.clone().unwrap_or(Answer::Done));
+            reply.give(answer.cloned().unwrap_or(Answer::Done));
         }
         None
     }

@@ -7,7 +7,7 @@ use crate::engine::reply::Reply;
 use crate::engine::stopping::{Overdue, Watch};
 use crate::engine::view::{Known, View};
 use crate::engine::why_not::WhyNot;
-use crate::ports::locks::{HolderEnded, Refused, Reserved};
+use crate::ports::locks::{Held, HolderEnded, Refused};
 use crate::ports::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
 use pinfold_api::Name;
@@ -39,7 +39,7 @@ pub(crate) enum Input {
     /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
     Committed { id: Option<SessionId>, outcome: Outcome },
     /// The locks of a session were taken, or not.
-    Reserved { id: SessionId, result: Result<Vec<Reserved>, Refused> },
+    Reserved { id: SessionId, result: Result<Box<dyn Held>, Refused> },
     /// A shim was started, or not.
     ShimUp { id: SessionId, run: RunNumber, result: Result<Box<ShimUp>, StartRefused> },
     /// A shim said something; nothing when its connection ended.
@@ -68,6 +68,8 @@ pub(crate) enum Input {
     FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
     /// A verb wrote something down for the events.
     Audited,
+    /// What verbs wrote down is durable, or could not be made so.
+    AuditStored { outcome: Outcome },
     /// An agent that the store does not know was ended, as far as it could be.
     StrangerEnded { id: String },
     /// Something keeps the store from being written, or does so no more.

@@ -1,21 +1,18 @@
 //! Memory of runs that have a limit: who is watched, and what comes of it goes to the core.
 
 use super::Engine;
-use crate::engine::input::Input;
-use crate::memory::{Read, Subject, Watch, Watcher, Without};
+use crate::memory::{Read, Subject, Watch, Without};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
 
-/// The runs whose memory is watched.
+/// What watching memory does without.
 pub(crate) struct Memory {
     pub(crate) without: Without,
-    /// Made for the first run that has a limit: a daemon without any has no thread for it.
-    watcher: Option<Watcher<(SessionId, RunNumber)>>,
 }
 
 impl Memory {
     pub(super) fn new() -> Memory {
-        Memory { without: Without::from_environment(), watcher: None }
+        Memory { without: Without::from_environment() }
     }
 }
 
@@ -31,21 +28,14 @@ impl Engine {
         }
         let before = std::mem::replace(&mut tracked.watched, run);
         tracked.swap = None;
-        if let (Some(run), Some(watcher)) = (before, &self.memory.watcher) {
-            watcher.forget((id, run));
+        if let Some(run) = before {
+            self.ports.memory.forget((id, run));
         }
         let Some(((run, process, _), limit)) = wanted else { return };
         let subject = Subject { agent: process.pid, shim: tracked.shim.as_ref().map(|shim| shim.pid) };
         // A reload counts from the next run on: this one keeps the pace that it began with.
         let sample = self.config.settings(&tracked.definition.agent, &tracked.name).memory_sample;
-        self.watcher().watch((id, run), Watch { subject, limit, sample });
-    }
-
-    fn watcher(&mut self) -> &Watcher<(SessionId, RunNumber)> {
-        let (handle, without) = (self.handle.clone(), self.memory.without);
-        self.memory.watcher.get_or_insert_with(|| {
-            Watcher::new(without, move |(id, run), read| handle.tell(Input::Memory { id, run, read }))
-        })
+        self.ports.memory.watch((id, run), Watch { subject, limit, sample });
     }
 
     pub(super) fn memory_read(&mut self, id: SessionId, run: RunNumber, read: Read) {
@@ -57,9 +47,7 @@ impl Engine {
     }
 
     /// Reads a run exactly, before anything is decided against it.
-    pub(super) fn confirm_memory(&self, id: SessionId, run: RunNumber) {
-        if let Some(watcher) = &self.memory.watcher {
-            watcher.confirm((id, run));
-        }
+    pub(super) fn confirm_memory(&mut self, id: SessionId, run: RunNumber) {
+        self.ports.memory.confirm((id, run));
     }
 }

@@ -13,7 +13,7 @@ use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
-use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use pinfold_store::{Facts, MessageState, ReadError, SessionId, TurnPlace, Ulid};
 use std::sync::Arc;
 
 /// The number of a delivery as shims have it.
@@ -31,7 +31,7 @@ impl Engine {
             Post::Send { text, key } => return self.send(id, text, key, by.as_deref(), reply),
             Post::Cancel { message } => MessageEvent::Cancelled { message },
             Post::Retry { message } => {
-                let failed = self.stored(message).ok().flatten();
+                let failed = self.ports.journal.message(message).ok().flatten();
                 if failed.is_none_or(|row| row.state != MessageState::Failed) {
                     reply.give(Answer::Already);
                     return;
@@ -73,12 +73,8 @@ impl Engine {
         let empty = inbox.queued() == 0 && inbox.in_flight().is_none();
         let known = if empty { Some(0) } else { tracked.inbox_bytes };
         let fits = |bytes: u64| most == 0 || bytes.saturating_add(length) <= most;
-        let bytes = match (known.filter(|bytes| fits(*bytes)), &self.reader) {
-            (Some(bytes), _) => bytes,
-            // What cannot be read now is counted another time.
-            (None, Some(reader)) => reader.waiting_bytes(id).unwrap_or(0),
-            (None, None) => known.unwrap_or(0),
-        };
+        let counted = || self.ports.journal.waiting_bytes(id).or(known).unwrap_or(0);
+        let bytes = known.filter(|bytes| fits(*bytes)).unwrap_or_else(counted);
         let takes = fits(bytes);
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.inbox_bytes = Some(if takes { bytes.saturating_add(length) } else { bytes });
@@ -97,16 +93,8 @@ impl Engine {
         });
         match pending {
             Some(message) => Ok(Some(message)),
-            None => {
-                let row = self.reader.as_ref().map(|reader| reader.message_by_key(id, key)).transpose()?;
-                Ok(row.flatten().map(|row| row.id.into()))
-            }
+            None => Ok(self.ports.journal.message_by_key(id, key)?.map(|row| row.id.into())),
         }
-    }
-
-    /// A message as it is on disk; none where nothing is.
-    fn stored(&self, message: MessageId) -> Result<Option<Message>, pinfold_store::ReadError> {
-        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
     }
 
     /// Hands a message to the shim, which hands the same delivery to its agent once.
@@ -118,7 +106,7 @@ impl Engine {
         attempt: u32,
         delivery: u64,
     ) {
-        let row = match self.stored(message) {
+        let row = match self.ports.journal.message(message) {
             Ok(Some(row)) => row,
             Ok(None) => {
                 let problem = format!("message {} is not in the database any more", Ulid::from(message));
@@ -224,7 +212,7 @@ impl Engine {
     /// Whether an id is that of a message of this session. What cannot be read is: an answer under the wrong
     /// message is worse than one that comes late.
     fn is_message_of(&self, id: SessionId, named: MessageId) -> bool {
-        match self.stored(named) {
+        match self.ports.journal.message(named) {
             Ok(row) => row.is_some_and(|row| row.session == id),
             Err(error) => {
                 log(format_args!("a message could not be read: {error}"));
@@ -239,7 +227,7 @@ impl Engine {
         if session.inbox().in_flight().is_none() || session.live_run().is_none() {
             return;
         }
-        let Some(turn) = Turn::latest(&self.home.records(id)) else { return };
+        let Some(turn) = self.ports.shims.latest_turn(&self.home, id) else { return };
         self.input_taken(id, turn.run, turn.message, turn.attempt, turn.from);
         self.turn_done(id, &turn);
     }

@@ -6,6 +6,7 @@ mod asked_by;
 mod attach;
 mod command;
 mod down;
+mod effect;
 mod failed;
 mod gauges;
 mod given;
@@ -15,10 +16,12 @@ mod memory;
 mod messages;
 mod notes;
 mod parts;
+mod plug;
 mod purge;
 mod recover;
 mod reply;
 mod reports;
+mod run;
 pub(crate) mod session;
 mod session_view;
 mod sessions;
@@ -42,39 +45,28 @@ pub(crate) use view::{Known, View};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;
-use crate::clock::Clock;
-use crate::crash;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
 use crate::engine::input::{Goodbye, Handle, Input};
-use crate::engine::session::{Pending, Tracked};
+use crate::engine::recover::Audit;
+use crate::engine::session::Tracked;
 use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
-use crate::log::log;
 use crate::metrics::Metrics;
+use crate::ports::Ports;
+use crate::ports::clock::{Alarm, Clock};
 use crate::ports::locks::Folders;
-use act::restart_order::Order;
 use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_api::word::EventKind;
-use pinfold_core::decision::{Answer, TakeoverEnd};
-use pinfold_core::inbox::MessageChange;
-use pinfold_core::{Change, Decision, Event, MessageId, Record};
-use pinfold_shim::nursery::Nursery;
-use pinfold_store::{
-    AuditEvent, Batch, DamagedSession, Decided, Facts, Outcome, Reader, RunId, SessionId, Store, Ulid,
-};
+use pinfold_core::{Boot, Change, Decision, Event};
+use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::sync::{Semaphore, mpsc, watch};
-
-/// So many locks are taken and shims started at once: more would only make all of them slow.
-const STARTS_AT_ONCE: usize = 8;
-/// So long after the last shim was connected, what the burst left behind goes back to the kernel.
-const CALM: Duration = Duration::from_secs(3);
+use std::time::Instant;
+use tokio::sync::watch;
 
 /// All sessions, and everything that the loop needs to act.
 pub(crate) struct Engine {
@@ -96,32 +88,33 @@ pub(crate) struct Engine {
     stops: Stops,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
-    pub(crate) store: Store,
+    /// For those beside the loop: it commits and reads through its port.
+    pub(crate) store: Arc<Store>,
+    /// Everything that it acts on.
+    ports: Ports,
+    /// Wakes the loop at the first deadline, where a runtime drives it.
+    alarm: Option<Arc<Alarm>>,
     /// What is different without a daemon around it.
     pub(crate) alone: Option<Alone>,
-    /// For what the loop itself must know before it can go on: one row by its key.
-    reader: Option<Reader>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
-    /// Where shims come from, unless there is only one.
-    nursery: Option<Arc<Nursery>>,
     pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,
     config: Config,
     /// Why the file was not taken over when it was read last.
     pub(crate) config_refused: Option<String>,
-    clock: Clock,
     timer: Timer,
     pub(crate) memory: memory::Memory,
     folders: Folders,
     /// What was given to sessions with `--env`.
     pub(crate) values: Values,
     handle: Handle,
-    starts: Arc<Semaphore>,
     links: u64,
     /// When the burst that is under way counts as over.
-    calm_at: Option<tokio::time::Instant>,
+    calm_at: Option<Instant>,
+    /// Whether records of verbs are on their way to the disk, and whether more were written meanwhile.
+    audit: Audit,
     closing: Closing,
     /// Who asked for its end.
     closed_by: Option<Arc<By>>,
@@ -140,87 +133,6 @@ enum Closing {
 }
 
 impl Engine {
-    pub(crate) fn new(parts: Parts) -> std::io::Result<Engine> {
-        let (program, words) = parts.shim_program.clone();
-        let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
-        let nursery = || Arc::new(Nursery::new(program, words, crash_at));
-        Ok(Engine {
-            nursery: parts.alone.is_none().then(nursery),
-            socket: parts.socket,
-            values: parts.home.values(),
-            home: parts.home,
-            sessions: BTreeMap::new(),
-            names: BTreeMap::new(),
-            damaged: BTreeMap::new(),
-            unknown: Vec::new(),
-            strangers: 0,
-            health: Health::default(),
-            stops: Stops::default(),
-            generation: parts.generation,
-            started: Instant::now(),
-            store: parts.store,
-            alone: parts.alone,
-            reader: parts.reader,
-            last_event: watch::Sender::new(parts.last_event),
-            shim_program: parts.shim_program,
-            limits: parts.limits,
-            umask: parts.umask,
-            config: parts.config,
-            config_refused: None,
-            clock: Clock::new(),
-            timer: Timer::new()?,
-            memory: memory::Memory::new(),
-            folders: parts.folders,
-            handle: parts.handle,
-            starts: Arc::new(Semaphore::new(STARTS_AT_ONCE)),
-            links: 0,
-            calm_at: None,
-            closing: Closing::No,
-            closed_by: None,
-            metrics: Arc::default(),
-            early: BTreeMap::new(),
-            waiting: Vec::new(),
-        })
-    }
-
-    /// Runs until the daemon goes down; the store is left open for those who still read.
-    pub(crate) async fn run(
-        mut self,
-        mut inputs: mpsc::UnboundedReceiver<Input>,
-    ) -> (Result<(), Fault>, Store) {
-        let ended = self.take_all(&mut inputs).await;
-        (ended, self.store)
-    }
-
-    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), Fault> {
-        while !matches!(self.closing, Closing::Over(_)) {
-            tokio::select! {
-                input = inputs.recv() => match input {
-                    Some(input) => self.take(input),
-                    None => break,
-                },
-                fired = self.timer.fired() => {
-                    fired?;
-                    self.tick();
-                }
-                () = until(self.calm_at) => {
-                    self.calm_at = None;
-                    pinfold_shim::memory::trim();
-                    pinfold_shim::memory::forget_program();
-                }
-            }
-            self.end_if_at_rest();
-        }
-        self.say_goodbye();
-        Ok(())
-    }
-
-    fn tick(&mut self) {
-        for id in self.timer.take_due(crate::clock::boot()) {
-            self.happened(id, &Event::Ticked, &Facts::default(), None);
-        }
-    }
-
     fn take(&mut self, input: Input) {
         let Some(input) = self.at_the_door(input) else { return };
         match input {
@@ -256,6 +168,7 @@ impl Engine {
                 self.files_deleted(id, deleted, by.as_deref(), done);
             }
             Input::Audited => self.take_audit(),
+            Input::AuditStored { outcome } => self.audit_stored(outcome),
             Input::StrangerEnded { id } => self.stranger_ended(&id),
             Input::Trouble(trouble) => self.troubled(trouble),
             Input::Checked(findings) => self.checked(findings),
@@ -266,7 +179,7 @@ impl Engine {
 
     /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
     pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
-        let now = self.clock.now();
+        let now = self.ports.clock.now();
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         // What is recorded is about the run that lived when it happened.
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
@@ -278,7 +191,7 @@ impl Engine {
         }
         // A deadline that has passed and that nothing came of is not waited for again.
         let due = tracked.session.next_deadline().map(|deadline| deadline.at);
-        self.timer.set(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
+        self.wake_at(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
         self.note_new_run(id, &decision);
         self.follow_memory(id);
@@ -305,124 +218,10 @@ impl Engine {
         let decided =
             decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
         if decided && tracked.run.is_none_or(|(run, _)| run < last) {
-            let name = RunId(new_ulid(&mut self.clock));
+            let name = RunId(new_ulid(&mut *self.ports.clock));
             tracked.run = Some((last, name));
             (tracked.ready, tracked.status) = (false, None);
             self.note_due(id);
-        }
-    }
-
-    fn keep(&mut self, id: SessionId, decision: Decision, facts: Facts, reply: Option<Reply>) {
-        let mut decision = decision;
-        let mut settles = exit_in(&decision);
-        let durable = decision.changes.iter().any(Change::is_durable);
-        if durable {
-            let order = self.order(id, &decision, settles);
-            let batch = self.batch(id, &decision, facts);
-            if order.is_some() {
-                decision.actions.clear();
-                settles = None;
-            }
-            self.commit_then(Some(id), batch, order);
-        }
-        let reply = self.act_first(id, &mut decision, reply);
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        tracked.takeover_end = takeover_end_in(&decision).or(tracked.takeover_end);
-        let settled = settled_in(&decision);
-        let pending = Pending {
-            durable: !durable,
-            actions: decision.actions,
-            answer: decision.answer,
-            reply,
-            settles,
-            snapshot: tracked.snapshot(),
-            settled,
-        };
-        tracked.pending.push_back(pending);
-        self.drain(id);
-    }
-
-    fn batch(&mut self, id: SessionId, decision: &Decision, mut facts: Facts) -> Batch {
-        let mut batch = Batch::new();
-        let at = crate::clock::wall();
-        let Some(tracked) = self.sessions.get_mut(&id) else { return batch };
-        if std::mem::take(&mut tracked.reloaded) {
-            batch.reloaded(id);
-        }
-        facts.run_ids.extend(tracked.run);
-        batch.decided(Decided { id, session: &tracked.session, decision, at }, &facts);
-        batch
-    }
-
-    pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
-        self.commit_then(id, batch, None);
-    }
-
-    /// Commits; the writer itself gives the order as soon as that is done.
-    fn commit_then(&self, id: Option<SessionId>, batch: Batch, order: Option<Order>) {
-        crash::point("commit.before");
-        let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
-        self.store.commit_then(batch, move |outcome| {
-            if let (Some(order), Ok(_)) = (order, &outcome) {
-                order.give();
-            }
-            metrics.commit.took(begun.elapsed());
-            handle.tell(Input::Committed { id, outcome });
-        });
-    }
-
-    fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
-        match outcome {
-            Ok(committed) if !committed.seqs.is_empty() => {
-                self.last_event.send_replace(committed.seqs.end - 1);
-            }
-            Ok(_) => {}
-            Err(error) => return self.not_durable(id, &error),
-        }
-        crash::point("commit.after");
-        let Some(id) = id else { return };
-        if let Some(tracked) = self.sessions.get_mut(&id)
-            && let Some(waiting) = tracked.pending.iter_mut().find(|pending| !pending.durable)
-        {
-            waiting.durable = true;
-            tracked.unborn = false;
-        }
-        self.drain(id);
-    }
-
-    /// Acts on every decision that is durable, in order.
-    fn drain(&mut self, id: SessionId) {
-        loop {
-            let Some(tracked) = self.sessions.get_mut(&id) else { return };
-            if !tracked.pending.front().is_some_and(|pending| pending.durable) {
-                return;
-            }
-            let Some(pending) = tracked.pending.pop_front() else { return };
-            if tracked.pending.is_empty() {
-                tracked.keys.clear();
-            }
-            if tracked.pending.is_empty() && std::mem::take(&mut tracked.stop_noted) {
-                self.stops
-                    .settle(id)
-                    .unwrap_or_else(|error| log(format_args!("a stop stays noted: {error}")));
-            }
-            tracked.publish(pending.snapshot);
-            for waiter in
-                pending.settled.iter().filter_map(|message| tracked.waiters.remove(message)).flatten()
-            {
-                _ = waiter.send(());
-            }
-            if let (Some(run), Some(shim)) = (pending.settles, &tracked.shim) {
-                crash::point("acknowledge.before");
-                shim.send(&pinfold_shim::Command::Ack { run });
-                crash::point("acknowledge.told");
-            }
-            if let Some(reply) = pending.reply {
-                reply.give(pending.answer.unwrap_or(Answer::Done));
-            }
-            for action in &pending.actions {
-                self.perform(id, action);
-            }
         }
     }
 
@@ -438,6 +237,15 @@ impl Engine {
         Ping { starting: self.unseen().then_some(starting) }
     }
 
+    /// Sets or clears the deadline of a session.
+    fn wake_at(&mut self, id: SessionId, at: Option<Boot>) {
+        let before = self.timer.first();
+        self.timer.set(id, at);
+        if self.timer.first() != before {
+            self.ports.clock.wake_at(self.timer.first());
+        }
+    }
+
     /// Where to put what comes for a session that was not looked at yet.
     fn early(&mut self, id: SessionId) -> Option<&mut Vec<Input>> {
         self.early.get_mut(&id)
@@ -448,24 +256,17 @@ impl Engine {
         data.insert("pid".into(), std::process::id().into());
         data.insert("generation".into(), self.generation.into());
         let (kind, why) = (kind.to_string(), why.to_owned());
-        AuditEvent { at: crate::clock::wall(), session: None, run: None, kind, why, data }
+        AuditEvent { at: self.ports.clock.wall(), session: None, run: None, kind, why, data }
     }
 
     pub(crate) fn new_id(&mut self) -> Ulid {
-        new_ulid(&mut self.clock)
+        new_ulid(&mut *self.ports.clock)
     }
 }
 
-async fn until(at: Option<tokio::time::Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
-    }
-}
-
-fn new_ulid(clock: &mut Clock) -> Ulid {
+fn new_ulid(clock: &mut dyn Clock) -> Ulid {
     let random = (u128::from(clock.draw()) << 64) | u128::from(clock.draw());
-    Ulid::new(u64::try_from(crate::clock::wall().0).unwrap_or(0), random)
+    Ulid::new(u64::try_from(clock.wall().0).unwrap_or(0), random)
 }
 
 /// The run that an event is about.
@@ -487,34 +288,4 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::HolderGone
         | Event::ShimLeft => None,
     }
-}
-
-/// How a takeover ended with a decision.
-fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
-    decision.changes.iter().find_map(|change| {
-        if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }
-    })
-}
-
-/// The messages that a decision settles.
-fn settled_in(decision: &Decision) -> Vec<MessageId> {
-    let settled = |change: &Change| {
-        let Change::Message(MessageChange::Done { message } | MessageChange::Failed { message, .. }) = change
-        else {
-            return None;
-        };
-        Some(*message)
-    };
-    decision.changes.iter().filter_map(settled).collect()
-}
-
-/// The run whose end a decision settles, or whose start came to nothing.
-fn exit_in(decision: &Decision) -> Option<pinfold_core::RunNumber> {
-    let exit = |change: &Change| {
-        if let Change::Record(Record::RunExited(exited)) = change {
-            return Some(exited.run);
-        }
-        if let Change::Record(Record::StartFailed { run, .. }) = change { Some(*run) } else { None }
-    };
-    decision.changes.iter().find_map(exit)
 }

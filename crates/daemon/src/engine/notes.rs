@@ -6,7 +6,7 @@ use crate::define::config::Confined;
 use crate::engine::input::Input;
 use crate::ports::locks::Folders;
 use pinfold_shim::Joins;
-use pinfold_store::{AuditEvent, Batch};
+use pinfold_store::{AuditEvent, Batch, Outcome};
 use tokio::sync::oneshot;
 
 impl Engine {
@@ -14,18 +14,14 @@ impl Engine {
         let mut batch = Batch::new();
         batch.event(event);
         let handle = self.handle.clone();
-        self.store.commit_then(batch, move |outcome| {
+        let told = move |outcome: Outcome| {
             if outcome.is_ok() {
                 // Whoever only notes does not wait.
                 _ = reply.send(());
             }
             handle.tell(Input::Committed { id: None, outcome });
-        });
-    }
-
-    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
-    pub(super) fn rest_soon(&mut self) {
-        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
+        };
+        self.ports.journal.commit(batch, None, Box::new(told));
     }
 
     pub(crate) fn folders(&self) -> Folders {

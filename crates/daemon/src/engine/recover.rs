@@ -6,36 +6,40 @@ use crate::define::definition::Definition;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
-use crate::ports::observe::{Seen, Subject, observe};
+use crate::ports::journal::Remembered;
+use crate::ports::observe::{Look, Seen, Subject};
 use pinfold_api::word::EventKind;
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
-use pinfold_core::rules::verdict::Asked;
-use pinfold_core::{Event, LastExit, RunEvent, Session, Verdict, World};
+use pinfold_core::{Event, RunEvent, RunNumber, World};
 use pinfold_store::{
-    DamagedSession, EventQuery, Facts, Loaded, ReadError, Reader, Run, SessionId, StoredSession, Take,
+    DamagedSession, Facts, Loaded, Outcome, ReadError, Reader, RunId, SessionId, StoredSession,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// A shim that does not answer is asked again after this; its lock is waited for as well.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
-/// The last run that ended is among so many runs, and its end among so many events, or is not looked for.
-const RECALLED: u32 = 64;
-
-/// The loop waits for the disk no longer than this: then something holds it up.
-const STORED: Duration = Duration::from_secs(2);
 
 /// A run that was unlocked has ended before its session had so many more events.
 const RECENT: u32 = 50;
+
+/// Whether records of verbs are on their way to the disk.
+#[derive(Debug, Default)]
+pub(super) enum Audit {
+    #[default]
+    No,
+    /// They are; and whether more were asked for meanwhile.
+    UnderWay { again: bool },
+}
 
 impl Engine {
     /// Loads every session. One bad record leaves one session out, loudly.
     pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), ReadError> {
         for loaded in reader.sessions()? {
-            match loaded {
-                Loaded::Whole(stored) => self.enter(*stored, reader)?,
-                Loaded::Damaged(damaged) => self.leave_alone(damaged),
+            match Remembered::read(loaded, reader)? {
+                Remembered { loaded: Loaded::Whole(stored), run } => self.enter(*stored, run),
+                Remembered { loaded: Loaded::Damaged(damaged), .. } => self.leave_alone(damaged),
             }
         }
         self.find_parents();
@@ -65,30 +69,28 @@ impl Engine {
         self.damaged.insert(id.clone(), damaged);
     }
 
-    pub(super) fn enter(&mut self, stored: StoredSession, reader: &Reader) -> Result<(), ReadError> {
+    /// Takes a session as it is stored, with its latest run, into memory.
+    pub(super) fn enter(&mut self, stored: StoredSession, run: Option<(RunNumber, RunId)>) {
         let read = serde_json::from_value(stored.definition.clone());
         let read = read.map_err(|error| format!("its definition cannot be read: {error}"));
         let definition: Definition = match read.and_then(|mut read| self.read_given(&mut read).map(|()| read))
         {
             Ok(definition) => definition,
             Err(problem) => {
-                self.leave_alone(DamagedSession { id: stored.id.to_string(), name: stored.name, problem });
-                return Ok(());
+                let id = stored.id.to_string();
+                return self.leave_alone(DamagedSession { id, name: stored.name, problem });
             }
         };
         let id = stored.id;
-        let mut session = stored.session;
-        recall_last_exit(id, &mut session, reader)?;
-        let mut tracked = Tracked::new(id, stored.name.clone(), definition, session, stored.created_at);
+        let mut tracked =
+            Tracked::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
         tracked.damaged = stored.damaged;
+        tracked.run = run;
         self.early.insert(id, Vec::new());
-        let latest = reader.runs(id, Take::Last(1))?.pop();
-        tracked.run = latest.and_then(|run| Some((run.number, run.id?)));
         if stored.archived_at.is_none() {
             self.names.insert(stored.name, id);
         }
         self.sessions.insert(id, Box::new(tracked));
-        Ok(())
     }
 
     /// Looks at every session, a few at a time; each is decided as soon as it was seen.
@@ -103,16 +105,11 @@ impl Engine {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let may_live = tracked.session.live_run().is_some() || tracked.session.shim() == Shim::Standing;
         let subject = Subject { id, lost: self.lost(tracked), may_live };
-        let (home, folders, generation) = (self.home.clone(), self.folders.clone(), self.generation);
-        let (handle, starts) = (self.handle.clone(), Arc::clone(&self.starts));
-        tokio::spawn(async move {
-            tokio::time::sleep(after).await;
-            let _permit = starts.acquire_owned().await;
-            let look = move || observe(&home, &folders, generation, machine, &subject);
-            // A look that came to nothing says nothing about what is there.
-            let seen = tokio::task::spawn_blocking(look).await.unwrap_or_else(|_| Seen::nothing(machine));
-            handle.tell(Input::Observed { id, seen: Box::new(seen) });
-        });
+        let (home, generation) = (self.home.clone(), self.generation);
+        let look = Look { home, generation, machine, subject, after };
+        let handle = self.handle.clone();
+        let told = move |seen| handle.tell(Input::Observed { id, seen: Box::new(seen) });
+        self.ports.shims.observe(look, Box::new(told));
     }
 
     /// A shim that held the lock and did not answer is asked again.
@@ -179,7 +176,15 @@ impl Engine {
     }
 
     /// Takes in what verbs wrote down while no daemon was there.
+    ///
+    /// The file is read at once: a verb that is about to end a run has written that down before, and the end must not be
+    /// judged without it. It is short, and whoever appends to it has its lock for one write and its fsync.
     pub(crate) fn take_audit(&mut self) {
+        // Nobody appends while records are on their way to the disk: the file is locked until they are there.
+        if let Audit::UnderWay { again } = &mut self.audit {
+            *again = true;
+            return;
+        }
         let left = match crate::offline_audit::read(&self.home.audit()) {
             Ok(None) => return,
             Ok(Some(left)) => left,
@@ -196,19 +201,30 @@ impl Engine {
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
         // What cannot be recorded now stays where it is, and is taken when it can be.
-        if self.store.trouble().holds_up() {
+        if self.ports.journal.trouble().holds_up() {
             return;
         }
         batch.fail_if_held_up();
-        match self.store.commit(batch).wait_for(STORED) {
-            Some(Ok(committed)) => {
-                _ = self.last_event.send_replace(committed.seqs.end.saturating_sub(1));
+        self.audit = Audit::UnderWay { again: false };
+        let handle = self.handle.clone();
+        let told = move |outcome: Outcome| {
+            if outcome.is_ok()
+                && let Err(errno) = left.settle()
+            {
+                log(format_args!("the audit of verbs will be told twice: {errno}"));
             }
-            Some(Err(error)) => return log(format_args!("the audit of verbs was not stored: {error}")),
-            None => return log(format_args!("the audit of verbs was not stored in time")),
-        }
-        if let Err(errno) = left.settle() {
-            log(format_args!("the audit of verbs will be told twice: {errno}"));
+            // First the loop is told, then the file is free: what a verb writes next is read as something new.
+            handle.tell(Input::AuditStored { outcome });
+            drop(left);
+        };
+        self.ports.journal.commit(batch, None, Box::new(told));
+    }
+
+    pub(super) fn audit_stored(&mut self, outcome: Outcome) {
+        let audit = std::mem::take(&mut self.audit);
+        self.committed(None, outcome);
+        if let Audit::UnderWay { again: true } = audit {
+            self.take_audit();
         }
     }
 
@@ -218,8 +234,7 @@ impl Engine {
             return told.session.as_ref().and_then(|name| self.names.get(name)).copied();
         };
         let live = self.sessions.values().find(|tracked| tracked.run.is_some_and(|(_, id)| id == run));
-        let stored = || self.reader.as_ref()?.run(run).ok().flatten().map(|run| run.session);
-        live.map(|tracked| tracked.id).or_else(stored)
+        live.map(|tracked| tracked.id).or_else(|| self.ports.journal.session_of_run(run))
     }
 
     /// Whether this daemon has heard that `unlock` ends this run: what it is about to end it writes down first.
@@ -235,16 +250,10 @@ impl Engine {
             return true;
         }
         let name = self.sessions.get(&id).and_then(|tracked| tracked.run_id(run)).map(|run| run.to_string());
-        let (Some(name), Some(reader)) = (name, &self.reader) else { return false };
-        let query = pinfold_store::EventQuery {
-            session: Some(id),
-            take: Take::Last(RECENT),
-            ..pinfold_store::EventQuery::default()
-        };
-        let events = reader.events(&query).unwrap_or_default();
-        events
-            .iter()
-            .any(|event| event.kind == EventKind::Unlocked.word() && event.run.as_ref() == Some(&name))
+        let Some(name) = name else { return false };
+        let unlocked = EventKind::Unlocked.to_string();
+        let events = self.ports.journal.recent_events(id, RECENT);
+        events.iter().any(|event| event.kind == unlocked && event.run.as_ref() == Some(&name))
     }
 
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
@@ -289,47 +298,4 @@ impl Engine {
             shim.send(&pinfold_shim::Command::Ack { run });
         }
     }
-}
-
-/// A session of a version that did not keep its last exit has it in its runs and events.
-fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Result<(), ReadError> {
-    if session.last_exit().is_some() || session.runs().settled.0 == 0 {
-        return Ok(());
-    }
-    let ended = |run: &Run| run.verdict.is_some() && (run.started_at.is_some() || run.code.is_some());
-    let Some(run) = reader.runs(id, Take::Last(RECALLED))?.into_iter().rev().find(ended) else {
-        return Ok(());
-    };
-    let events = reader.events(&EventQuery {
-        session: Some(id),
-        take: Take::Last(RECALLED),
-        ..EventQuery::default()
-    })?;
-    let name = run.id.map(|id| id.to_string());
-    let told = events.iter().rfind(|event| event.kind == EventKind::RunExited.word() && event.run == name);
-    if let Some(exit) = last_exit(&run, told) {
-        session.recall(exit);
-    }
-    Ok(())
-}
-
-fn last_exit(run: &Run, told: Option<&pinfold_store::Event>) -> Option<LastExit> {
-    let said = |field: &str| told.and_then(|event| event.data.get(field));
-    let exit = match (run.code, run.signal, said("end").and_then(|end| end.as_str())) {
-        (Some(code), _, _) => Exit::Code(code),
-        (None, Some(signal), _) => Exit::Signal(signal),
-        (None, None, Some("machine_lost")) => Exit::MachineLost,
-        (None, None, _) => Exit::ShimLost,
-    };
-    let verdict = serde_json::from_value(run.verdict.as_deref()?.into()).ok()?;
-    let output = said("output").and_then(|lines| serde_json::from_value::<Vec<String>>(lines.clone()).ok());
-    Some(LastExit {
-        exit,
-        verdict,
-        // What it was asked is not on record: only a clean end that is not 0 gives it away.
-        asked: if verdict == Verdict::Clean && exit != Exit::Code(0) { Asked::ToEnd } else { Asked::Nothing },
-        at: run.ended_at?,
-        lived: Duration::from_millis(run.lived_ms.unwrap_or(0)),
-        last_line: crate::output::last_line::of(&output.unwrap_or_default()),
-    })
 }

@@ -45,7 +45,7 @@ impl Engine {
 
     pub(super) fn attach(&mut self, id: SessionId, up: ShimUp) -> Result<(), String> {
         self.links += 1;
-        self.calm_at = Some(tokio::time::Instant::now() + super::CALM);
+        self.rest_soon();
         let (number, handle) = (LinkNumber(self.links), self.handle.clone());
         let hear = move |report| handle.tell(Input::Shim { id, link: number, report });
         let (link, reaper) = ShimLink::attach(up, number, hear).map_err(|error| error.to_string())?;
@@ -134,7 +134,7 @@ impl Engine {
     }
 
     pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
-        let entries = pinfold_shim::log::tail(&self.home.log(id), LAST_LINES, Some(run)).unwrap_or_default();
+        let entries = self.ports.shims.tail(&self.home, id, run, LAST_LINES);
         let mut lines = Lines::default();
         let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| lines.push(entry)).collect();
         all.extend(lines.finish());
@@ -168,12 +168,9 @@ impl Engine {
             return self.shim_has_left(id);
         };
         let Some(lost) = self.sessions.get(&id).map(|tracked| self.lost(tracked)) else { return };
-        let (folders, handle) = (self.folders.clone(), self.handle.clone());
-        tokio::spawn(async move {
-            let prove = move || folders.prove_absent(&lost).is_ok();
-            let proved = tokio::task::spawn_blocking(prove).await.unwrap_or(false);
-            handle.tell(Input::ShimGone { id, run, proved });
-        });
+        let handle = self.handle.clone();
+        let told = move |proved| handle.tell(Input::ShimGone { id, run, proved });
+        self.ports.locks.prove_absent(lost, Box::new(told));
     }
 
     /// What has to be known of a session to prove that nothing of its last run lives.
@@ -196,8 +193,7 @@ impl Engine {
     }
 
     fn record_of(&self, id: SessionId, run: RunNumber) -> Option<Exited> {
-        let records = pinfold_shim::record::read(&self.home.records(id)).unwrap_or_default();
-        records.into_iter().rev().find(|exited| exited.run == run)
+        self.ports.shims.records(&self.home, id).into_iter().rev().find(|exited| exited.run == run)
     }
 
     /// The record decides, and where there is none, the shim was lost.
@@ -218,7 +214,7 @@ impl Engine {
     /// How long the live run of a session has lived.
     pub(super) fn lived(&self, id: SessionId) -> std::time::Duration {
         match self.sessions.get(&id).map(|tracked| tracked.session.life()) {
-            Some(pinfold_core::Life::Running { since, .. }) => crate::clock::boot().since(since.boot),
+            Some(pinfold_core::Life::Running { since, .. }) => self.ports.clock.boot().since(since.boot),
             _ => std::time::Duration::ZERO,
         }
     }

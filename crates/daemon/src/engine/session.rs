@@ -4,11 +4,11 @@ use crate::define::definition::{self, Definition, Turns};
 use crate::engine::reply::Reply;
 use crate::engine::session_view::{SessionView, Snapshot};
 use crate::engine::stopping::{Farewell, Heard, Watch};
-use crate::ports::locks::Reserved;
+use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
-use pinfold_lock::{Cancel, Resource};
+use pinfold_lock::Resource;
 use pinfold_shim::Size;
 use pinfold_shim::log::Position;
 use pinfold_store::{RunId, SessionId};
@@ -56,7 +56,7 @@ pub(crate) struct Tracked {
     pub(crate) farewell: Farewell,
     /// The lock that was refused last, and the thread that waits for it.
     pub(crate) refused: Option<Resource>,
-    pub(crate) waiting: Option<Arc<Cancel>>,
+    pub(crate) waiting: Option<Box<dyn Waiting>>,
     pub(crate) ready: bool,
     pub(crate) status: Option<String>,
     /// The run whose memory is watched, and what it has on the swap.
@@ -109,21 +109,42 @@ pub(crate) enum Reservation {
     UnderWay(RunNumber),
     /// They are being taken, and nobody wants them any more.
     Unwanted,
-    Taken(Vec<Reserved>),
+    Taken(Box<dyn Held>),
 }
 
 /// A decision on its way to the disk.
 pub(crate) struct Pending {
     pub(crate) durable: bool,
-    pub(crate) actions: Vec<Action>,
+    /// What the loop does once it is durable.
+    pub(crate) deeds: Deeds,
     pub(crate) answer: Option<Answer>,
     pub(crate) reply: Option<Reply>,
-    /// The exit that this decision settles: the shim may forget it once it is durable.
-    pub(crate) settles: Option<RunNumber>,
     /// How things stand with it.
     pub(crate) snapshot: Snapshot,
     /// Messages that it settles.
     pub(crate) settled: Vec<MessageId>,
+}
+
+/// What the loop does for a decision.
+#[derive(Debug, Default)]
+pub(crate) struct Deeds {
+    /// The exit that the decision settles: the shim may forget it.
+    pub(crate) settles: Option<RunNumber>,
+    pub(crate) actions: Vec<Action>,
+}
+
+impl Pending {
+    /// A decision that waits for its record; whoever made the request hears when it is there.
+    pub(crate) fn recorded(snapshot: Snapshot, actions: Vec<Action>, reply: Reply) -> Pending {
+        Pending {
+            durable: false,
+            deeds: Deeds { settles: None, actions },
+            answer: None,
+            reply: Some(reply),
+            snapshot,
+            settled: Vec::new(),
+        }
+    }
 }
 
 impl Tracked {

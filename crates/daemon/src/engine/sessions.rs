@@ -2,13 +2,14 @@
 
 use super::{Engine, WhyNot};
 use crate::crash;
+use crate::define::values::Values;
 use crate::engine::input::{Create, Define, Given};
 use crate::engine::reply::Reply;
 use crate::engine::session::{Pending, Tracked};
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Change, Event, RunEvent, Session};
-use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId};
+use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId, Ulid};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -56,7 +57,7 @@ impl Engine {
     }
 
     fn store_new(&mut self, id: SessionId, name: String, create: Create) {
-        let now = self.clock.now();
+        let now = self.ports.clock.now();
         let definition = create.definition;
         let settings = self.config.settings(&definition.agent, &name);
         let mut session = Session::new(definition.spec(&settings));
@@ -70,7 +71,7 @@ impl Engine {
         let new = NewSession { id, name: name.clone(), definition: stored, parent, created_at: now.wall };
         batch.create(new, &session);
         let mut tracked = Tracked::new(id, name.clone(), definition, session, now.wall);
-        self.timer.set(id, tracked.session.next_deadline().map(|deadline| deadline.at));
+        self.wake_at(id, tracked.session.next_deadline().map(|deadline| deadline.at));
         if tracked.session.runs().last.0 > 0 {
             tracked.run = Some((tracked.session.runs().last, pinfold_store::RunId(self.new_id())));
         }
@@ -78,18 +79,10 @@ impl Engine {
         let mut facts = Facts { run: tracked.session.live_run(), by, ..Facts::default() };
         facts.run_ids.extend(tracked.run);
         batch.decided(Decided { id, session: &tracked.session, decision: &decision, at: now.wall }, &facts);
-        let (sender, receiver) = Reply::new();
+        let reply = create.reply;
+        let created = Reply::then(move |done| _ = reply.send(done.map(|_| id)));
         let actions = if broken.is_some() { Vec::new() } else { decision.actions };
-        let pending = Pending {
-            durable: false,
-            actions,
-            answer: None,
-            reply: Some(sender),
-            settles: None,
-            snapshot: tracked.snapshot(),
-            settled: Vec::new(),
-        };
-        tracked.pending.push_back(pending);
+        tracked.pending.push_back(Pending::recorded(tracked.snapshot(), actions, created));
         if broken.is_none() {
             // Nothing but this batch knows of it: what cannot be recorded is refused, and not there.
             tracked.unborn = true;
@@ -98,11 +91,6 @@ impl Engine {
         self.sessions.insert(id, Box::new(tracked));
         self.names.insert(name, id);
         self.commit(Some(id), batch);
-        let handle = self.handle.clone();
-        tokio::spawn(async move {
-            let done = handle.answer(receiver).await.and_then(|done| done).map(|_| id);
-            _ = create.reply.send(done);
-        });
         if let Some(cause) = broken {
             self.fail_at_once(id, cause);
         }
@@ -116,7 +104,7 @@ impl Engine {
             if let Some(tracked) = self.sessions.get_mut(&id)
                 && let Some(last) = tracked.pending.back_mut()
             {
-                last.actions.clear();
+                last.deeds.actions.clear();
             }
         }
         let Some(run) = self.sessions.get(&id).and_then(|tracked| tracked.session.live_run()) else { return };
@@ -124,7 +112,7 @@ impl Engine {
     }
 
     pub(super) fn define(&mut self, id: SessionId, define: Define, reply: oneshot::Sender<()>) {
-        let now = self.clock.now();
+        let now = self.ports.clock.now();
         let Define { mut definition, given, by } = define;
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let before = tracked.definition.env.file();
@@ -148,30 +136,16 @@ impl Engine {
                 &Facts { by: by.map(|by| by.words()), ..Facts::default() },
             );
         }
-        let (sender, receiver) = Reply::new();
-        let pending = Pending {
-            durable: false,
-            actions: decision.actions,
-            answer: None,
-            reply: Some(sender),
-            settles: None,
-            snapshot: tracked.snapshot(),
-            settled: Vec::new(),
-        };
-        tracked.pending.push_back(pending);
-        self.timer.set(id, tracked.session.next_deadline().map(|deadline| deadline.at));
-        self.commit(Some(id), batch);
         let values = self.values.clone();
-        tokio::spawn(async move {
-            if !matches!(receiver.await, Ok(Ok(_))) {
-                return;
-            }
-            if let Some(file) = outdated {
-                crash::point("given.outdated");
-                _ = tokio::task::spawn_blocking(move || values.remove(file)).await;
-            }
-            _ = reply.send(());
+        let defined = Reply::then(move |done| match (done, outdated) {
+            (Ok(_), Some(file)) => remove_then(values, file, reply),
+            (Ok(_), None) => _ = reply.send(()),
+            (Err(_), _) => {}
         });
+        tracked.pending.push_back(Pending::recorded(tracked.snapshot(), decision.actions, defined));
+        let due = tracked.session.next_deadline().map(|deadline| deadline.at);
+        self.wake_at(id, due);
+        self.commit(Some(id), batch);
     }
 
     /// Whether no damaged session has this name.
@@ -249,7 +223,16 @@ fn no_folder(what: &'static str, error: &std::io::Error) -> WhyNot {
     WhyNot::NoFolder { what, full, problem: error.to_string() }
 }
 
+/// Removes a file of values that no record names any more, then answers.
+fn remove_then(values: Values, file: Ulid, reply: oneshot::Sender<()>) {
+    tokio::task::spawn_blocking(move || {
+        crash::point("given.outdated");
+        values.remove(file);
+        _ = reply.send(());
+    });
+}
+
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
-    use pinfold_lock::private::{self, Wider};
+    use pinfold_kernel::private::{self, Wider};
     Ok(private::make_private(folder, Wider::Tighten)?)
 }

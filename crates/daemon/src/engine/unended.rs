@@ -7,7 +7,7 @@ use pinfold_core::unended::{Survivor, Unended};
 use pinfold_core::{RunEvent, RunNumber, State};
 use pinfold_shim::{Command, Report};
 use pinfold_store::SessionId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Behind the grace, a shim that lives has answered within this.
 pub(super) const NO_ANSWER: Duration = Duration::from_secs(2);
@@ -23,20 +23,19 @@ impl Engine {
     /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.
     pub(super) fn watch_stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        let Some(until) = Instant::now().checked_add(grace) else { return };
+        let Some(until) = self.ports.clock.awake().checked_add(grace) else { return };
         let watch = Watch { run, until };
         if tracked.watch.is_some_and(|known| known.run == run && known.until <= until) {
             return;
         }
         tracked.watch = Some(watch);
-        let handle = self.handle.clone();
-        tokio::spawn(async move {
-            let steps = [(ASK, Overdue::ToAsk), (NO_ANSWER, Overdue::Unanswered), (NO_END, Overdue::Unended)];
-            for (after, overdue) in steps {
-                tokio::time::sleep_until((until + after).into()).await;
-                handle.tell(Input::StopOverdue { id, watch, overdue });
-            }
-        });
+        for (after, overdue) in
+            [(ASK, Overdue::ToAsk), (NO_ANSWER, Overdue::Unanswered), (NO_END, Overdue::Unended)]
+        {
+            let handle = self.handle.clone();
+            let told = move |()| handle.tell(Input::StopOverdue { id, watch, overdue });
+            self.ports.clock.remind(until + after, Box::new(told));
+        }
     }
 
     pub(super) fn stop_overdue(&mut self, id: SessionId, watch: Watch, overdue: Overdue) {
@@ -47,17 +46,17 @@ impl Engine {
             return;
         }
         let shim = tracked.shim.as_ref().map(|shim| shim.pid);
+        let ran = |shim: Option<u32>| shim.and_then(|shim| self.ports.shims.ran(shim));
         match overdue {
             Overdue::ToAsk => {
-                tracked.heard = Heard::NotSince { ran: shim.and_then(ran) };
+                tracked.heard = Heard::NotSince { ran: ran(shim) };
                 if let Some(shim) = &tracked.shim {
                     shim.send(&Command::Interrupt { run: NO_RUN });
                 }
             }
             Overdue::Unanswered | Overdue::Unended => match tracked.heard {
                 // One that gets little of a busy machine is slow, not mute: it has as long as its tree has.
-                Heard::NotSince { ran: before }
-                    if overdue == Overdue::Unanswered && shim.and_then(ran) > before => {}
+                Heard::NotSince { ran: before } if overdue == Overdue::Unanswered && ran(shim) > before => {}
                 Heard::NotSince { .. } => {
                     self.of_run(id, watch.run, RunEvent::Unended(Unended::Silent { shim }));
                 }
@@ -72,12 +71,11 @@ impl Engine {
     /// Looks below a shim that does not say who is left: one of an older version.
     fn look_for_survivors(&self, id: SessionId, run: RunNumber) {
         let Some(shim) = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()) else { return };
-        let (pid, link, handle) = (shim.pid, shim.number, self.handle.clone());
-        tokio::task::spawn_blocking(move || {
-            let left =
-                pinfold_shim::descendants(pid).into_iter().filter_map(pinfold_shim::survivor).collect();
+        let (link, handle) = (shim.number, self.handle.clone());
+        let found = move |left| {
             handle.tell(Input::Shim { id, link, report: Some(Report::Survivors { run, left }) });
-        });
+        };
+        self.ports.shims.survivors(shim.pid, Box::new(found));
     }
 
     /// A shim that says anything runs. One that was silent has its stop before it: that is watched anew.
@@ -104,10 +102,4 @@ impl Engine {
     pub(super) fn is_sign_of_life(run: RunNumber) -> bool {
         run == NO_RUN
     }
-}
-
-/// How long a process has run on a processor, in nanoseconds, where the kernel counts it.
-fn ran(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?;
-    text.split_ascii_whitespace().next()?.parse().ok()
 }

@@ -1,13 +1,17 @@
 //! Reserves the locks of a run before anything is started, and waits for those that somebody else has.
 
+use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::error_chain::chain;
 use crate::log::log;
+use crate::metrics::Metrics;
+use crate::ports::Then;
 use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
 use pinfold_core::rules::start::{self, Prospect};
 use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
+use pinfold_kernel::proc;
 use pinfold_lock::{
     AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
     Resource, Run, SessionName, Survivors,
@@ -17,7 +21,8 @@ use rustix::io::Errno;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
 
 /// The two lock folders of a daemon.
 #[derive(Clone)]
@@ -26,8 +31,113 @@ pub(crate) struct Folders {
     user: Folder,
 }
 
+/// Takes the locks of runs, and waits for those that somebody else has.
+pub(crate) trait Locks {
+    /// Takes every lock of a run, or none.
+    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>);
+
+    /// Waits until a resource is free; then it may be tried again.
+    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>>;
+
+    /// Ends what is left of a run whose shim was lost; whether it is proved that nothing of it lives any more.
+    fn prove_absent(&self, lost: Lost, then: Then<bool>);
+
+    /// Ends whoever has a session's own lock, with its whole tree.
+    fn end_holder(&self, name: String, then: Then<HolderEnded>);
+}
+
+/// The locks of a run, taken. Dropped, they are given back.
+pub(crate) trait Held: Send {
+    /// What a shim is given, so that it has them too.
+    fn lend(&self) -> Vec<(&Folder, &Guard)>;
+
+    /// The shim has them: they are not ours any more.
+    fn surrender(self: Box<Self>);
+}
+
+/// Somebody who waits for a lock.
+pub(crate) trait Waiting {
+    /// It is not waited for any more.
+    fn cancel(&self);
+}
+
 /// A lock that was taken, with its folder.
-pub(crate) type Reserved = (Folder, Guard);
+type Reserved = (Folder, Guard);
+
+impl Held for Vec<Reserved> {
+    fn lend(&self) -> Vec<(&Folder, &Guard)> {
+        self.iter().map(|(folder, guard)| (folder, guard)).collect()
+    }
+
+    fn surrender(self: Box<Self>) {
+        for (_, guard) in *self {
+            lost_in(&guard.surrender());
+        }
+    }
+}
+
+impl Waiting for Arc<Cancel> {
+    fn cancel(&self) {
+        Cancel::cancel(self);
+    }
+}
+
+/// The locks of this machine: what blocks is done by threads of the pool, few at a time.
+pub(crate) struct MachineLocks {
+    folders: Folders,
+    places: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+}
+
+impl MachineLocks {
+    pub(crate) fn new(folders: Folders, places: Arc<Semaphore>, metrics: Arc<Metrics>) -> MachineLocks {
+        MachineLocks { folders, places, metrics }
+    }
+}
+
+impl Locks for MachineLocks {
+    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
+        let (folders, places) = (self.folders.clone(), Arc::clone(&self.places));
+        let metrics = Arc::clone(&self.metrics);
+        tokio::spawn(async move {
+            let _place = places.acquire_owned().await;
+            let begun = Instant::now();
+            let reserve = move || {
+                crash::point("reserve.before");
+                let result = folders.reserve(&wanted);
+                crash::point("reserve.after");
+                result
+            };
+            let result = tokio::task::spawn_blocking(reserve).await;
+            let result = result.unwrap_or_else(|error| Err(Refused::system(&error)));
+            metrics.of_runs.seconds.took(begun.elapsed());
+            if let Err(Refused::Busy { .. }) = &result {
+                metrics.of_runs.busy.add();
+            }
+            then(result.map(|guards| Box::new(guards) as Box<dyn Held>));
+        });
+    }
+
+    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        Ok(Box::new(self.folders.wait_for(resource, move || then(()))?))
+    }
+
+    fn prove_absent(&self, lost: Lost, then: Then<bool>) {
+        let folders = self.folders.clone();
+        tokio::spawn(async move {
+            let prove = move || folders.prove_absent(&lost).is_ok();
+            then(tokio::task::spawn_blocking(prove).await.unwrap_or(false));
+        });
+    }
+
+    fn end_holder(&self, name: String, then: Then<HolderEnded>) {
+        let folders = self.folders.clone();
+        tokio::spawn(async move {
+            let ended = tokio::task::spawn_blocking(move || folders.end_holder(&name)).await;
+            then(ended.unwrap_or(HolderEnded::Gone));
+        });
+    }
+}
 
 /// A session whose shim may be gone without a word.
 #[derive(Debug, Clone)]
@@ -58,13 +168,7 @@ fn undying(lock: &LockSeen) -> Unended {
 
 /// Whether a process is a shim, by the name that shims give themselves.
 fn is_shim(pid: &u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("pinfold-shim"))
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything, also `)`: the last one ends it.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    proc::name(*pid).is_some_and(|name| name.starts_with("pinfold-shim"))
 }
 
 /// Why the locks of a run were not taken.
@@ -170,7 +274,7 @@ impl Folders {
     }
 
     /// Takes every lock of a run, or none.
-    pub(crate) fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
+    fn reserve(&self, wanted: &Wanted) -> Result<Vec<Reserved>, Refused> {
         let request = wanted.request();
         let mut guards = Vec::new();
         for resource in wanted.resources() {
@@ -198,7 +302,11 @@ impl Folders {
         let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
         // The record names the agent, which is a child of its shim.
         let agent = lock.holder.identity.map(|identity| identity.pid);
-        let shim = agent.into_iter().flat_map(|agent| [Some(agent), parent(agent)]).flatten().find(is_shim);
+        let shim = agent
+            .into_iter()
+            .flat_map(|agent| [Some(agent), proc::stat::parent(agent)])
+            .flatten()
+            .find(is_shim);
         Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
     }
 

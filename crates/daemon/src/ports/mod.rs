@@ -1,6 +1,31 @@
-//! The world outside the loop, as it reaches it: locks, shims, and what is found of a session when the daemon starts.
+//! The world outside the loop, as the loop knows it: traits for locks, shims, store, clock and memory, and the real ones.
+//!
+//! What takes time gets a `then`, which is called with the outcome from wherever that becomes known; the loop gives one
+//! that puts an input into its queue. What returns at once is bounded, and each such call says why. The simulation plugs
+//! virtual ports into the same loop. Nothing here knows the engine.
 
 pub(crate) mod async_fd;
+pub(crate) mod clock;
+pub(crate) mod journal;
 pub(crate) mod locks;
+pub(crate) mod memory;
 pub(crate) mod observe;
 pub(crate) mod shims;
+
+use clock::Clock;
+use journal::Journal;
+use locks::Locks;
+use memory::MemoryWatch;
+use shims::Shims;
+
+/// What is done with an outcome, by the thread that learns of it: it wakes the loop and returns.
+pub(crate) type Then<T> = Box<dyn FnOnce(T) + Send>;
+
+/// Everything that a loop acts on.
+pub(crate) struct Ports {
+    pub(crate) clock: Box<dyn Clock>,
+    pub(crate) locks: Box<dyn Locks>,
+    pub(crate) shims: Box<dyn Shims>,
+    pub(crate) journal: Box<dyn Journal>,
+    pub(crate) memory: Box<dyn MemoryWatch>,
+}

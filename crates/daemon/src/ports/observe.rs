@@ -28,7 +28,7 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> Seen {
+    pub(crate) fn of(machine: Machine, shim: ShimSeen, records: Vec<Exited>) -> Seen {
         let failures = records.iter().filter_map(|exited| Some((exited.run, exited.failure?))).collect();
         let exits = records.into_iter().map(|exited| (exited.run, ended(exited))).collect();
         Seen { world: World::new(machine, shim, exits), failures, shim: None, silent: None }
@@ -49,14 +49,20 @@ pub(crate) struct Subject {
     pub(crate) may_live: bool,
 }
 
+/// A look at what is there of a session.
+pub(crate) struct Look {
+    pub(crate) home: Home,
+    pub(crate) generation: u64,
+    pub(crate) machine: Machine,
+    pub(crate) subject: Subject,
+    /// How long to wait before.
+    pub(crate) after: Duration,
+}
+
 /// Looks. Blocks, and may end what is left of a run whose shim was lost.
-pub(crate) fn observe(
-    home: &Home,
-    folders: &Folders,
-    generation: u64,
-    machine: Machine,
-    subject: &Subject,
-) -> Seen {
+pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
+    let Look { home, generation, machine, subject, .. } = look;
+    let (generation, machine) = (*generation, *machine);
     let records = || pinfold_shim::record::read(&home.records(subject.id)).unwrap_or_default();
     let before = records();
     match seek(home, folders, generation, subject) {
@@ -67,7 +73,7 @@ pub(crate) fn observe(
                 // Whether exec succeeds is not known yet: ask again in a moment.
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
-            let shim_up = if shim == ShimSeen::Mute { None } else { Some(*up) };
+            let shim_up = if shim == ShimSeen::Mute { None } else { Some(up.up()) };
             Seen { shim: shim_up, ..Seen::of(machine, shim, before) }
         }
         Found::Mute => {

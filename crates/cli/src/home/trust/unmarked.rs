@@ -82,10 +82,10 @@ pub(super) fn was_used_here(home: &Path) -> bool {
 
 /// Whether a file has the id of this boot in it. It is not opened as a database: nobody knows whose it is.
 fn mentions_boot(file: &Path) -> bool {
-    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let boot = pinfold_kernel::own::boot_id().unwrap_or_default();
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(file, flags, Mode::empty()) {
-        Ok(file) if !boot.trim().is_empty() => has_text(File::from(file), boot.trim().as_bytes()),
+        Ok(file) if !boot.is_empty() => has_text(File::from(file), boot.as_bytes()),
         Ok(_) | Err(_) => false,
     }
 }

@@ -1,6 +1,6 @@
 //! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
 
-pub(super) mod restart_order;
+mod restart_order;
 
 use super::Engine;
 use crate::crash;
@@ -8,7 +8,9 @@ use crate::define::definition::{Definition, Turns};
 use crate::engine::input::Input;
 use crate::engine::session::Reservation;
 use crate::log::log;
-use crate::ports::locks::{Refused, Reserved, Wanted};
+use crate::ports::locks::{Held, Refused, Wanted};
+use crate::ports::shims::Birth;
+use crate::ports::shims::order::Order;
 use pinfold_core::event::StartFailure;
 use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
 use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
@@ -16,9 +18,8 @@ use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
 use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, Tie};
 use pinfold_store::{Facts, SessionId};
-use restart_order::Order;
 use std::ffi::OsString;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 impl Engine {
     pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
@@ -62,8 +63,8 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         match std::mem::replace(&mut tracked.reservation, Reservation::UnderWay(run)) {
             // An earlier run's locks are this one's: they are the session's.
-            Reservation::Taken(guards) => {
-                tracked.reservation = Reservation::Taken(guards);
+            Reservation::Taken(held) => {
+                tracked.reservation = Reservation::Taken(held);
                 return self.of_run(id, run, RunEvent::Reserved);
             }
             Reservation::UnderWay(_) | Reservation::Unwanted => return,
@@ -91,36 +92,19 @@ impl Engine {
         let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
         let Some(wanted) = Wanted::new(&tracked.name, &tracked.definition, name) else { return };
         let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
-        let (folders, handle, starts) = (self.folders.clone(), self.handle.clone(), self.starts.clone());
-        let metrics = self.metrics.clone();
-        tokio::spawn(async move {
-            let _permit = starts.acquire_owned().await;
-            let begun = Instant::now();
-            let reserve = move || {
-                crash::point("reserve.before");
-                let result = folders.reserve(&wanted);
-                crash::point("reserve.after");
-                result
-            };
-            let result = tokio::task::spawn_blocking(reserve).await;
-            let result = result.unwrap_or_else(|error| Err(Refused::system(&error)));
-            metrics.of_runs.seconds.took(begun.elapsed());
-            if let Err(Refused::Busy { .. }) = &result {
-                metrics.of_runs.busy.add();
-            }
-            handle.tell(Input::Reserved { id, result });
-        });
+        let handle = self.handle.clone();
+        self.ports.locks.reserve(wanted, Box::new(move |result| handle.tell(Input::Reserved { id, result })));
     }
 
-    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Vec<Reserved>, Refused>) {
+    pub(super) fn reserved(&mut self, id: SessionId, result: Result<Box<dyn Held>, Refused>) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let Reservation::UnderWay(run) = std::mem::replace(&mut tracked.reservation, Reservation::Nothing)
         else {
             return;
         };
         let event = match result {
-            Ok(guards) => {
-                tracked.reservation = Reservation::Taken(guards);
+            Ok(held) => {
+                tracked.reservation = Reservation::Taken(held);
                 RunEvent::Reserved
             }
             Err(refused) => {
@@ -144,8 +128,8 @@ impl Engine {
         let Some(start) = self.start_of(id, run, purpose) else { return };
         self.note_speech(id, run);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        let guards = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
-            Reservation::Taken(guards) => guards,
+        let held = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
+            Reservation::Taken(held) => held,
             Reservation::Nothing
             | Reservation::Behind(_)
             | Reservation::UnderWay(_)
@@ -158,19 +142,10 @@ impl Engine {
         };
         let settled = tracked.session.runs().settled;
         let Some(opening) = self.opening(id) else { return };
-        let (handle, starts, generation) = (self.handle.clone(), self.starts.clone(), self.generation);
-        let nursery = self.nursery.clone();
-        tokio::spawn(async move {
-            let _permit = starts.acquire_owned().await;
-            let open = move || {
-                crate::ports::shims::open(&opening, nursery.as_deref(), guards, generation, settled, start)
-            };
-            let result = tokio::task::spawn_blocking(open).await;
-            let failed =
-                |error: tokio::task::JoinError| StartRefused { errno: None, text: error.to_string() };
-            let result = result.unwrap_or_else(|error| Err(failed(error)));
-            handle.tell(Input::ShimUp { id, run, result });
-        });
+        let birth = Birth { opening, generation: self.generation, settled, start };
+        let handle = self.handle.clone();
+        let up = move |result| handle.tell(Input::ShimUp { id, run, result });
+        self.ports.shims.open(birth, held, Box::new(up));
     }
 
     /// How the agent of a run is spoken to is what was defined when it was started.
@@ -248,8 +223,8 @@ impl Engine {
         tracked.reservation = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
             Reservation::UnderWay(_) | Reservation::Unwanted => Reservation::Unwanted,
             Reservation::Nothing | Reservation::Behind(_) => Reservation::Nothing,
-            Reservation::Taken(guards) => {
-                drop(guards);
+            Reservation::Taken(held) => {
+                drop(held);
                 Reservation::Nothing
             }
         };
@@ -264,7 +239,8 @@ impl Engine {
         tracked.forget_holder();
         let Some(resource) = tracked.refused.clone() else { return };
         let handle = self.handle.clone();
-        match self.folders.wait_for(resource, move || handle.tell(Input::HolderGone { id })) {
+        let free = Box::new(move |()| handle.tell(Input::HolderGone { id }));
+        match self.ports.locks.wait_for(resource, free) {
             Ok(cancel) => tracked.waiting = Some(cancel),
             Err(error) => log(format_args!("cannot wait for a lock of `{}`: {error}", tracked.name)),
         }

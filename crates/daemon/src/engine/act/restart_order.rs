@@ -1,36 +1,10 @@
-//! The order to start again, under a shim that is there: given the moment the decision is durable, by whoever knows first.
+//! Which decisions come down to one order for a shim that is there: it goes with the commit.
 
-use crate::crash;
 use crate::engine::Engine;
 use crate::engine::session::Reservation;
-use crate::ports::shims::outbox::Outlet;
+use crate::ports::shims::order::Order;
 use pinfold_core::{Action, Decision, RunNumber};
-use pinfold_shim::{Command, Start};
 use pinfold_store::SessionId;
-
-/// An order, and the way to the shim that it is for.
-pub(in crate::engine) struct Order {
-    way: Outlet,
-    words: Vec<u8>,
-}
-
-impl Order {
-    /// To start a run; and which end is stored, where that is to be said first.
-    pub(in crate::engine) fn start(way: Outlet, stored: Option<RunNumber>, start: Box<Start>) -> Order {
-        let mut words = Vec::new();
-        if let Some(run) = stored {
-            Command::Ack { run }.encode(&mut words);
-        }
-        Command::Start(start).encode(&mut words);
-        Order { way, words }
-    }
-
-    pub(in crate::engine) fn give(self) {
-        crash::point("respawn.before");
-        self.way.send(&self.words);
-        crash::point("respawn.told");
-    }
-}
 
 impl Engine {
     /// The order that this decision comes down to, if it is nothing else: a run under the shim of the last one. Then a

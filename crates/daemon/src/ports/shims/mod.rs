@@ -1,19 +1,29 @@
-//! Connections with shims: commands go out at once, reports come in through a task; the loop never waits.
+//! Shims, as the loop knows them, and the connections with real ones: commands go out at once, reports come in through a
+//! task; the loop never waits.
 
+pub(crate) mod order;
 pub(crate) mod outbox;
+mod processes;
+
+pub(crate) use processes::ShimProcesses;
 
 use crate::crash;
 use crate::define::home::Home;
 use crate::log::log;
-use crate::ports::locks::{Reserved, lost_in};
-use outbox::Outlet;
+use crate::ports::Then;
+use crate::ports::locks::Held;
+use crate::ports::observe::{Look, Seen};
+use outbox::{Outlet, Way};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
-use pinfold_lock::private::{self, Wider};
+use pinfold_core::unended::Survivor;
+use pinfold_kernel::private::{self, Wider};
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
+use pinfold_shim::log::Entry;
 use pinfold_shim::nursery::Nursery;
-use pinfold_shim::{Command, Decoder, Report, Start, Welcome};
+use pinfold_shim::turn::Turn;
+use pinfold_shim::{Command, Decoder, Exited, Report, Start, Welcome};
 use pinfold_store::SessionId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::VecDeque;
@@ -37,13 +47,99 @@ const ANSWER: Duration = Duration::from_secs(2);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LinkNumber(pub(crate) u64);
 
+/// Starts shims, finds them, and reads what they leave on disk.
+pub(crate) trait Shims {
+    /// Starts a shim under locks, which are its own from then on, and tells it to start a run.
+    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>);
+
+    /// Looks for what is there of a session: its shim, its exit records, its lock.
+    fn observe(&self, look: Look, then: Then<Seen>);
+
+    /// Looks for who is left below a shim that does not say it itself.
+    fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>);
+
+    // What follows is read at once. The files have a fixed size (records, turn) or are read from their end (log), the
+    // shim has just written them, so they are in memory; and an exit has to be judged before anything else is.
+
+    /// The ends that a session's shims wrote down and that were not acknowledged.
+    fn records(&self, home: &Home, id: SessionId) -> Vec<Exited>;
+
+    /// The latest turn that a session's shim wrote down.
+    fn latest_turn(&self, home: &Home, id: SessionId) -> Option<Turn>;
+
+    /// The last lines of a run.
+    fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<Entry>;
+
+    /// How long a shim has run on a processor, in nanoseconds, where the kernel counts it.
+    fn ran(&self, shim: u32) -> Option<u64>;
+}
+
+/// A shim that is to be started.
+pub(crate) struct Birth {
+    pub(crate) opening: Opening,
+    pub(crate) generation: u64,
+    /// The ends up to this run are stored.
+    pub(crate) settled: RunNumber,
+    pub(crate) start: Box<Start>,
+}
+
 /// A shim that has just said welcome.
 pub(crate) struct ShimUp {
     /// Where it was told to listen, or was found.
     pub(crate) socket: PathBuf,
+    pub(crate) connection: Box<dyn Connection>,
+    pub(crate) welcome: Box<Welcome>,
+}
+
+/// What is done with everything that a shim says; nothing when its connection ended.
+pub(crate) type Hear = Box<dyn Fn(Option<Report>) + Send>;
+
+/// The connection with a shim that has just said welcome.
+pub(crate) trait Connection: Send {
+    /// Has everything heard that comes, from now on; one that has to be reaped says when it was.
+    fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)>;
+}
+
+/// The connection with a shim that is a process.
+pub(crate) struct Greeted {
+    pub(crate) socket: PathBuf,
     pub(crate) link: Link,
     pub(crate) welcome: Box<Welcome>,
     pub(crate) child: Option<Child>,
+}
+
+impl Greeted {
+    pub(crate) fn up(self) -> ShimUp {
+        let connection = Box::new(SocketConnection { link: self.link, child: self.child });
+        ShimUp { socket: self.socket, connection, welcome: self.welcome }
+    }
+}
+
+struct SocketConnection {
+    link: Link,
+    child: Option<Child>,
+}
+
+impl Connection for SocketConnection {
+    fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)> {
+        let (stream, mut decoder, ready) = self.link.into_parts();
+        decoder.shrink();
+        stream.set_nonblocking(true)?;
+        let stream = Arc::new(crate::ports::async_fd::watch(stream.into())?);
+        let out = Outlet::new(Way::new(Arc::clone(&stream)));
+        let reports = read_reports(stream, decoder, ready, hear);
+        let reaper = match self.child {
+            Some(child) => Some(tokio::spawn(async move {
+                reports.await;
+                reap(child).await;
+            })),
+            None => {
+                tokio::spawn(reports);
+                None
+            }
+        };
+        Ok((out, reaper))
+    }
 }
 
 /// An open connection with a shim.
@@ -85,30 +181,14 @@ impl ShimLink {
         self.send(&Command::Release);
     }
 
-    /// Takes a connection over into the loop's own tasks; one of them reaps the shim if it is our child. `hear` is
-    /// told of every report, and of the end of the connection by nothing.
+    /// Takes a connection over: from now on everything that the shim says is heard.
     pub(crate) fn attach(
         up: ShimUp,
         number: LinkNumber,
         hear: impl Fn(Option<Report>) + Send + 'static,
     ) -> io::Result<(ShimLink, Option<JoinHandle<()>>)> {
         let pid = up.welcome.shim;
-        let (stream, mut decoder, ready) = up.link.into_parts();
-        decoder.shrink();
-        stream.set_nonblocking(true)?;
-        let stream = Arc::new(crate::ports::async_fd::watch(stream.into())?);
-        let out = Outlet::new(Arc::clone(&stream));
-        let reports = read_reports(stream, decoder, ready, hear);
-        let reaper = match up.child {
-            Some(child) => Some(tokio::spawn(async move {
-                reports.await;
-                reap(child).await;
-            })),
-            None => {
-                tokio::spawn(reports);
-                None
-            }
-        };
+        let (out, reaper) = up.connection.follow(Box::new(hear))?;
         let link = ShimLink { number, pid, leaving: false, socket: up.socket, out };
         // Output is read from the log, by whoever wants it.
         link.send(&Command::Follow { on: false });
@@ -120,11 +200,11 @@ async fn read_reports(
     read: Arc<AsyncFd<OwnedFd>>,
     mut decoder: Decoder,
     mut ready: VecDeque<Report>,
-    tell: impl Fn(Option<Report>) + Send + 'static,
+    hear_report: Hear,
 ) {
     loop {
         while let Some(report) = ready.pop_front() {
-            tell(Some(report));
+            hear_report(Some(report));
         }
         match hear(&read, &mut decoder).await {
             Ok(0) | Err(_) => break,
@@ -135,7 +215,7 @@ async fn read_reports(
             break;
         }
     }
-    tell(None);
+    hear_report(None);
 }
 
 /// Waits, and reads once. The room for it is nobody's: a thousand connections would each keep theirs.
@@ -186,28 +266,25 @@ fn note_end(child: &mut Child) {
 }
 
 /// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
-pub(crate) fn open(
-    opening: &Opening,
+fn open(
+    Birth { opening, generation, settled, start }: Birth,
     nursery: Option<&Nursery>,
-    guards: Vec<Reserved>,
-    generation: u64,
-    settled: RunNumber,
-    start: Box<Start>,
+    held: Box<dyn Held>,
 ) -> Result<Box<ShimUp>, StartRefused> {
-    make_places(opening);
-    let lent: Vec<(&Folder, &Guard)> = guards.iter().map(|(folder, guard)| (folder, guard)).collect();
+    make_places(&opening);
     crash::point("spawn.before");
+    let lent = held.lend();
     let born = match nursery {
-        Some(nursery) => from_nursery(nursery, opening, &lent, generation),
-        None => directly(opening, &lent, generation),
+        Some(nursery) => from_nursery(nursery, &opening, &lent, generation),
+        None => directly(&opening, &lent, generation),
     };
-    let ShimUp { socket, mut link, welcome, mut child } = born?;
+    drop(lent);
+    let mut greeted = born?;
     crash::point("spawn.greeted");
-    for (_, guard) in guards {
-        lost_in(&guard.surrender());
-    }
+    held.surrender();
     crash::point("spawn.surrendered");
     // A new shim finds the exits of earlier runs, and does not know that they are stored.
+    let link = &mut greeted.link;
     let told = link.send(&Command::Ack { run: settled }).and_then(|()| link.send(&Command::Go));
     let told = told.and_then(|()| {
         crash::point("spawn.went");
@@ -215,11 +292,12 @@ pub(crate) fn open(
     });
     crash::point("spawn.told");
     if let Err(error) = told {
+        let Greeted { link, mut child, .. } = greeted;
         drop(link);
         child.as_mut().map(note_end);
         return Err(refusal(&error));
     }
-    Ok(Box::new(ShimUp { socket, link, welcome, child }))
+    Ok(Box::new(greeted.up()))
 }
 
 /// A shim that is forked by the nursery. One that does not come although it was asked for is started without it.
@@ -228,7 +306,7 @@ fn from_nursery(
     opening: &Opening,
     lent: &[(&Folder, &Guard)],
     generation: u64,
-) -> Result<ShimUp, StartRefused> {
+) -> Result<Greeted, StartRefused> {
     let begun = Instant::now();
     // It was lost while it was asked, or its program is: the other way says which.
     let Ok((asked, mut link)) = nursery.spawn(opening, lent) else {
@@ -244,7 +322,7 @@ fn from_nursery(
         greeted = hear_welcome(&mut link, begun + HANDSHAKE);
     }
     match greeted {
-        Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: None }),
+        Ok(welcome) => Ok(Greeted { socket: opening.listen.clone(), link, welcome, child: None }),
         // It has nobody at its other end: no shim of it has a copy of the locks.
         Err(NotGreeted::Closed) => directly(opening, lent, generation),
         Err(problem @ (NotGreeted::TimeUp | NotGreeted::Other(_))) => {
@@ -257,10 +335,10 @@ fn from_nursery(
 }
 
 /// A shim that is our own child.
-fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<ShimUp, StartRefused> {
+fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<Greeted, StartRefused> {
     let (mut child, mut link) = spawn(opening, lent).map_err(|error| refusal(&error))?;
     match greet_new(&mut link, generation, Instant::now() + HANDSHAKE) {
-        Ok(welcome) => Ok(ShimUp { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
+        Ok(welcome) => Ok(Greeted { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
         Err(problem) => {
             // Without its connection it leaves.
             drop(link);
@@ -293,7 +371,7 @@ pub(crate) enum Found {
     /// Somebody listens and does not answer.
     Mute,
     /// A shim.
-    Shim(Box<ShimUp>),
+    Shim(Box<Greeted>),
 }
 
 /// Looks for the shim of an earlier daemon. Blocks.
@@ -301,7 +379,7 @@ pub(crate) fn find(socket: &Path, generation: u64) -> Found {
     let Ok(mut link) = Link::connect(socket) else { return Found::Nobody };
     match greet(&mut link, generation, Instant::now() + ANSWER) {
         Ok(welcome) => {
-            Found::Shim(Box::new(ShimUp { socket: socket.to_owned(), link, welcome, child: None }))
+            Found::Shim(Box::new(Greeted { socket: socket.to_owned(), link, welcome, child: None }))
         }
         Err(_) => Found::Mute,
     }

@@ -9,9 +9,27 @@ use tokio::io::unix::AsyncFd;
 
 /// The way to one shim. When the last of it is gone, the shim reads the end of the stream.
 #[derive(Clone)]
-pub(crate) struct Outlet(Arc<Way>);
+pub(crate) struct Outlet(Arc<dyn Wire>);
 
-struct Way {
+/// What carries bytes to a shim.
+pub(crate) trait Wire: Send + Sync {
+    /// Sends, after everything that was sent before; never waits. A shim that has gone is noticed by other means.
+    fn send(self: Arc<Self>, bytes: &[u8]);
+}
+
+impl Outlet {
+    pub(crate) fn new(wire: Arc<dyn Wire>) -> Outlet {
+        Outlet(wire)
+    }
+
+    /// Sends, after everything that was sent before.
+    pub(crate) fn send(&self, bytes: &[u8]) {
+        Arc::clone(&self.0).send(bytes);
+    }
+}
+
+/// The socket of one shim.
+pub(crate) struct Way {
     /// Watched for reading only: otherwise the loop would be woken by every command that the shim takes.
     socket: Arc<AsyncFd<OwnedFd>>,
     /// Whoever says something need not be on it.
@@ -20,25 +38,24 @@ struct Way {
     unsent: Mutex<Vec<u8>>,
 }
 
-impl Outlet {
-    pub(crate) fn new(socket: Arc<AsyncFd<OwnedFd>>) -> Outlet {
-        let runtime = tokio::runtime::Handle::current();
-        Outlet(Arc::new(Way { socket, runtime, unsent: Mutex::default() }))
-    }
-
-    /// Sends, behind everything that was sent before.
-    pub(crate) fn send(&self, bytes: &[u8]) {
-        let mut unsent = self.0.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+impl Wire for Way {
+    fn send(self: Arc<Self>, bytes: &[u8]) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
         let first = unsent.is_empty();
-        let taken = if first { self.0.write(bytes) } else { 0 };
+        let taken = if first { self.write(bytes) } else { 0 };
         unsent.extend_from_slice(&bytes[taken..]);
         if first && !unsent.is_empty() {
-            self.0.runtime.spawn(flush(Arc::clone(&self.0)));
+            self.runtime.spawn(flush(Arc::clone(&self)));
         }
     }
 }
 
 impl Way {
+    pub(crate) fn new(socket: Arc<AsyncFd<OwnedFd>>) -> Arc<Way> {
+        let runtime = tokio::runtime::Handle::current();
+        Arc::new(Way { socket, runtime, unsent: Mutex::default() })
+    }
+
     /// Writes what the socket takes. One that has gone takes everything: the end of its reports tells of it.
     fn write(&self, bytes: &[u8]) -> usize {
         let mut taken = 0;
@@ -94,18 +111,19 @@ mod tests {
     use tokio::io::AsyncReadExt;
     use tokio::net::UnixStream;
 
-    fn pair() -> (Outlet, UnixStream) {
+    fn pair() -> (Arc<Way>, UnixStream) {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let ours = crate::ports::async_fd::watch(ours.into()).unwrap();
-        (Outlet::new(Arc::new(ours)), UnixStream::from_std(theirs).unwrap())
+        (Way::new(Arc::new(ours)), UnixStream::from_std(theirs).unwrap())
     }
 
     #[test]
     fn everything_arrives_in_order_also_what_the_socket_did_not_take_and_then_the_end() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (outlet, mut theirs) = pair();
+            let (way, mut theirs) = pair();
+            let outlet = Outlet::new(way);
             let pieces: Vec<Vec<u8>> = (0..200_u8).map(|number| vec![number; 10_000]).collect();
             pieces.iter().for_each(|piece| outlet.send(piece));
             drop(outlet);
@@ -119,10 +137,10 @@ mod tests {
     fn a_shim_that_has_gone_costs_nothing() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (outlet, theirs) = pair();
+            let (way, theirs) = pair();
             drop(theirs);
-            outlet.send(&[0; 100]);
-            assert!(outlet.0.unsent.lock().unwrap().is_empty());
+            Arc::clone(&way).send(&[0; 100]);
+            assert!(way.unsent.lock().unwrap().is_empty());
         });
     }
 }

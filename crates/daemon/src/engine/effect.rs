@@ -1,0 +1,185 @@
+//! What follows from a decision, and when: nothing of it before the decision is durable.
+
+use super::Engine;
+use crate::crash;
+use crate::engine::input::Input;
+use crate::engine::reply::Reply;
+use crate::engine::session::{Deeds, Pending};
+use crate::log::log;
+use crate::ports::shims::order::Order;
+use pinfold_core::decision::{Answer, TakeoverEnd};
+use pinfold_core::inbox::MessageChange;
+use pinfold_core::{Change, Decision, MessageId, Record, RunNumber};
+use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Who brings about what follows from a decision.
+enum Effect {
+    /// The store's thread gives this order the moment the decision is durable; it is all that follows, and the loop has
+    /// nothing left to do for it. A restart is faster so by one turn of the loop.
+    WithCommit(Order),
+    /// The loop does these, once it has heard that the decision is durable.
+    After(Deeds),
+}
+
+impl Effect {
+    /// What goes along with the commit, and what the loop does after it.
+    fn parted(self) -> (Option<Order>, Deeds) {
+        match self {
+            Effect::WithCommit(order) => (Some(order), Deeds::default()),
+            Effect::After(deeds) => (None, deeds),
+        }
+    }
+}
+
+impl Engine {
+    /// Sends a decision to the disk where it has to be there, and keeps what follows from it until it is.
+    pub(super) fn keep(&mut self, id: SessionId, mut decision: Decision, facts: Facts, reply: Option<Reply>) {
+        let durable = decision.changes.iter().any(Change::is_durable);
+        let effect = self.effect(id, &mut decision, durable);
+        let (order, mut deeds) = effect.parted();
+        if durable {
+            let batch = self.batch(id, &decision, facts);
+            self.commit_with(Some(id), batch, order);
+        }
+        let reply = self.act_first(id, &mut deeds, decision.answer.as_ref(), reply);
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.takeover_end = takeover_end_in(&decision).or(tracked.takeover_end);
+        let settled = settled_in(&decision);
+        let pending = Pending {
+            durable: !durable,
+            deeds,
+            answer: decision.answer,
+            reply,
+            snapshot: tracked.snapshot(),
+            settled,
+        };
+        tracked.pending.push_back(pending);
+        self.drain(id);
+    }
+
+    fn effect(&mut self, id: SessionId, decision: &mut Decision, durable: bool) -> Effect {
+        let settles = exit_in(decision);
+        let order = if durable { self.order(id, decision, settles) } else { None };
+        match order {
+            Some(order) => Effect::WithCommit(order),
+            None => Effect::After(Deeds { settles, actions: std::mem::take(&mut decision.actions) }),
+        }
+    }
+
+    fn batch(&mut self, id: SessionId, decision: &Decision, mut facts: Facts) -> Batch {
+        let mut batch = Batch::new();
+        let at = self.ports.clock.wall();
+        let Some(tracked) = self.sessions.get_mut(&id) else { return batch };
+        if std::mem::take(&mut tracked.reloaded) {
+            batch.reloaded(id);
+        }
+        facts.run_ids.extend(tracked.run);
+        batch.decided(Decided { id, session: &tracked.session, decision, at }, &facts);
+        batch
+    }
+
+    pub(crate) fn commit(&self, id: Option<SessionId>, batch: Batch) {
+        self.commit_with(id, batch, None);
+    }
+
+    fn commit_with(&self, id: Option<SessionId>, batch: Batch, order: Option<Order>) {
+        crash::point("commit.before");
+        let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
+        let told = move |outcome| {
+            metrics.commit.took(begun.elapsed());
+            handle.tell(Input::Committed { id, outcome });
+        };
+        self.ports.journal.commit(batch, order, Box::new(told));
+    }
+
+    pub(super) fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
+        match outcome {
+            Ok(committed) if !committed.seqs.is_empty() => {
+                self.last_event.send_replace(committed.seqs.end - 1);
+            }
+            Ok(_) => {}
+            Err(error) => return self.not_durable(id, &error),
+        }
+        crash::point("commit.after");
+        let Some(id) = id else { return };
+        if let Some(tracked) = self.sessions.get_mut(&id)
+            && let Some(waiting) = tracked.pending.iter_mut().find(|pending| !pending.durable)
+        {
+            waiting.durable = true;
+            tracked.unborn = false;
+        }
+        self.drain(id);
+    }
+
+    /// Acts on every decision that is durable, in order.
+    fn drain(&mut self, id: SessionId) {
+        loop {
+            let Some(tracked) = self.sessions.get_mut(&id) else { return };
+            if !tracked.pending.front().is_some_and(|pending| pending.durable) {
+                return;
+            }
+            let Some(pending) = tracked.pending.pop_front() else { return };
+            if tracked.pending.is_empty() {
+                tracked.keys.clear();
+            }
+            if tracked.pending.is_empty() && std::mem::take(&mut tracked.stop_noted) {
+                self.stops
+                    .settle(id)
+                    .unwrap_or_else(|error| log(format_args!("a stop stays noted: {error}")));
+            }
+            self.act_on(id, pending);
+        }
+    }
+
+    /// Tells everybody who waits for a decision, and does what follows from it: it is durable.
+    fn act_on(&mut self, id: SessionId, pending: Pending) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.publish(pending.snapshot);
+        for waiter in pending.settled.iter().filter_map(|message| tracked.waiters.remove(message)).flatten() {
+            _ = waiter.send(());
+        }
+        if let (Some(run), Some(shim)) = (pending.deeds.settles, &tracked.shim) {
+            crash::point("acknowledge.before");
+            shim.send(&pinfold_shim::Command::Ack { run });
+            crash::point("acknowledge.told");
+        }
+        if let Some(reply) = pending.reply {
+            reply.give(pending.answer.unwrap_or(Answer::Done));
+        }
+        for action in &pending.deeds.actions {
+            self.perform(id, action);
+        }
+    }
+}
+
+/// How a takeover ended with a decision.
+fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
+    decision.changes.iter().find_map(|change| {
+        if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }
+    })
+}
+
+/// The messages that a decision settles.
+fn settled_in(decision: &Decision) -> Vec<MessageId> {
+    let settled = |change: &Change| {
+        let Change::Message(MessageChange::Done { message } | MessageChange::Failed { message, .. }) = change
+        else {
+            return None;
+        };
+        Some(*message)
+    };
+    decision.changes.iter().filter_map(settled).collect()
+}
+
+/// The run whose end a decision settles, or whose start came to nothing.
+fn exit_in(decision: &Decision) -> Option<RunNumber> {
+    let exit = |change: &Change| {
+        if let Change::Record(Record::RunExited(exited)) = change {
+            return Some(exited.run);
+        }
+        if let Change::Record(Record::StartFailed { run, .. }) = change { Some(*run) } else { None }
+    };
+    decision.changes.iter().find_map(exit)
+}

@@ -1,0 +1,98 @@
+//! Puts an engine together, with the ports of this machine or with others.
+
+use super::recover::Audit;
+use super::{Closing, Engine, Health, Parts, memory};
+use crate::engine::input::{Handle, Input};
+use crate::engine::stops::Stops;
+use crate::engine::timer::Timer;
+use crate::metrics::Metrics;
+use crate::ports::Ports;
+use crate::ports::clock::{Alarm, MachineClock};
+use crate::ports::journal::StoreJournal;
+use crate::ports::locks::MachineLocks;
+use crate::ports::memory::MemoryThread;
+use crate::ports::shims::ShimProcesses;
+use pinfold_shim::nursery::Nursery;
+use pinfold_store::Store;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::{Semaphore, watch};
+
+/// So many locks are taken and shims started at once: more would only make all of them slow.
+const STARTS_AT_ONCE: usize = 8;
+
+impl Engine {
+    /// An engine for this machine.
+    pub(crate) fn new(mut parts: Parts) -> io::Result<Engine> {
+        let (metrics, alarm) = (Arc::<Metrics>::default(), Arc::new(Alarm::new()?));
+        let store = Arc::new(std::mem::replace(&mut parts.store, Store::nowhere()));
+        let (memory, places) = (memory::Memory::new(), Arc::new(Semaphore::new(STARTS_AT_ONCE)));
+        let ports = Ports {
+            clock: Box::new(MachineClock::new(Arc::clone(&alarm))),
+            locks: Box::new(MachineLocks::new(
+                parts.folders.clone(),
+                Arc::clone(&places),
+                Arc::clone(&metrics),
+            )),
+            shims: Box::new(shims(&parts, places)),
+            journal: Box::new(StoreJournal::new(Arc::clone(&store), parts.reader.take())),
+            memory: Box::new(watch_memory(&memory, &parts.handle)),
+        };
+        let engine = Engine::with(parts, ports);
+        Ok(Engine { store, memory, metrics, alarm: Some(alarm), ..engine })
+    }
+
+    /// An engine that acts on these ports; somebody else says when a deadline has passed.
+    pub(crate) fn with(parts: Parts, ports: Ports) -> Engine {
+        Engine {
+            socket: parts.socket,
+            values: parts.home.values(),
+            home: parts.home,
+            sessions: BTreeMap::new(),
+            names: BTreeMap::new(),
+            damaged: BTreeMap::new(),
+            unknown: Vec::new(),
+            strangers: 0,
+            health: Health::default(),
+            stops: Stops::default(),
+            generation: parts.generation,
+            started: Instant::now(),
+            store: Arc::new(parts.store),
+            ports,
+            alarm: None,
+            alone: parts.alone,
+            last_event: watch::Sender::new(parts.last_event),
+            shim_program: parts.shim_program,
+            limits: parts.limits,
+            umask: parts.umask,
+            config: parts.config,
+            config_refused: None,
+            timer: Timer::default(),
+            memory: memory::Memory::new(),
+            folders: parts.folders,
+            handle: parts.handle,
+            links: 0,
+            calm_at: None,
+            audit: Audit::default(),
+            closing: Closing::No,
+            closed_by: None,
+            metrics: Arc::default(),
+            early: BTreeMap::new(),
+            waiting: Vec::new(),
+        }
+    }
+}
+
+fn shims(parts: &Parts, places: Arc<Semaphore>) -> ShimProcesses {
+    let (program, words) = parts.shim_program.clone();
+    let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
+    let nursery = parts.alone.is_none().then(|| Arc::new(Nursery::new(program, words, crash_at)));
+    ShimProcesses::new(parts.folders.clone(), nursery, places)
+}
+
+fn watch_memory(memory: &memory::Memory, handle: &Handle) -> MemoryThread {
+    let handle = handle.clone();
+    MemoryThread::new(memory.without, move |(id, run), read| handle.tell(Input::Memory { id, run, read }))
+}

@@ -1,0 +1,81 @@
+//! The loop under a runtime: inputs, the alarm, and a rest when a burst is over.
+
+use super::{Closing, Engine, Fault};
+use crate::engine::input::Input;
+use crate::ports::clock::Alarm;
+use pinfold_store::{Facts, Store};
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc;
+
+/// So long after the last shim was connected, what the burst left behind goes back to the kernel.
+const CALM: Duration = Duration::from_secs(3);
+
+impl Engine {
+    /// Runs until the daemon goes down; the store is left open for those who still read.
+    pub(crate) async fn run(
+        mut self,
+        mut inputs: mpsc::UnboundedReceiver<Input>,
+    ) -> (Result<(), Fault>, Arc<Store>) {
+        let ended = self.take_all(&mut inputs).await;
+        (ended, self.store)
+    }
+
+    async fn take_all(&mut self, inputs: &mut mpsc::UnboundedReceiver<Input>) -> Result<(), Fault> {
+        let alarm = self.alarm.clone();
+        while !self.is_over() {
+            tokio::select! {
+                input = inputs.recv() => match input {
+                    Some(input) => self.take(input),
+                    None => break,
+                },
+                rang = rang(alarm.as_deref()) => {
+                    rang?;
+                    self.tick();
+                }
+                () = until(self.calm_at) => {
+                    self.calm_at = None;
+                    pinfold_kernel::allocator::trim();
+                    pinfold_kernel::allocator::forget_program();
+                }
+            }
+            self.end_if_at_rest();
+        }
+        self.say_goodbye();
+        Ok(())
+    }
+
+    /// Whether nothing more is to be taken.
+    pub(super) fn is_over(&self) -> bool {
+        matches!(self.closing, Closing::Over(_))
+    }
+
+    /// A deadline has passed, or none has: either is harmless.
+    pub(super) fn tick(&mut self) {
+        let due = self.timer.take_due(self.ports.clock.boot());
+        self.ports.clock.wake_at(self.timer.first());
+        for id in due {
+            self.happened(id, &pinfold_core::Event::Ticked, &Facts::default(), None);
+        }
+    }
+
+    /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
+    pub(crate) fn rest_soon(&mut self) {
+        self.calm_at = Some(Instant::now() + CALM);
+    }
+}
+
+async fn rang(alarm: Option<&Alarm>) -> io::Result<()> {
+    match alarm {
+        Some(alarm) => alarm.rang().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,120 @@
+//! Time as the loop has it: what to measure by, when to wake up, and what to be reminded of.
+
+use super::Then;
+use pinfold_core::{Boot, Jitter, Now, Wall};
+use pinfold_kernel::clock::{Timer, set_timer};
+use rustix::io::Errno;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::io::unix::AsyncFd;
+
+/// The clocks, the dice and the alarm of a loop.
+pub(crate) trait Clock {
+    /// What people's clocks show.
+    fn wall(&self) -> Wall;
+
+    /// What the core measures by: it counts the time a machine slept.
+    fn boot(&self) -> Boot;
+
+    /// What graces are measured by: it stands still while the machine sleeps, as the processes do that have the grace.
+    fn awake(&self) -> Instant;
+
+    /// 64 random bits, good enough for jitter and ids.
+    fn draw(&mut self) -> u64;
+
+    /// Has the loop woken at a moment; an earlier wish is forgotten.
+    fn wake_at(&self, at: Option<Boot>);
+
+    /// Calls back at a moment; once, and never before it.
+    fn remind(&self, at: Instant, then: Then<()>);
+
+    /// The present, for the core.
+    fn now(&mut self) -> Now {
+        Now { wall: self.wall(), boot: self.boot(), jitter: Jitter((self.draw() >> 48) as u16) }
+    }
+}
+
+/// The machine's own clocks.
+pub(crate) struct MachineClock {
+    dice: crate::clock::Clock,
+    alarm: Arc<Alarm>,
+}
+
+impl MachineClock {
+    pub(crate) fn new(alarm: Arc<Alarm>) -> MachineClock {
+        MachineClock { dice: crate::clock::Clock::new(), alarm }
+    }
+}
+
+impl Clock for MachineClock {
+    fn wall(&self) -> Wall {
+        crate::clock::wall()
+    }
+
+    fn boot(&self) -> Boot {
+        crate::clock::boot()
+    }
+
+    fn awake(&self) -> Instant {
+        Instant::now()
+    }
+
+    fn draw(&mut self) -> u64 {
+        self.dice.draw()
+    }
+
+    fn wake_at(&self, at: Option<Boot>) {
+        self.alarm.set(at);
+    }
+
+    fn remind(&self, at: Instant, then: Then<()>) {
+        tokio::spawn(async move {
+            tokio::time::sleep_until(at.into()).await;
+            then(());
+        });
+    }
+}
+
+/// One timer for a whole loop, on the clock that counts the time a machine slept.
+pub(crate) struct Alarm(AsyncFd<OwnedFd>);
+
+impl Alarm {
+    pub(crate) fn new() -> io::Result<Alarm> {
+        Ok(Alarm(super::async_fd::watch(Timer::new()?.into())?))
+    }
+
+    /// Waits until it rings; for ever when it is not set.
+    pub(crate) async fn rang(&self) -> io::Result<()> {
+        let mut guard = self.0.readable().await?;
+        let mut count = [0_u8; 8];
+        match rustix::io::read(&self.0, &mut count) {
+            Ok(_) | Err(Errno::AGAIN) => guard.clear_ready(),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn set(&self, at: Option<Boot>) {
+        // Only a bad descriptor or a bad time can fail here, and both are made by us.
+        _ = set_timer(&self.0, at.map(|at| at.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn an_alarm_rings_at_its_moment_and_at_once_when_that_has_passed() {
+        let alarm = Alarm::new().unwrap();
+        let now = crate::clock::boot();
+        alarm.set(Some(now + Duration::from_millis(20)));
+        alarm.rang().await.unwrap();
+        assert!(crate::clock::boot() >= now + Duration::from_millis(20));
+        alarm.set(Some(now));
+        alarm.rang().await.unwrap();
+    }
+}

@@ -1,0 +1,172 @@
+//! What is remembered, as the loop uses it: batches go out and their outcome comes back; single rows are read by key.
+
+use super::Then;
+use super::shims::order::Order;
+use crate::error_chain::chain;
+use crate::output::last_line;
+use pinfold_api::word::EventKind;
+use pinfold_core::exit::Exit;
+use pinfold_core::rules::verdict::Asked;
+use pinfold_core::{LastExit, MessageId, RunNumber, Session, Verdict};
+use pinfold_store::{
+    Batch, Event, EventQuery, Loaded, Message, Outcome, ReadError, Reader, Run, RunId, SessionId, Store,
+    StoredSession, Take, Trouble,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The last run that ended is among so many runs, and its end among so many events, or is not looked for.
+const RECALLED: u32 = 64;
+
+/// Makes decisions durable, and reads what is.
+///
+/// The reads are synchronous: each takes one row by its key, or a few by an index, from a database that a reader never
+/// waits for (WAL), and most of it is in memory. A hop to a thread and back would cost every message more than that, and
+/// the world could change in between.
+pub(crate) trait Journal {
+    /// Commits. The moment the batch is durable, whoever knows it first gives `with`; nobody gives it if the batch fails.
+    /// Then the outcome is told.
+    fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>);
+
+    /// What keeps it from being written at the moment.
+    fn trouble(&self) -> Trouble;
+
+    /// A message as it is on disk; none where nothing is.
+    fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError>;
+
+    /// The message that a dedupe key of a session stands for.
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<Message>, ReadError>;
+
+    /// How many bytes of text wait in an inbox; nothing where nothing is remembered.
+    fn waiting_bytes(&self, session: SessionId) -> Option<u64>;
+
+    /// Whose run it is.
+    fn session_of_run(&self, run: RunId) -> Option<SessionId>;
+
+    /// The latest events of a session.
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event>;
+
+    /// A session as it is remembered, for one that begins again; what is wrong where it cannot be read.
+    fn session(&self, id: SessionId) -> Result<Option<Remembered>, String>;
+}
+
+/// A session as it is remembered.
+pub(crate) struct Remembered {
+    pub(crate) loaded: Loaded,
+    /// The latest of its runs.
+    pub(crate) run: Option<(RunNumber, RunId)>,
+}
+
+impl Remembered {
+    /// Adds to what was loaded of a session what its other rows say of it.
+    pub(crate) fn read(mut loaded: Loaded, reader: &Reader) -> Result<Remembered, ReadError> {
+        let mut run = None;
+        if let Loaded::Whole(stored) = &mut loaded {
+            let StoredSession { id, session, .. } = &mut **stored;
+            recall_last_exit(*id, session, reader)?;
+            let latest = reader.runs(*id, Take::Last(1))?.pop();
+            run = latest.and_then(|run| Some((run.number, run.id?)));
+        }
+        Ok(Remembered { loaded, run })
+    }
+}
+
+/// A store, and one reader of it for the loop alone; none where nothing is kept.
+pub(crate) struct StoreJournal {
+    store: Arc<Store>,
+    reader: Option<Reader>,
+}
+
+impl StoreJournal {
+    pub(crate) fn new(store: Arc<Store>, reader: Option<Reader>) -> StoreJournal {
+        StoreJournal { store, reader }
+    }
+}
+
+impl Journal for StoreJournal {
+    fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>) {
+        self.store.commit_then(batch, move |outcome| {
+            if let (Some(order), Ok(_)) = (with, &outcome) {
+                order.give();
+            }
+            then(outcome);
+        });
+    }
+
+    fn trouble(&self) -> Trouble {
+        self.store.trouble()
+    }
+
+    fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError> {
+        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
+    }
+
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<Message>, ReadError> {
+        self.reader.as_ref().map_or(Ok(None), |reader| reader.message_by_key(session, key))
+    }
+
+    fn waiting_bytes(&self, session: SessionId) -> Option<u64> {
+        // What cannot be read now is counted another time.
+        self.reader.as_ref().map(|reader| reader.waiting_bytes(session).unwrap_or(0))
+    }
+
+    fn session_of_run(&self, run: RunId) -> Option<SessionId> {
+        self.reader.as_ref()?.run(run).ok().flatten().map(|run| run.session)
+    }
+
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
+        let query = EventQuery { session: Some(session), take: Take::Last(most), ..EventQuery::default() };
+        let events = self.reader.as_ref().map(|reader| reader.events(&query));
+        events.transpose().unwrap_or_default().unwrap_or_default()
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<Remembered>, String> {
+        let reader = self.store.reader().map_err(|error| chain(&error))?;
+        let loaded = reader.session(id).map_err(|error| chain(&error))?;
+        let whole = loaded.map(|loaded| Remembered::read(loaded, &reader)).transpose();
+        whole.map_err(|error| chain(&error))
+    }
+}
+
+/// A session of a version that did not keep its last exit has it in its runs and events.
+fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Result<(), ReadError> {
+    if session.last_exit().is_some() || session.runs().settled.0 == 0 {
+        return Ok(());
+    }
+    let ended = |run: &Run| run.verdict.is_some() && (run.started_at.is_some() || run.code.is_some());
+    let Some(run) = reader.runs(id, Take::Last(RECALLED))?.into_iter().rev().find(ended) else {
+        return Ok(());
+    };
+    let events = reader.events(&EventQuery {
+        session: Some(id),
+        take: Take::Last(RECALLED),
+        ..EventQuery::default()
+    })?;
+    let name = run.id.map(|id| id.to_string());
+    let told = events.iter().rfind(|event| event.kind == EventKind::RunExited.word() && event.run == name);
+    if let Some(exit) = last_exit(&run, told) {
+        session.recall(exit);
+    }
+    Ok(())
+}
+
+fn last_exit(run: &Run, told: Option<&Event>) -> Option<LastExit> {
+    let said = |field: &str| told.and_then(|event| event.data.get(field));
+    let exit = match (run.code, run.signal, said("end").and_then(|end| end.as_str())) {
+        (Some(code), _, _) => Exit::Code(code),
+        (None, Some(signal), _) => Exit::Signal(signal),
+        (None, None, Some("machine_lost")) => Exit::MachineLost,
+        (None, None, _) => Exit::ShimLost,
+    };
+    let verdict = serde_json::from_value(run.verdict.as_deref()?.into()).ok()?;
+    let output = said("output").and_then(|lines| serde_json::from_value::<Vec<String>>(lines.clone()).ok());
+    Some(LastExit {
+        exit,
+        verdict,
+        // What it was asked is not on record: only a clean end that is not 0 gives it away.
+        asked: if verdict == Verdict::Clean && exit != Exit::Code(0) { Asked::ToEnd } else { Asked::Nothing },
+        at: run.ended_at?,
+        lived: Duration::from_millis(run.lived_ms.unwrap_or(0)),
+        last_line: last_line::of(&output.unwrap_or_default()),
+    })
+}

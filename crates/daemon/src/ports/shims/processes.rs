@@ -1,0 +1,89 @@
+//! Shims that are processes: what blocks is done by threads of the pool, few at a time.
+
+use super::{Birth, ShimUp, Shims, open};
+use crate::define::home::Home;
+use crate::ports::Then;
+use crate::ports::locks::{Folders, Held};
+use crate::ports::observe::{Look, Seen, observe};
+use pinfold_core::RunNumber;
+use pinfold_core::life::StartRefused;
+use pinfold_core::unended::Survivor;
+use pinfold_shim::Exited;
+use pinfold_shim::log::Entry;
+use pinfold_shim::nursery::Nursery;
+use pinfold_shim::turn::Turn;
+use pinfold_store::SessionId;
+use std::sync::Arc;
+use tokio::sync::Semaphore;
+
+/// Starts real shims, and finds them.
+pub(crate) struct ShimProcesses {
+    folders: Folders,
+    /// Where shims come from, unless there is only one.
+    nursery: Option<Arc<Nursery>>,
+    /// So many locks are taken and shims started at once.
+    places: Arc<Semaphore>,
+}
+
+impl ShimProcesses {
+    pub(crate) fn new(
+        folders: Folders,
+        nursery: Option<Arc<Nursery>>,
+        places: Arc<Semaphore>,
+    ) -> ShimProcesses {
+        ShimProcesses { folders, nursery, places }
+    }
+}
+
+impl Shims for ShimProcesses {
+    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
+        let (nursery, places) = (self.nursery.clone(), Arc::clone(&self.places));
+        tokio::spawn(async move {
+            let _place = places.acquire_owned().await;
+            let opened = tokio::task::spawn_blocking(move || open(birth, nursery.as_deref(), held)).await;
+            let failed =
+                |error: tokio::task::JoinError| StartRefused { errno: None, text: error.to_string() };
+            then(opened.unwrap_or_else(|error| Err(failed(error))));
+        });
+    }
+
+    fn observe(&self, look: Look, then: Then<Seen>) {
+        let (folders, places) = (self.folders.clone(), Arc::clone(&self.places));
+        tokio::spawn(async move {
+            tokio::time::sleep(look.after).await;
+            let _place = places.acquire_owned().await;
+            let machine = look.machine;
+            let seen = tokio::task::spawn_blocking(move || observe(&folders, &look)).await;
+            // A look that came to nothing says nothing about what is there.
+            then(seen.unwrap_or_else(|_| Seen::nothing(machine)));
+        });
+    }
+
+    fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>) {
+        tokio::task::spawn_blocking(move || {
+            then(
+                pinfold_kernel::proc::tree::descendants(shim)
+                    .into_iter()
+                    .filter_map(pinfold_shim::survivor)
+                    .collect(),
+            );
+        });
+    }
+
+    fn records(&self, home: &Home, id: SessionId) -> Vec<Exited> {
+        pinfold_shim::record::read(&home.records(id)).unwrap_or_default()
+    }
+
+    fn latest_turn(&self, home: &Home, id: SessionId) -> Option<Turn> {
+        Turn::latest(&home.records(id))
+    }
+
+    fn tail(&self, home: &Home, id: SessionId, run: RunNumber, lines: usize) -> Vec<Entry> {
+        pinfold_shim::log::tail(&home.log(id), lines, Some(run)).unwrap_or_default()
+    }
+
+    fn ran(&self, shim: u32) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{shim}/schedstat")).ok()?;
+        text.split_ascii_whitespace().next()?.parse().ok()
+    }
+}

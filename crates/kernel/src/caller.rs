@@ -1,0 +1,437 @@
+//! Looks at the process at the other end of a socket: what keeps it back, and who is above it.
+//!
+//! It reads a few files of one process and of those above it, and never searches through `/proc`. What that means is
+//! judged by whoever asks. The peer is the process that connected: whoever hands a connection on hands on what it may do.
+
+use crate::proc::fdinfo::{Flock, flock};
+use crate::proc::stat::Stat;
+use crate::proc::{self, status};
+use crate::{peer, pidfd, sys};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// No line of processes is longer; a longer one is not followed to its end.
+const LONGEST_LINE: usize = 1024;
+/// A process above may end while it is looked at: its child has another parent then.
+const TRIES: usize = 16;
+/// A daemon takes its lock before it opens much else; whoever has a thousand descriptors is not searched.
+const LOOKED_AT: u32 = 128;
+/// So many neighbours are remembered; each costs a descriptor.
+const MOST_KNOWN: usize = 4;
+
+/// What keeps a process from what its user may do, as far as the kernel shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Bounds {
+    /// `NoNewPrivs`: set by every sandbox of seccomp or Landlock that needs no privilege.
+    pub no_new_privs: bool,
+    /// How many seccomp filters there are; strict mode counts as one.
+    pub filters: u32,
+    /// Its mount, user, pid and network namespaces.
+    pub namespaces: [u64; 4],
+}
+
+/// What was seen of a peer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Seen {
+    /// All of it, and the process still lived afterwards: what was read was its own.
+    Whole {
+        /// What keeps it back.
+        bounds: Bounds,
+        /// The processes of the wanted name above it, the nearest first.
+        above: Vec<u32>,
+    },
+    /// It has no pid here: it is in a pid namespace that cannot be seen.
+    Unseen,
+    /// It ended before or while it was looked at.
+    Ended,
+    /// Something of it could not be read.
+    Unreadable,
+}
+
+/// Who is at the other end of a socket, as the kernel says.
+#[derive(Debug)]
+pub struct Peer {
+    /// Its user.
+    pub user: u32,
+    /// Nothing where it is in a pid namespace that cannot be seen from here.
+    pub pid: Option<u32>,
+    /// Tells whether it still is who it was.
+    pidfd: Option<OwnedFd>,
+}
+
+impl Peer {
+    /// Asks who is there.
+    ///
+    /// # Errors
+    /// When the socket has no peer.
+    pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
+        let peer::Other { user, pid } = peer::Other::of(socket)?;
+        // Before Linux 6.5 the number has to do, from now on: who had it when it connected is not known.
+        let pidfd = match (peer::pidfd(socket), pid) {
+            (Err(Errno::NOPROTOOPT), Some(pid)) => sys::pidfd(pid),
+            (other, _) => other,
+        };
+        match pidfd {
+            Err(errno) if is_shortage(errno) => Err(errno),
+            pidfd => Ok(Peer { user, pid, pidfd: pidfd.ok() }),
+        }
+    }
+
+    /// Looks at it, and for processes called `name` above it. One that has none makes its neighbours quick to look at.
+    ///
+    /// # Errors
+    /// When there is no descriptor or memory left to look with: that says nothing about the peer.
+    pub fn look(&self, name: &[u8], known: Option<&Neighbours>) -> Result<Seen, Errno> {
+        let Some(pid) = self.pid else { return Ok(Seen::Unseen) };
+        let Some(pidfd) = &self.pidfd else { return Ok(Seen::Ended) };
+        let peer = Proc(pid);
+        let seen = peer.bounds(Some(pidfd)).and_then(|(bounds, parent)| {
+            let beside_known = known.is_some_and(|known| known.has(parent));
+            Ok((bounds, if beside_known { Vec::new() } else { named_above(peer, name, known)? }))
+        });
+        // Asked last: one that has not ended now had not ended when /proc was read.
+        match (pidfd::has_ended(pidfd), seen) {
+            (_, Err(errno)) | (Err(errno), _) if is_shortage(errno) => Err(errno),
+            (Ok(false), Ok((bounds, above))) => Ok(Seen::Whole { bounds, above }),
+            (Ok(true), _) => Ok(Seen::Ended),
+            (Ok(false) | Err(_), Err(_)) | (Err(_), Ok(_)) => Ok(Seen::Unreadable),
+        }
+    }
+
+    /// Whether it holds an exclusive `flock` on one of these files, by one of the descriptors that it opened first.
+    #[must_use]
+    pub fn holds(&self, files: &[FileId]) -> bool {
+        let (Some(pid), Some(pidfd)) = (self.pid, &self.pidfd) else { return false };
+        let holds = (0..LOOKED_AT).any(|number| Proc(pid).holds(files, number).unwrap_or(false));
+        holds && pidfd::has_ended(pidfd) == Ok(false)
+    }
+}
+
+/// Processes that live and have none of the wanted name above them, for looks with one name. That never changes where
+/// those are reapers: they adopt only what was below them before. Most callers are children of the same few.
+#[derive(Debug, Default)]
+pub struct Neighbours(Mutex<Vec<(u32, OwnedFd)>>);
+
+impl Neighbours {
+    fn has(&self, pid: u32) -> bool {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(at) = all.iter().position(|(known, _)| *known == pid) else { return false };
+        // While it lives nobody else has its number.
+        let lives = pidfd::has_ended(&all[at].1) == Ok(false);
+        if !lives {
+            all.remove(at);
+        }
+        lives
+    }
+
+    fn add(&self, pid: u32, pidfd: OwnedFd) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= MOST_KNOWN {
+            all.remove(0);
+        }
+        all.push((pid, pidfd));
+    }
+}
+
+/// What keeps this process back.
+///
+/// # Errors
+/// `/proc` is not there, or is another pid namespace's.
+pub fn own_bounds() -> Result<Bounds, Errno> {
+    // Numbers mean nothing in a /proc of another pid namespace.
+    if !proc::is_ours()? {
+        return Err(Errno::IO);
+    }
+    Proc(std::process::id()).bounds(None).map(|(bounds, _)| bounds)
+}
+
+/// Whether the kernel had nothing left to answer with.
+#[must_use]
+pub fn is_shortage(errno: Errno) -> bool {
+    [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
+}
+
+/// A file as the kernel knows it: device and inode.
+pub type FileId = (u64, u64);
+
+/// The file at a path, if there is one.
+#[must_use]
+pub fn file_id(path: &Path) -> Option<FileId> {
+    rustix::fs::stat(path).ok().map(|found| (found.st_dev, found.st_ino))
+}
+
+/// What `/proc` has of the process that has a number now. It takes one descriptor at a time: there may be no more.
+#[derive(Clone, Copy)]
+struct Proc(u32);
+
+impl Proc {
+    fn read<'a>(&self, name: &str, bytes: &'a mut [u8]) -> Result<&'a [u8], Errno> {
+        let path = proc::path(self.0, name);
+        let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let length = rustix::io::read(&file, &mut *bytes)?;
+        Ok(&bytes[..length])
+    }
+
+    /// What keeps it back, and its parent.
+    fn bounds(&self, pidfd: Option<&OwnedFd>) -> Result<(Bounds, u32), Errno> {
+        let mut bytes = [0; 4096];
+        let status = Status::parse(self.read("status", &mut bytes)?).ok_or(Errno::IO)?;
+        let Status { no_new_privs, filters, parent, pids } = status;
+        let [mounts, users, network] = self.namespaces(pidfd)?;
+        Ok((Bounds { no_new_privs, filters, namespaces: [mounts, users, pids, network] }, parent))
+    }
+
+    fn namespaces(&self, pidfd: Option<&OwnedFd>) -> Result<[u64; 3], Errno> {
+        match pidfd.map(|pidfd| pidfd::namespaces(pidfd.as_fd())) {
+            Some(Ok(namespaces)) => return Ok(namespaces),
+            Some(Err(errno)) if is_shortage(errno) => return Err(errno),
+            // An older kernel, or it has ended: then its files are not there either.
+            Some(Err(_)) | None => {}
+        }
+        let inode = |name| rustix::fs::stat(proc::path(self.0, name)).map(|found| found.st_ino);
+        Ok([inode("ns/mnt")?, inode("ns/user")?, inode("ns/net")?])
+    }
+
+    fn stat(&self, name: &[u8]) -> Result<InLine, Errno> {
+        let mut bytes = [0; 1024];
+        InLine::parse(self.read("stat", &mut bytes)?, name).ok_or(Errno::IO)
+    }
+
+    fn holds(&self, files: &[FileId], number: u32) -> Result<bool, Errno> {
+        let found = rustix::fs::stat(proc::path(self.0, &format!("fd/{number}")))?;
+        let mut bytes = [0; 1024];
+        Ok(files.contains(&(found.st_dev, found.st_ino))
+            && flock(self.read(&format!("fdinfo/{number}"), &mut bytes)?) == Some(Flock::Exclusive))
+    }
+}
+
+/// What `/proc/PID/status` tells.
+#[derive(Debug, PartialEq, Eq)]
+struct Status {
+    no_new_privs: bool,
+    filters: u32,
+    parent: u32,
+    /// In how many pid namespaces it has a number, from that of this /proc on.
+    pids: u64,
+}
+
+impl Status {
+    fn parse(text: &[u8]) -> Option<Status> {
+        let value = |name: &str| status::value(text, name);
+        let number = |name: &str| value(name)?.trim().parse::<u32>().ok();
+        // A kernel without seccomp has no such line, and one before 5.10 does not count.
+        let mode = number("Seccomp").unwrap_or(0);
+        let filters = number("Seccomp_filters").unwrap_or(0).max(mode.min(1));
+        let pids = value("NSpid")?.split_ascii_whitespace().count() as u64;
+        Some(Status { no_new_privs: number("NoNewPrivs")? != 0, filters, parent: number("PPid")?, pids })
+    }
+}
+
+/// What is read of every process in a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct InLine {
+    parent: u32,
+    start: u64,
+    named: bool,
+}
+
+impl InLine {
+    fn parse(line: &[u8], name: &[u8]) -> Option<Self> {
+        let stat = Stat::parse(line)?;
+        Some(Self { parent: stat.parent()?, start: stat.start_ticks()?, named: stat.name == name })
+    }
+}
+
+/// The processes of a name above another, the nearest first. Where they are reapers, what is below them stays there, so
+/// that no line leads past them.
+fn named_above(peer: Proc, name: &[u8], known: Option<&Neighbours>) -> Result<Vec<u32>, Errno> {
+    let mut found = Vec::new();
+    let (mut below, mut child) = (peer, peer.stat(name)?);
+    let first = child.parent;
+    let pidfd = known.and_then(|_| sys::pidfd(first).ok());
+    for _ in 0..LONGEST_LINE {
+        let Some((parent, stat)) = above(below, child, name)? else {
+            if let (Some(known), Some(pidfd), true) = (known, pidfd, found.is_empty() && first > 1) {
+                remember(known, peer, first, pidfd);
+            }
+            return Ok(found);
+        };
+        if stat.named {
+            found.push(parent.0);
+        }
+        (below, child) = (parent, stat);
+    }
+    Err(Errno::LOOP)
+}
+
+/// Remembers the parent of a process, if it is the one whose line was followed.
+fn remember(known: &Neighbours, child: Proc, parent: u32, pidfd: OwnedFd) {
+    let same = child.stat(b"").is_ok_and(|stat| stat.parent == parent);
+    if same && pidfd::has_ended(&pidfd) == Ok(false) {
+        known.add(parent, pidfd);
+    }
+}
+
+/// The process above one; nothing at the end of the line.
+fn above(below: Proc, mut child: InLine, name: &[u8]) -> Result<Option<(Proc, InLine)>, Errno> {
+    for _ in 0..TRIES {
+        if child.parent <= 1 {
+            return Ok(None);
+        }
+        let parent = Proc(child.parent);
+        match parent.stat(name) {
+            // A parent is never younger than its child: one that is has the number of one that ended.
+            Ok(stat) if stat.start <= child.start => return Ok(Some((parent, stat))),
+            Ok(_) => {}
+            // Ended, or hidden, as /proc may hide other users' processes. None of this user is hidden.
+            Err(Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM) => {
+                if below.stat(name)?.parent == child.parent {
+                    return Ok(None);
+                }
+            }
+            Err(errno) => return Err(errno),
+        }
+        child = below.stat(name)?;
+    }
+    Err(Errno::AGAIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::os::unix::net::UnixStream;
+    use std::process::{Command, Stdio};
+
+    const NAME: &[u8] = b"keeper";
+
+    #[test]
+    fn this_process_is_placed_as_what_it_is() {
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let peer = Peer::of(ours.as_fd()).unwrap();
+        assert_eq!(peer.pid, Some(std::process::id()));
+        let Ok(Seen::Whole { bounds, .. }) = peer.look(NAME, None) else { panic!("it is not seen") };
+        assert_eq!(Ok(bounds), own_bounds(), "nobody is more confined than it is itself");
+    }
+
+    #[test]
+    fn a_pidfd_and_proc_tell_of_the_same_namespaces() {
+        let pidfd = sys::pidfd(std::process::id()).unwrap();
+        let own = Proc(std::process::id());
+        match pidfd::namespaces(pidfd.as_fd()) {
+            Ok(found) => assert_eq!(own.namespaces(None), Ok(found)),
+            Err(errno) => assert!([Errno::NOTTY, Errno::INVAL].contains(&errno), "{errno}"),
+        }
+    }
+
+    #[test]
+    fn one_that_has_ended_is_not_placed() {
+        let mut child = Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        let pidfd = sys::pidfd(pid).unwrap();
+        let peer = Peer { user: 0, pid: Some(pid), pidfd: Some(pidfd) };
+        child.wait().unwrap();
+        assert_eq!(peer.look(NAME, None), Ok(Seen::Ended));
+        let unseen = Peer { user: 0, pid: None, pidfd: None };
+        assert_eq!(unseen.look(NAME, None), Ok(Seen::Unseen));
+    }
+
+    #[test]
+    fn a_number_that_another_process_has_by_now_is_not_believed() {
+        // The pidfd says who was meant; the number is that of one who lives.
+        let mut gone = Command::new("true").spawn().unwrap();
+        let pidfd = sys::pidfd(gone.id()).unwrap();
+        gone.wait().unwrap();
+        let peer = Peer { user: 0, pid: Some(std::process::id()), pidfd: Some(pidfd) };
+        assert_eq!(peer.look(NAME, None), Ok(Seen::Ended));
+    }
+
+    #[test]
+    fn status_tells_what_holds_a_process_back() {
+        let head = "Name:\tNoNewPrivs: 1\nPPid:\t7\nNSpid:\t9\t1\n";
+        let rows: [(&str, Option<(bool, u32)>); 5] = [
+            ("NoNewPrivs:\t0\nSeccomp:\t0\nSeccomp_filters:\t0\n", Some((false, 0))),
+            ("NoNewPrivs:\t1\nSeccomp:\t2\nSeccomp_filters:\t3\n", Some((true, 3))),
+            ("NoNewPrivs:\t1\nSeccomp:\t2\n", Some((true, 1))),
+            ("NoNewPrivs:\t0\n", Some((false, 0))),
+            ("", None),
+        ];
+        for (rest, expected) in rows {
+            let expected =
+                expected.map(|(no_new_privs, filters)| Status { no_new_privs, filters, parent: 7, pids: 2 });
+            assert_eq!(Status::parse(format!("{head}{rest}").as_bytes()), expected, "{rest:?}");
+        }
+    }
+
+    #[test]
+    fn one_beside_a_neighbour_is_placed_as_without_it_and_a_neighbour_that_ended_is_forgotten() {
+        let known = Neighbours::default();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let peer = Peer::of(ours.as_fd()).unwrap();
+        let placed = peer.look(NAME, None).unwrap();
+        for _ in 0..3 {
+            assert_eq!(peer.look(NAME, Some(&known)).unwrap(), placed);
+        }
+        let mut gone = Command::new("true").spawn().unwrap();
+        known.add(gone.id(), sys::pidfd(gone.id()).unwrap());
+        gone.wait().unwrap();
+        assert!(!known.has(gone.id()));
+        for _ in 0..2 * MOST_KNOWN {
+            known.add(std::process::id(), sys::pidfd(std::process::id()).unwrap());
+        }
+        assert!(known.has(std::process::id()) && known.0.lock().unwrap().len() == MOST_KNOWN);
+    }
+
+    #[test]
+    fn one_is_known_by_its_name_whatever_stands_in_the_others() {
+        let line = |name: &str| {
+            let after = (3..=30).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+            format!("7 ({name}) {after}\n").into_bytes()
+        };
+        for (name, named) in [("keeper", true), ("sh", false), ("a) (keeper", false), ("keeper)", false)] {
+            assert_eq!(
+                InLine::parse(&line(name), NAME),
+                Some(InLine { parent: 4, start: 22, named }),
+                "{name}"
+            );
+        }
+        assert_eq!(InLine::parse(b"7 (x", NAME), None);
+    }
+
+    #[test]
+    fn only_an_exclusive_flock_on_that_file_counts_as_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("lock"), folder.path().join("other"));
+        let file = std::fs::File::create(&path).unwrap();
+        std::fs::write(&other, "").unwrap();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let peer = Peer::of(ours.as_fd()).unwrap();
+        let [file_id, other] = [&path, &other].map(|path| [file_id(path).unwrap()]);
+        assert!(!peer.holds(&file_id), "nobody holds it");
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockShared).unwrap();
+        assert!(!peer.holds(&file_id), "shared is not enough");
+        rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
+        assert!(peer.holds(&file_id));
+        assert!(!peer.holds(&other) && !peer.holds(&[]));
+    }
+
+    #[test]
+    fn one_whose_parent_has_ended_has_a_line_to_its_end() {
+        // It ends with what it reads, which is this test's.
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "exec 3<&0; (cat <&3 >&2 & echo $!)"]);
+        let mut shell =
+            shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let input = shell.stdin.take();
+        let mut told = String::new();
+        shell.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+        let pid = told.trim().parse().unwrap();
+        shell.wait().unwrap();
+        let own = named_above(Proc(std::process::id()), NAME, None).unwrap();
+        assert_eq!(named_above(Proc(pid), NAME, None).unwrap(), own);
+        drop(input);
+    }
+}

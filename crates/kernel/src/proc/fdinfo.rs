@@ -1,0 +1,72 @@
+//! `/proc/PID/fdinfo/N`: the flock and the mount of a descriptor, and whether threads share theirs.
+#![expect(unsafe_code, reason = "kcmp has no safe form")]
+
+/// A lock that `flock(2)` gave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flock {
+    /// Nobody else has one.
+    Exclusive,
+    /// Others may have one of the same kind.
+    Shared,
+}
+
+/// The flock that a descriptor's fdinfo shows. Whoever waits for one has none.
+#[must_use]
+pub fn flock(fdinfo: &[u8]) -> Option<Flock> {
+    let text = std::str::from_utf8(fdinfo).ok()?;
+    text.lines().filter(|line| line.starts_with("lock:")).find_map(|line| {
+        let mut words = line.split_ascii_whitespace().skip_while(|word| *word != "FLOCK").skip(2);
+        match words.next()? {
+            "WRITE" => Some(Flock::Exclusive),
+            "READ" => Some(Flock::Shared),
+            _ => None,
+        }
+    })
+}
+
+/// The mount that a descriptor was opened through, by the number that the kernel gives it in all namespaces.
+#[must_use]
+pub fn mount(fdinfo: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(fdinfo).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
+/// Whether two threads of a process have one descriptor table; false also when the kernel does not say.
+#[must_use]
+pub fn same_table(one: u32, other: u32) -> bool {
+    const KCMP_FILES: libc::c_long = 2;
+    // SAFETY: kcmp takes integers only.
+    unsafe {
+        libc::syscall(libc::SYS_kcmp, libc::c_long::from(one), libc::c_long::from(other), KCMP_FILES, 0, 0)
+            == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flock_is_told_from_other_locks() {
+        let head = "pos:\t0\nflags:\t02100000\nmnt_id:\t29\nino:\t1234\n";
+        let rows = [
+            ("lock:\t1: FLOCK  ADVISORY  WRITE 4711 fe:00:1234 0 EOF\n", Some(Flock::Exclusive)),
+            ("lock:\t1: FLOCK  ADVISORY  READ  4711 fe:00:1234 0 EOF\n", Some(Flock::Shared)),
+            ("lock:\t1: POSIX  ADVISORY  WRITE 4711 fe:00:1234 0 EOF\n", None),
+            (
+                "lock:\t1: OFDLCK ADVISORY  READ -1 fe:00:1 0 EOF\nlock:\t2: FLOCK ADVISORY READ 1 a:b:1 0 EOF\n",
+                Some(Flock::Shared),
+            ),
+            ("", None),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(flock(format!("{head}{line}").as_bytes()), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_mount_is_told() {
+        assert_eq!(mount(b"pos:\t0\nflags:\t02100000\nmnt_id:\t29\nino:\t1234\n"), Some(29));
+        assert_eq!(mount(b"pos:\t0\nmnt_id:\tx\n"), None);
+    }
+}

@@ -1,0 +1,42 @@
+//! Random numbers from the kernel: good enough for names that nobody shall guess.
+
+use rustix::io::Errno;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+/// As many random bytes as are asked for. It waits only where the machine has just started and knows of no chance yet.
+///
+/// # Errors
+/// A sandbox does not let the call through.
+pub fn bytes<const COUNT: usize>() -> Result<[u8; COUNT], Errno> {
+    let mut bytes = [0; COUNT];
+    let mut done = 0;
+    while done < COUNT {
+        match getrandom(&mut bytes[done..], GetRandomFlags::empty()) {
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(bytes)
+}
+
+/// 64 random bits.
+///
+/// # Errors
+/// A sandbox does not let the call through.
+pub fn number() -> Result<u64, Errno> {
+    bytes().map(u64::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_draws_differ_and_all_bytes_are_drawn() {
+        let (one, other) = (bytes::<1024>().unwrap(), bytes::<1024>().unwrap());
+        assert_ne!(one, other);
+        assert!(one[1000..].iter().any(|byte| *byte != 0));
+        assert_ne!(number(), number());
+    }
+}

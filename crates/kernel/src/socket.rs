@@ -1,0 +1,162 @@
+//! Sockets at paths of any length, and descriptors sent along with bytes.
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+};
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// The kernel takes 253 descriptors with one message.
+pub const MOST_DESCRIPTORS: usize = 253;
+
+/// The kernel takes so many bytes of a path.
+const LONGEST_PATH: usize = 107;
+
+/// A path that the kernel takes for the socket at this one: one that is too long is named through its folder.
+///
+/// The descriptor has to live until the path was used.
+///
+/// # Errors
+/// The folder cannot be opened, or the path has no name in it.
+pub fn reachable(path: &Path) -> Result<(PathBuf, Option<OwnedFd>), Errno> {
+    if path.as_os_str().len() <= LONGEST_PATH {
+        return Ok((path.to_owned(), None));
+    }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::NAMETOOLONG);
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(parent, flags, Mode::empty())?;
+    let short = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
+    Ok((short, Some(folder)))
+}
+
+/// The address of the socket at a path; the descriptor has to live until it was used.
+fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
+    let (short, folder) = reachable(path)?;
+    Ok((SocketAddrUnix::new(short)?, folder))
+}
+
+/// A socket that listens at a path that nobody else listens at; only its user may connect. What is at the path is removed.
+///
+/// # Errors
+/// What the kernel says.
+pub fn listen(path: &Path) -> Result<OwnedFd, Errno> {
+    match rustix::fs::unlink(path) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(errno),
+    }
+    let (address, _folder) = address(path)?;
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    rustix::net::bind(&socket, &address)?;
+    // Nobody could connect before: it does not listen yet.
+    rustix::fs::chmod(path, Mode::RUSR | Mode::WUSR)?;
+    rustix::net::listen(&socket, 8)?;
+    Ok(socket)
+}
+
+/// Connects to a path, and waits no longer than `within` for whoever listens there to have room.
+///
+/// # Errors
+/// What the kernel says.
+pub fn connect(path: &Path, within: Option<Duration>) -> Result<OwnedFd, Errno> {
+    let (address, _folder) = address(path)?;
+    let socket =
+        rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    if within.is_some() {
+        set_socket_timeout(&socket, Timeout::Send, within)?;
+    }
+    rustix::io::retry_on_intr(|| rustix::net::connect(&socket, &address))?;
+    Ok(socket)
+}
+
+/// Sends bytes with descriptors; says how many bytes went.
+///
+/// # Errors
+/// What the kernel says.
+pub fn send_with(socket: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !control.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::INVAL);
+    }
+    loop {
+        let slices = [IoSlice::new(bytes)];
+        match rustix::net::sendmsg(socket.as_fd(), &slices, &mut control, SendFlags::NOSIGNAL) {
+            Err(Errno::INTR) => {}
+            other => return other,
+        }
+    }
+}
+
+/// Receives bytes and the descriptors that come with them; says how many bytes came.
+///
+/// # Errors
+/// What the kernel says.
+pub fn receive_with(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+    descriptors: &mut Vec<OwnedFd>,
+) -> Result<usize, Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut slices = [IoSliceMut::new(bytes)];
+        match rustix::net::recvmsg(socket.as_fd(), &mut slices, &mut control, RecvFlags::CMSG_CLOEXEC) {
+            Err(Errno::INTR) => {}
+            other => break other?,
+        }
+    };
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(came) = message {
+            descriptors.extend(came);
+        }
+    }
+    Ok(received.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn a_socket_at_a_path_of_any_length_is_reached() {
+        let temp = tempfile::tempdir().unwrap();
+        let deep = temp.path().join("x".repeat(150));
+        std::fs::create_dir(&deep).unwrap();
+        for folder in [temp.path(), &deep] {
+            let path = folder.join("socket");
+            let listening = listen(&path).unwrap();
+            let mut one = std::os::unix::net::UnixStream::from(connect(&path, None).unwrap());
+            let other = rustix::net::accept(&listening).unwrap();
+            one.write_all(b"hello").unwrap();
+            let mut heard = [0; 5];
+            std::os::unix::net::UnixStream::from(other).read_exact(&mut heard).unwrap();
+            assert_eq!(&heard, b"hello");
+        }
+        let nowhere = temp.path().join("nowhere");
+        assert_eq!(connect(&nowhere, Some(Duration::from_secs(1))).unwrap_err(), Errno::NOENT);
+    }
+
+    #[test]
+    fn a_descriptor_comes_along_with_its_byte() {
+        let (one, other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        assert_eq!(send_with(&one, &[7], &[write.as_fd()]), Ok(1));
+        drop(write);
+        let (mut byte, mut came) = ([0], Vec::new());
+        assert_eq!(receive_with(&other, &mut byte, &mut came), Ok(1));
+        assert_eq!((byte, came.len()), ([7], 1));
+        assert_eq!(rustix::io::write(&came[0], b"x"), Ok(1));
+        assert_eq!(rustix::io::read(&read, &mut byte), Ok(1));
+    }
+}

@@ -1,0 +1,204 @@
+//! Ends the holder of a lock with its whole tree: the one that was seen, and nobody who was granted the lock since.
+
+use crate::end::members::{self, Member};
+use crate::files::folder::Folder;
+use crate::files::record::Record;
+use crate::look::scan;
+use crate::patience::{Limit, Patience};
+use crate::process::ProcessSeen;
+use crate::resource::Resource;
+use crate::seen::LockSeen;
+use crate::want::directory::{Mode, Wanted};
+use crate::want::target::Target;
+use crate::{AcquireError, Run};
+use pinfold_kernel::{proc, sys};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// What became of a holder that was to be ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Ended {
+    /// Nobody held the lock.
+    NobodyHeld,
+    /// The lock is free now; these processes were ended.
+    Free {
+        /// The lock as it was held.
+        lock: Box<LockSeen>,
+        /// Who was ended.
+        processes: Vec<ProcessSeen>,
+    },
+    /// The holder was ended; somebody else has been granted the lock since.
+    PassedOn {
+        /// The lock as it was held.
+        lock: Box<LockSeen>,
+        /// Who was ended.
+        processes: Vec<ProcessSeen>,
+        /// The lock as it is held now.
+        now: Box<LockSeen>,
+    },
+    /// Something could not be ended, so the lock is still held.
+    StillHeld {
+        /// The lock as it is held.
+        lock: Box<LockSeen>,
+        /// Who was ended.
+        processes: Vec<ProcessSeen>,
+    },
+}
+
+/// The holder of a lock as it was seen at one moment, with every process that holds it or belongs to its run. No
+/// process that comes later can be taken for one of them.
+#[derive(Debug)]
+pub struct Holders {
+    folder: Folder,
+    wanted: Vec<Wanted>,
+    lock: Box<LockSeen>,
+    record: Option<Box<Record>>,
+    members: Vec<Member>,
+    /// Whether somebody waits for the lock.
+    awaited: bool,
+}
+
+/// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
+const ENDING: Duration = Duration::from_secs(5);
+/// How long the rest of a tree waits for the end of its keeper.
+const KEEPER: Duration = Duration::from_millis(500);
+/// Whoever has a lock writes down who it is within microseconds; on a machine out of breath within this.
+const WRITTEN: Duration = Duration::from_secs(1);
+/// Whoever only passes a lock on has done so within this.
+const PASSING: Duration = Duration::from_millis(250);
+const AGAIN: Duration = Duration::from_millis(2);
+
+impl Folder {
+    /// Ends whoever holds `resource` now: the processes that have its lock, its run, and all their descendants.
+    ///
+    /// Never frees the lock of a living process otherwise. The caller itself is spared, and so is everybody whom only a
+    /// record names, or who is another user.
+    pub fn end_holder(&self, resource: &Resource) -> Result<Ended, AcquireError> {
+        match self.holders_of(resource)? {
+            None => Ok(Ended::NobodyHeld),
+            Some(holders) => Ok(holders.end()),
+        }
+    }
+
+    /// Who holds `resource` now, held so that they can be ended.
+    pub fn holders_of(&self, resource: &Resource) -> Result<Option<Holders>, AcquireError> {
+        let wanted = Target::open(resource)?.wanted;
+        let until = Instant::now() + WRITTEN;
+        loop {
+            let Some(lock) = self.holder_of_files(&wanted).map(Box::new) else { return Ok(None) };
+            let record = self.record_behind(&wanted, &lock);
+            // Who takes a session's locks gives them to the shim it is about to start, and is not their holder.
+            let being_started = record.as_ref().is_some_and(|record| is_reserved(record));
+            if being_started && Instant::now() < until {
+                std::thread::sleep(AGAIN);
+                continue;
+            }
+            let members = match being_started {
+                true => Vec::new(),
+                false => members::behind(self, &wanted, &lock, record.as_deref()),
+            };
+            let awaited = self.is_awaited(&wanted);
+            return Ok(Some(Holders { folder: self.clone(), wanted, lock, record, members, awaited }));
+        }
+    }
+
+    fn is_awaited(&self, wanted: &[Wanted]) -> bool {
+        let Ok(awaited) = proc::locks::awaited() else { return false };
+        let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        files.filter_map(|want| self.id_at(&want.name).ok()).any(|id| awaited.contains(&id.inode))
+    }
+
+    fn record_behind(&self, wanted: &[Wanted], lock: &LockSeen) -> Option<Box<Record>> {
+        let files = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let mut records = files.filter_map(|want| self.unreleased(&want.name).ok().flatten());
+        records.find(|record| Some(record.fence) == lock.fence)
+    }
+}
+
+impl Holders {
+    /// The lock as it was held.
+    #[must_use]
+    pub fn lock(&self) -> &LockSeen {
+        &self.lock
+    }
+
+    /// Who would be ended.
+    #[must_use]
+    pub fn processes(&self) -> Vec<ProcessSeen> {
+        self.members.iter().map(|member| member.seen.clone()).collect()
+    }
+
+    /// Whether the caller is one of them, or was started by one of them, or inside their run.
+    #[must_use]
+    pub fn include_the_caller(&self) -> bool {
+        let own = std::process::id();
+        let lineage: Vec<u32> = proc::tree::lineage(own).collect();
+        let marked = |run: &Run| scan::is_marked(own, run).unwrap_or(false);
+        self.members.iter().any(|member| lineage.contains(&member.seen.pid))
+            || self.lock.run.as_ref().is_some_and(marked)
+    }
+
+    /// Whether it is still the same grant: a keeper may have begun another run under the lock.
+    #[must_use]
+    pub fn are_current(&self) -> bool {
+        let now = self.wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+        let mut records = now.filter_map(|want| self.folder.unreleased(&want.name).ok().flatten());
+        self.record.as_ref().is_none_or(|then| records.any(|now| now.fence == then.fence))
+    }
+
+    /// Ends them with SIGKILL, and what they start meanwhile. Whoever is granted the lock afterwards is left alone.
+    #[must_use]
+    pub fn end(mut self) -> Ended {
+        let until = Instant::now() + ENDING;
+        let mut ended: Vec<ProcessSeen> = Vec::new();
+        let mut members = std::mem::take(&mut self.members);
+        while !members.is_empty() && Instant::now() < until {
+            for (number, member) in members.iter().enumerate() {
+                let killed = sys::signal(member.pidfd.as_fd(), Signal::KILL);
+                if killed.is_ok() && !ended.contains(&member.seen) {
+                    ended.push(member.seen.clone());
+                }
+                if number == 0 {
+                    // A keeper that saw its agent die would start the next one.
+                    wait_for(member, until.min(Instant::now() + KEEPER));
+                }
+            }
+            members.iter().for_each(|member| wait_for(member, until));
+            // What the run has started meanwhile: by its own traces only, for whoever has the lock now may be another.
+            members = members::left_of(self.record.as_deref());
+        }
+        self.afterwards(ended)
+    }
+
+    fn afterwards(self, processes: Vec<ProcessSeen>) -> Ended {
+        let Holders { folder, wanted, lock, awaited, .. } = self;
+        let began = Instant::now();
+        loop {
+            let soon = |limit: Duration| began.elapsed() < limit;
+            match folder.holder_of_files(&wanted).map(Box::new) {
+                // The kernel has woken who waits for it.
+                None if awaited && soon(WRITTEN) => {}
+                None => return Ended::Free { lock, processes },
+                // A supervisor looks whether it is free, and gives it to the run that waits.
+                Some(now) if now.fence != lock.fence && now.run.is_none() && soon(PASSING) => {}
+                Some(now) if now.fence != lock.fence => return Ended::PassedOn { lock, processes, now },
+                // The next holder has the lock already, and has yet to write down who it is.
+                Some(_) if soon(WRITTEN) && !processes.is_empty() => {}
+                Some(now) => return Ended::StillHeld { lock: now, processes },
+            }
+            std::thread::sleep(AGAIN);
+        }
+    }
+}
+
+fn is_reserved(record: &Record) -> bool {
+    record.session.is_some() && record.agent.is_none()
+}
+
+fn wait_for(member: &Member, until: Instant) {
+    let patience = Patience::new(Limit::At(until), None);
+    // Trouble shows in the next look at the lock.
+    let _: Result<_, Errno> = patience.wait_for(&[&member.pidfd]);
+}

@@ -1,0 +1,57 @@
+//! Marks the locks of a run that is gone, so that no later acquirer has to look for it.
+
+use crate::files::facts::facts;
+use crate::files::file::{self, Head, Last};
+use crate::files::folder::Folder;
+use crate::files::name::FileName;
+use crate::files::record::{Record, Run};
+use crate::look::survivors;
+use pinfold_kernel::sys;
+use rustix::fs::{FlockOperation, OFlags};
+use rustix::io::Errno;
+
+impl Folder {
+    /// Marks every lock that `run` left unreleased, when nothing of the run is left and nobody holds it. Ends nobody.
+    ///
+    /// For a supervisor that has seen the holder die: a record that nobody marks would be judged by whoever comes
+    /// next, perhaps much later.
+    pub fn mark_ended(&self, run: &Run) -> Result<(), Errno> {
+        let mut gone = None;
+        for name in self.names()? {
+            let Some(record) = self.unreleased(&name)?.filter(|record| record.run.as_ref() == Some(run))
+            else {
+                continue;
+            };
+            // All locks of a run have one holder, so one look is enough for all of them.
+            let gone = match gone {
+                Some(gone) => gone,
+                None => *gone.insert(survivors::find(&record)?.is_none()),
+            };
+            if gone {
+                self.mark_one(&name, &record)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of the last grant of a file, when it was not given back.
+    pub(crate) fn unreleased(&self, name: &FileName) -> Result<Option<Box<Record>>, Errno> {
+        let Ok(file) = self.open_existing(name, OFlags::RDONLY) else { return Ok(None) };
+        match file::left(&file, &Head::read(&file)?)? {
+            Last::Unreleased(record) => Ok(Some(record)),
+            Last::Nothing | Last::Released => Ok(None),
+        }
+    }
+
+    /// Marks one grant under its flock, which is held for two reads and a write: whoever wants it then gets it.
+    fn mark_one(&self, name: &FileName, record: &Record) -> Result<(), Errno> {
+        let lock = self.open_existing(name, OFlags::RDWR)?;
+        match sys::flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(Errno::WOULDBLOCK) => return Ok(()),
+            Err(errno) => return Err(errno),
+        }
+        let same = self.unreleased(name)?.is_some_and(|now| now.fence == record.fence);
+        if same && !facts(&lock)?.removed { file::write_mark(&lock, record.fence) } else { Ok(()) }
+    }
+}

@@ -1,0 +1,141 @@
+//! Who is to be ended with the holder of a lock: only processes of the lock folder's user of which the kernel shows what
+//! they have to do with it.
+//!
+//! A record is a text. It is believed about the process that took the lock as far as that process has the descriptor,
+//! and about an agent as far as that holder is believed or the agent carries the run.
+
+use crate::files::folder::Folder;
+use crate::files::record::{Record, Run, Survivors};
+use crate::look::ours;
+use crate::look::scan::{self, Open};
+use crate::look::survivors::{self, Survivor};
+use crate::process;
+use crate::process::ProcessSeen;
+use crate::seen::LockSeen;
+use crate::want::directory::{Mode, Wanted};
+use pinfold_kernel::{pidfd, proc, sys};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+
+/// A process that is held, so that no later one can be taken for it.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) seen: ProcessSeen,
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// What a process has to do with a lock; asked again once the process is held.
+enum Proof<'a> {
+    /// It has a descriptor on the file, with the flock.
+    Descriptor,
+    /// The believed record names it, with what no other process has.
+    Named(&'a Record),
+    /// Its environment names the run.
+    Marker(&'a Run),
+    /// It was started by one of these.
+    Below(&'a [u32]),
+}
+
+/// The processes behind a lock, the holder first: a shim, while its agent lives.
+pub(crate) fn behind(
+    folder: &Folder,
+    wanted: &[Wanted],
+    lock: &LockSeen,
+    record: Option<&Record>,
+) -> Vec<Member> {
+    let have = having(folder, wanted);
+    let holder =
+        record.filter(|record| have.contains(&record.holder.pid) && process::may_live(&record.holder));
+    let spared = holder.filter(|record| holds_for_another(record)).map(|record| record.holder.pid);
+    let keeper = holder.map(|record| record.holder.pid);
+    let mut gathering = Gathering { folder, wanted, members: Vec::new() };
+    for pid in keeper.into_iter().chain(have).filter(|pid| Some(*pid) != spared) {
+        gathering.add(pid, &Proof::Descriptor);
+    }
+    if let Some((record, agent)) = holder.and_then(|record| Some((record, record.agent?))) {
+        gathering.add(agent.pid, &Proof::Named(record));
+    }
+    gathering.members.extend(left_of(record));
+    if let Some(run) = &lock.run {
+        scan::marked(run)
+            .unwrap_or_default()
+            .into_iter()
+            .for_each(|pid| gathering.add(pid, &Proof::Marker(run)));
+    }
+    let roots: Vec<u32> = gathering.members.iter().map(|member| member.seen.pid).collect();
+    scan::with_descendants(roots.clone())
+        .into_iter()
+        .for_each(|pid| gathering.add(pid, &Proof::Below(&roots)));
+    gathering.members
+}
+
+/// What is left of a run, as its own traces show it.
+pub(crate) fn left_of(record: Option<&Record>) -> Vec<Member> {
+    let left = record.and_then(|record| survivors::find(record).ok().flatten());
+    let processes = left.into_iter().flat_map(|left| left.processes);
+    processes.filter(|survivor| may_be_ended(survivor.pid)).map(Member::from).collect()
+}
+
+impl From<Survivor> for Member {
+    fn from(survivor: Survivor) -> Self {
+        let Survivor { pid, pidfd } = survivor;
+        Self { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd }
+    }
+}
+
+/// Whether a lock was taken for a process that asked for it over HTTP, and not for what the taker started.
+fn holds_for_another(record: &Record) -> bool {
+    record.agent.is_some() && record.survivors != Survivors::End
+}
+
+/// The processes that have the exclusive flock on one of the files.
+fn having(folder: &Folder, wanted: &[Wanted]) -> BTreeSet<u32> {
+    let open = scan::open_files(folder.device()).unwrap_or_default();
+    open.iter().filter(|one| is_wanted(folder, wanted, one)).map(|one| one.pid).collect()
+}
+
+fn is_wanted(folder: &Folder, wanted: &[Wanted], open: &Open) -> bool {
+    let mut exclusive = wanted.iter().filter(|want| want.mode == Mode::Exclusive);
+    open.locked == Some(Mode::Exclusive)
+        && exclusive.any(|want| want.name == open.name)
+        && ours::is_of(folder, open)
+}
+
+/// A process of another user is somebody else's, however it came by the lock.
+fn may_be_ended(pid: u32) -> bool {
+    pid > 1 && pid != std::process::id() && scan::user(pid) == Some(rustix::process::geteuid().as_raw())
+}
+
+struct Gathering<'a> {
+    folder: &'a Folder,
+    wanted: &'a [Wanted],
+    members: Vec<Member>,
+}
+
+impl Gathering<'_> {
+    fn add(&mut self, pid: u32, proof: &Proof<'_>) {
+        if self.members.iter().any(|member| member.seen.pid == pid) {
+            return;
+        }
+        let Ok(pidfd) = sys::pidfd(pid) else { return };
+        // Asked while it is held: whatever had the pid before is out of the question.
+        let proved = may_be_ended(pid) && self.holds(pid, proof);
+        if proved && pidfd::has_ended(&pidfd) == Ok(false) {
+            self.members.push(Member { seen: ProcessSeen { pid, command: proc::command(pid) }, pidfd });
+        }
+    }
+
+    fn holds(&self, pid: u32, proof: &Proof<'_>) -> bool {
+        match proof {
+            Proof::Descriptor => {
+                let open = scan::open_files_of(pid, self.folder.device()).unwrap_or_default();
+                open.iter().any(|one| is_wanted(self.folder, self.wanted, one))
+            }
+            Proof::Named(record) => {
+                record.agent.is_some_and(|agent| agent.pid == pid && process::is_proved(&agent))
+            }
+            Proof::Marker(run) => scan::is_marked(pid, run).unwrap_or(false),
+            Proof::Below(roots) => proc::tree::lineage(pid).skip(1).any(|above| roots.contains(&above)),
+        }
+    }
+}

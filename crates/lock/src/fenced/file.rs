@@ -1,0 +1,251 @@
+//! A file to which only the newest holder of a lock can append anything that counts.
+//!
+//! Checking the fence and writing are one critical section (a flock on the file), and every record carries
+//! its fence: a writer that was paused after the check leaves at worst a record that no reader counts.
+
+use crate::fenced::text::{Line, State, encode, scan};
+use crate::files::facts::facts;
+use crate::files::fence::Fence;
+use crate::files::file::Head;
+use crate::files::folder::Folder;
+use crate::files::name::FileName;
+use crate::patience::{Limit, Patience, Waited};
+use crate::resource::Resource;
+use crate::take::guard::Guard;
+use crate::take::wait;
+use crate::take::watch::{Change, End, Expected, Watch, look};
+use crate::want::directory::Mode;
+use crate::want::target::Target;
+use pinfold_kernel::sys;
+use rustix::fs::{CWD, FlockOperation, Mode as Bits, OFlags};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+
+/// An append-only file under the fence of a lock.
+#[derive(Debug)]
+pub struct FencedFile {
+    path: PathBuf,
+    folder: Folder,
+    lock: FileName,
+    file: Arc<OwnedFd>,
+    state: State,
+    expected: Expected,
+}
+
+/// A record that was appended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "a foreign change may have been noticed"]
+pub struct Appended {
+    /// What somebody else did to the file since our last append.
+    pub change: Option<Change>,
+}
+
+/// Why nothing was appended. The bytes of the file are as they were.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AppendError {
+    /// A later grant exists: this writer lost its lock.
+    #[error("fence {fence} was superseded by fence {by}; nothing was written to {}", path.display())]
+    Superseded {
+        /// The file.
+        path: PathBuf,
+        /// The writer's fence.
+        fence: Fence,
+        /// The later one.
+        by: Fence,
+    },
+    /// A file operation failed.
+    #[error("nothing could be appended to {}", path.display())]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: Errno,
+    },
+}
+
+/// One record that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FencedRecord {
+    /// The fence it was written under.
+    pub fence: Fence,
+    /// What was written.
+    pub data: Vec<u8>,
+}
+
+/// What a fenced file has.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Contents {
+    /// The records that count, in order.
+    pub records: Vec<FencedRecord>,
+    /// Records that came after a later fence had claimed the file.
+    pub late: usize,
+    /// Lines that are no records: torn, or written by somebody else.
+    pub damaged: usize,
+}
+
+/// A writer is inside for microseconds; one that stays longer is stopped, and must not stop its successor.
+const SECTION: Duration = Duration::from_secs(1);
+
+impl Guard {
+    /// Opens a fenced file under this lock and claims it: whatever an older fence appends from now on does
+    /// not count. The guard watches the file, and its receipt tells of foreign changes.
+    pub fn open_fenced(&mut self, path: impl AsRef<Path>) -> Result<FencedFile, AppendError> {
+        let name = self.writers[0].name;
+        let mut file = FencedFile::open_at(path.as_ref(), self.folder.clone(), name)?;
+        file.claim(self.fence())?;
+        self.watch(Watch { path: file.path.clone(), expected: file.expected.clone() });
+        Ok(file)
+    }
+}
+
+impl FencedFile {
+    /// Opens a fenced file for a writer that knows its fence but has no guard, such as a child of the holder.
+    pub fn open(path: impl AsRef<Path>, folder: &Folder, resource: &Resource) -> Result<Self, AppendError> {
+        let path = path.as_ref();
+        let target = Target::open(resource)
+            .map_err(|_| AppendError::Failed { path: path.to_owned(), source: Errno::NOENT })?;
+        let name = target.wanted.iter().find(|want| want.mode == Mode::Exclusive).map(|want| want.name);
+        let name = name.ok_or(AppendError::Failed { path: path.to_owned(), source: Errno::INVAL })?;
+        Self::open_at(path, folder.clone(), name)
+    }
+
+    fn open_at(path: &Path, folder: Folder, lock: FileName) -> Result<Self, AppendError> {
+        let file = open_data(path).map_err(|source| AppendError::Failed { path: path.to_owned(), source })?;
+        let path = path.to_owned();
+        Ok(Self {
+            path,
+            folder,
+            lock,
+            file: Arc::new(file),
+            state: State::default(),
+            expected: Expected::default(),
+        })
+    }
+
+    /// Reads what counts in a fenced file.
+    pub fn read(path: impl AsRef<Path>) -> Result<Contents, Errno> {
+        let bytes = sys::read_file(path.as_ref())?;
+        let mut contents = Contents::default();
+        scan(&bytes, &mut State::default(), |line| match line {
+            Line::Record(fence, data) => contents.records.push(FencedRecord { fence, data }),
+            Line::Late => contents.late += 1,
+            Line::Damaged(_) => contents.damaged += 1,
+            Line::Claim => {}
+        });
+        Ok(contents)
+    }
+
+    /// Claims the file for a fence: whatever an older one appends from now on does not count.
+    pub fn claim(&mut self, fence: Fence) -> Result<(), AppendError> {
+        self.write(fence, None).map(drop)
+    }
+
+    /// Appends one record under `fence`, or refuses and leaves the bytes as they are.
+    pub fn append(&mut self, fence: Fence, data: &[u8]) -> Result<Appended, AppendError> {
+        self.write(fence, Some(data))
+    }
+
+    fn write(&mut self, fence: Fence, data: Option<&[u8]>) -> Result<Appended, AppendError> {
+        let failed = |path: &Path| {
+            let path = path.to_owned();
+            move |source| AppendError::Failed { path, source }
+        };
+        let replaced = self.follow().map_err(failed(&self.path))?;
+        let section = self.enter().map_err(failed(&self.path))?;
+        let (end, grown) = self.catch_up().map_err(failed(&self.path))?;
+        let newest = self.lock_fence().map_err(failed(&self.path))?.max(Some(self.state.highest));
+        if let Some(by) = newest.filter(|by| *by > fence) {
+            return Err(AppendError::Superseded { path: self.path.clone(), fence, by });
+        }
+        let change = replaced.or(grown);
+        let line = encode(fence, data, self.state.open_line);
+        if let Err(source) = sys::append(&self.file, &line) {
+            self.take_back(end);
+            return Err(AppendError::Failed { path: self.path.clone(), source });
+        }
+        self.state.highest = self.state.highest.max(fence);
+        self.state.open_line = false;
+        self.state.scanned = end.size + line.len() as u64;
+        *self.expected.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(End { id: end.id, size: self.state.scanned });
+        drop(section);
+        Ok(Appended { change })
+    }
+
+    /// A failed write may have left a part of a line. Readers skip it; taking it back is only tidier.
+    fn take_back(&self, end: End) {
+        let _ = sys::cut(&self.file, end.size);
+    }
+
+    /// Opens the path again when another file, or none, is there.
+    fn follow(&mut self) -> Result<Option<Change>, Errno> {
+        let change = match look(&self.path, facts(&self.file)?.id) {
+            None => return Ok(None),
+            Some(Change::Unreadable { source, .. }) => return Err(source),
+            Some(Change::NotAFile { .. }) => return Err(Errno::ISDIR),
+            Some(change) => change,
+        };
+        self.file = Arc::new(open_data(&self.path)?);
+        self.state = State::default();
+        let known = self.expected.lock().unwrap_or_else(PoisonError::into_inner).take().is_some();
+        Ok(known.then_some(change))
+    }
+
+    /// Enters the critical section. A writer stopped inside must not stop its successor, whose records count.
+    fn enter(&self) -> Result<Option<OwnedFd>, Errno> {
+        // A description of its own: the flock ends with it, also when an error returns early.
+        let section = Arc::new(open_data(&self.path)?);
+        match sys::flock(&section, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(Arc::into_inner(section)),
+            Err(Errno::WOULDBLOCK) => {}
+            Err(errno) => return Err(errno),
+        }
+        let patience = Patience::new(Limit::At(Instant::now() + SECTION), None);
+        match wait::lock(&section, Mode::Exclusive, &patience)? {
+            Waited::Done => Ok(Arc::into_inner(section)),
+            Waited::TimeUp | Waited::Cancelled => Ok(None),
+        }
+    }
+
+    /// Reads what was added since the last look.
+    fn catch_up(&mut self) -> Result<(End, Option<Change>), Errno> {
+        let now = facts(&self.file)?;
+        let mut change = None;
+        if now.size < self.state.scanned {
+            change = Some(Change::Shrunk { path: self.path.clone(), bytes: self.state.scanned - now.size });
+            self.state = State::default();
+        }
+        let added = usize::try_from(now.size - self.state.scanned).map_err(|_| Errno::FBIG)?;
+        let mut bytes = vec![0; added];
+        let length = sys::read_at(&self.file, &mut bytes, self.state.scanned)?;
+        let first_look = self.state == State::default();
+        let mut foreign = 0;
+        scan(&bytes[..length], &mut self.state, |line| {
+            if let Line::Damaged(length) = line {
+                foreign += length;
+            }
+        });
+        if foreign > 0 && !first_look {
+            change.get_or_insert(Change::Grown { path: self.path.clone(), bytes: foreign });
+        }
+        Ok((End { id: now.id, size: self.state.scanned }, change))
+    }
+
+    /// The fence of the newest grant, as the lock file tells it.
+    fn lock_fence(&self) -> Result<Option<Fence>, Errno> {
+        let file = match self.folder.open_existing(&self.lock, OFlags::RDONLY) {
+            Err(Errno::NOENT) => return Ok(None),
+            other => other?,
+        };
+        Ok(Head::read(&file)?.fence())
+    }
+}
+
+fn open_data(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE;
+    sys::open_at(CWD, path, flags, Bits::RUSR | Bits::WUSR)
+}

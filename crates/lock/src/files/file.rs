@@ -1,0 +1,166 @@
+//! Reads and writes the parts of one lock file.
+
+use crate::files::fence::{self, Evidence, Fence, Next, Writes};
+use crate::files::page::{self, HEAD, SIZE, Text};
+use crate::files::record::Record;
+use pinfold_kernel::sys;
+use rustix::io::Errno;
+use std::os::fd::AsFd;
+
+/// The head of a lock file, and what it says about the last grant.
+#[derive(Debug, Clone)]
+pub(crate) struct Head {
+    slots: [page::Slot; 2],
+    released: Option<Fence>,
+    below: bool,
+}
+
+/// What a lock file says about its last grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Last {
+    /// Never granted, or torn: nothing is said.
+    Nothing,
+    /// Given back in order.
+    Released,
+    /// Not given back: held now, or its holder died.
+    Unreleased(Box<Record>),
+}
+
+impl Head {
+    pub(crate) fn read(file: impl AsFd) -> Result<Self, Errno> {
+        let mut bytes = [0; HEAD];
+        sys::read_at(file, &mut bytes, page::HEAD_AT as u64)?;
+        Ok(Self::from_bytes(&bytes))
+    }
+
+    fn from_bytes(bytes: &[u8; HEAD]) -> Self {
+        Self {
+            slots: [page::read_slot(bytes, 0), page::read_slot(bytes, 1)],
+            released: page::read_mark(bytes).map(Fence),
+            below: page::read_below(bytes),
+        }
+    }
+
+    pub(crate) fn slots(&self) -> [page::Slot; 2] {
+        self.slots
+    }
+
+    /// Whether nothing was ever granted through the file.
+    pub(crate) fn is_blank(&self) -> bool {
+        self.slots == [page::Slot::Blank; 2]
+    }
+
+    pub(crate) fn fence(&self) -> Option<Fence> {
+        fence::current(self.slots()).map(|(fence, _)| Fence(fence))
+    }
+
+    pub(crate) fn released(&self) -> Option<Fence> {
+        self.released
+    }
+
+    pub(crate) fn below(&self) -> bool {
+        self.below
+    }
+
+    /// What is known about the last fence, when the record (if it was needed) says `recorded`.
+    pub(crate) fn evidence(&self, recorded: Option<Fence>, removed: bool) -> Evidence {
+        let mentioned = self.released().max(recorded).map_or(0, |fence| fence.0);
+        Evidence { slots: self.slots(), mentioned, removed }
+    }
+
+    /// Whether the last grant was given back in order; the record need not be read then.
+    pub(crate) fn is_released(&self) -> bool {
+        self.fence().is_some() && self.fence() == self.released()
+    }
+}
+
+/// Reads what is left to do about the last grant: about one that is lone, nothing ever is.
+pub(crate) fn left(file: impl AsFd, head: &Head) -> Result<Last, Errno> {
+    if fence::is_lone(head.slots) { Ok(Last::Released) } else { last(file, head) }
+}
+
+/// Reads what a lock file says about its last grant.
+pub(crate) fn last(file: impl AsFd, head: &Head) -> Result<Last, Errno> {
+    if head.is_released() {
+        return Ok(Last::Released);
+    }
+    Ok(match record(file)? {
+        None => Last::Nothing,
+        Some(record) if head.released() >= Some(record.fence) => Last::Released,
+        Some(record) => Last::Unreleased(Box::new(record)),
+    })
+}
+
+/// The record of the newest grant that left a whole one.
+///
+/// When the newest is torn, the one before it is older than the mark of its release, or its run may live.
+pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
+    let mut bytes = [0; SIZE];
+    sys::read_at(file, &mut bytes, 0)?;
+    let read = |which| match page::read_record(&bytes, which) {
+        Text::Good(text) => Record::from_bytes(&text),
+        Text::Blank | Text::Damaged => None,
+    };
+    let records = [0, 1].into_iter().filter_map(read);
+    Ok(records.max_by_key(|record| record.fence))
+}
+
+/// The record of the newest grant, unless that was given back: for those who only look, by one read.
+pub(crate) fn current(file: impl AsFd) -> Result<Option<Record>, Errno> {
+    let mut bytes = [0; SIZE];
+    sys::read_at(file, &mut bytes, 0)?;
+    let mut part = [0; HEAD];
+    part.copy_from_slice(&bytes[page::HEAD_AT..][..HEAD]);
+    let head = Head::from_bytes(&part);
+    let Some((fence, which)) = fence::current(head.slots()) else { return Ok(None) };
+    if head.is_released() && !fence::is_lone(head.slots()) {
+        return Ok(None);
+    }
+    let record = match page::read_record(&bytes, which) {
+        Text::Good(text) => Record::from_bytes(&text),
+        Text::Blank | Text::Damaged => None,
+    };
+    Ok(record.filter(|record| record.fence == Fence(fence)))
+}
+
+/// Fills the file, so that later writes need no new space on the disk.
+pub(crate) fn fill(file: impl AsFd, size: u64) -> Result<(), Errno> {
+    // Nothing was ever granted through a shorter file, so there is nothing to lose in it.
+    if size < SIZE as u64 { sys::write_at(file, &[0; SIZE], 0) } else { Ok(()) }
+}
+
+/// Writes fence and record of a grant: one write, unless a damaged slot has to be mended too.
+pub(crate) fn write_grant(file: impl AsFd, next: Next, record: &Record) -> Result<(), Errno> {
+    let text = record.to_bytes();
+    let counter = page::Counter { lone: record.is_lone(), ..next.counter };
+    let write = |which: usize| {
+        // A record always fits: it was cut when it was made.
+        let (at, bytes) = page::grant(which, counter, &text).ok_or(Errno::TOOBIG)?;
+        sys::write_at(file.as_fd(), &bytes, at as u64)
+    };
+    match next.writes {
+        Writes::Slot(which) => write(which),
+        Writes::Both => write(0).and_then(|()| write(1)),
+    }
+}
+
+/// Marks one grant as given back. The mark names its fence, so it can never release another one.
+pub(crate) fn write_mark(file: impl AsFd, fence: Fence) -> Result<(), Errno> {
+    sys::write_at(file, &page::mark(fence.0), page::MARK_AT as u64)
+}
+
+pub(crate) fn write_below(file: impl AsFd, below: bool) -> Result<(), Errno> {
+    sys::write_at(file, &[u8::from(below)], page::BELOW_AT as u64)
+}
+
+/// Rewrites the newest slot as one of another boot; for tests and benchmarks.
+pub(crate) fn pretend_reboot(file: impl AsFd) -> Result<(), Errno> {
+    let head = Head::read(file.as_fd())?;
+    let (Some((_, which)), Some(record)) = (fence::current(head.slots()), record(file.as_fd())?) else {
+        return Err(Errno::NODATA);
+    };
+    let page::Slot::Good(counter) = head.slots()[which] else { return Err(Errno::NODATA) };
+    let counter = page::Counter { boot: crate::judge::identity::BootId(1), ..counter };
+    let (at, bytes) = page::grant(which, counter, &record.to_bytes()).ok_or(Errno::TOOBIG)?;
+    sys::write_at(file, &bytes, at as u64)
+}

@@ -1,0 +1,181 @@
+//! Remembers what has happened to a lock folder: when it was tried out, and which lock files were ever made.
+//!
+//! Of ours only the sweep removes a lock file, and it notes that. When another file is missing that the ledger knows,
+//! somebody else removed it, and its holder may live on: then, and only then, the grant looks for that holder.
+
+use crate::files::name::FileName;
+use crate::files::page::checksum;
+use crate::judge::identity::BootId;
+use pinfold_kernel::sys;
+use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+
+const NAME: &str = "ledger";
+const STAMP_MAGIC: &[u8; 8] = b"PFtried\n";
+const STAMP_LENGTH: usize = 40;
+const TRUSTED_AT: u64 = 64;
+/// The largest fence of a file that was swept, and its checksum.
+const FLOOR_AT: u64 = 128;
+const FLOOR_LENGTH: usize = 16;
+const MADE_AT: u64 = 4096;
+/// What the byte of a name says.
+const MADE: u8 = 1;
+const SWEPT: u8 = 2;
+/// One byte a name, by hash: with a thousand locks one in a thousand first grants looks needlessly.
+const MADE_SLOTS: u128 = 1 << 20;
+
+#[derive(Debug)]
+pub(crate) struct Ledger(OwnedFd);
+
+/// Where and when the folder was tried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) boot: BootId,
+    pub(crate) device: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) stamp: Option<Stamp>,
+    /// No holder of a removed file was alive when this ledger began.
+    pub(crate) trusted: bool,
+}
+
+/// What is known of the file of a name, or of another name with the same hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Made {
+    Never,
+    /// It was made, and removed by the sweep when nobody had it.
+    Swept,
+    /// It was made; where it is missing, somebody else removed it.
+    Before,
+}
+
+impl Ledger {
+    /// Whether a folder has one.
+    pub(crate) fn is_in(dir: BorrowedFd<'_>) -> bool {
+        sys::stat_at(dir, Path::new(NAME), rustix::fs::AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The boot in which a folder was tried out last. Nothing is made.
+    pub(crate) fn boot_of(folder: &Path) -> Option<BootId> {
+        let file =
+            sys::open(&folder.join(NAME), OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK).ok()?;
+        Ledger(file).state().ok()?.stamp.map(|stamp| stamp.boot)
+    }
+
+    pub(crate) fn open(dir: BorrowedFd<'_>) -> Result<Self, Errno> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW;
+        sys::open_at(dir, Path::new(NAME), flags, Mode::RUSR | Mode::WUSR).map(Self)
+    }
+
+    pub(crate) fn state(&self) -> Result<State, Errno> {
+        let mut bytes = [0; TRUSTED_AT as usize + 1];
+        sys::read_at(&self.0, &mut bytes, 0)?;
+        Ok(State { stamp: read_stamp(&bytes[..STAMP_LENGTH]), trusted: bytes[TRUSTED_AT as usize] == 1 })
+    }
+
+    pub(crate) fn set_stamp(&self, stamp: Stamp) -> Result<(), Errno> {
+        sys::write_at(&self.0, &write_stamp(stamp), 0)
+    }
+
+    pub(crate) fn set_trusted(&self) -> Result<(), Errno> {
+        sys::write_at(&self.0, &[1], TRUSTED_AT)
+    }
+
+    pub(crate) fn made(&self, name: &FileName) -> Result<Made, Errno> {
+        let mut byte = [0];
+        sys::read_at(&self.0, &mut byte, made_at(name))?;
+        Ok(match byte[0] {
+            0 if self.state()?.trusted => Made::Never,
+            SWEPT if self.state()?.trusted => Made::Swept,
+            _ => Made::Before,
+        })
+    }
+
+    /// Whether every file that was ever made is one of `names`; so nobody holds one that was removed.
+    pub(crate) fn knows_no_other<'a>(
+        &self,
+        names: impl Iterator<Item = &'a FileName>,
+    ) -> Result<bool, Errno> {
+        if !self.state()?.trusted {
+            return Ok(false);
+        }
+        let mut made = vec![0; MADE_SLOTS as usize];
+        let length = sys::read_at(&self.0, &mut made, MADE_AT)?;
+        for name in names {
+            if let Some(slot) = usize::try_from(made_at(name) - MADE_AT).ok().and_then(|at| made.get_mut(at))
+            {
+                *slot = 0;
+            }
+        }
+        Ok(made[..length].iter().all(|byte| *byte == 0 || *byte == SWEPT))
+    }
+
+    pub(crate) fn note_made(&self, name: &FileName) -> Result<(), Errno> {
+        sys::write_at(&self.0, &[MADE], made_at(name))
+    }
+
+    pub(crate) fn note_swept(&self, name: &FileName) -> Result<(), Errno> {
+        sys::write_at(&self.0, &[SWEPT], made_at(name))
+    }
+
+    /// No file that was swept had a larger fence, nor can have given one before a power loss.
+    pub(crate) fn floor(&self) -> Result<u64, Errno> {
+        let mut bytes = [0; FLOOR_LENGTH];
+        sys::read_at(&self.0, &mut bytes, FLOOR_AT)?;
+        let floor = u64::from_le_bytes(bytes[..8].try_into().map_err(|_| Errno::IO)?);
+        // Where it is damaged the clock takes its place, as for every counter.
+        Ok(if bytes == write_floor(floor) { floor } else { 0 })
+    }
+
+    /// Has the floor be no less than this; durable before it returns.
+    pub(crate) fn raise_floor(&self, floor: u64) -> Result<u64, Errno> {
+        let floor = floor.max(self.floor()?);
+        sys::write_at(&self.0, &write_floor(floor), FLOOR_AT)?;
+        sys::sync(&self.0)?;
+        Ok(floor)
+    }
+
+    /// The right to sweep, while the file is open; nothing where another process has it.
+    pub(crate) fn sweeping(&self, dir: BorrowedFd<'_>) -> Result<Option<OwnedFd>, Errno> {
+        let file = sys::open_at(dir, Path::new(NAME), OFlags::RDONLY | OFlags::NOFOLLOW, Mode::empty())?;
+        match sys::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(file)),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+}
+
+fn made_at(name: &FileName) -> u64 {
+    let slot = crate::files::name::hash(name.as_str().as_bytes()) % MADE_SLOTS;
+    MADE_AT + u64::try_from(slot).unwrap_or(0)
+}
+
+fn write_floor(floor: u64) -> [u8; FLOOR_LENGTH] {
+    let mut bytes = [0; FLOOR_LENGTH];
+    bytes[..8].copy_from_slice(&floor.to_le_bytes());
+    let sum = if floor == 0 { 0 } else { checksum(&bytes[..8]) };
+    bytes[8..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn write_stamp(stamp: Stamp) -> [u8; STAMP_LENGTH] {
+    let mut bytes = [0; STAMP_LENGTH];
+    bytes[..8].copy_from_slice(STAMP_MAGIC);
+    bytes[8..24].copy_from_slice(&stamp.boot.0.to_le_bytes());
+    bytes[24..32].copy_from_slice(&stamp.device.to_le_bytes());
+    let sum = checksum(&bytes[..32]);
+    bytes[32..].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+fn read_stamp(bytes: &[u8]) -> Option<Stamp> {
+    let boot = BootId(u128::from_le_bytes(bytes[8..24].try_into().ok()?));
+    let device = u64::from_le_bytes(bytes[24..32].try_into().ok()?);
+    let stamp = Stamp { boot, device };
+    (write_stamp(stamp) == bytes).then_some(stamp)
+}

@@ -1,0 +1,54 @@
+//! Tells whoever wants to know of every process that a grant ends.
+
+use crate::files::fence::Fence;
+use crate::files::record::{Record, Run};
+use crate::process::ProcessSeen;
+use pinfold_kernel::proc;
+use std::fmt;
+use std::sync::OnceLock;
+
+/// Processes of a run whose holder is dead, about to be ended so that the lock can be granted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SurvivorsEnded {
+    /// The lock that the run held.
+    pub resource: String,
+    /// The fence of that grant.
+    pub fence: Fence,
+    /// The session it was held for.
+    pub session: Option<String>,
+    /// The run.
+    pub run: Option<Run>,
+    /// Who is ended.
+    pub processes: Vec<ProcessSeen>,
+}
+
+type Listener = Box<dyn Fn(&SurvivorsEnded) + Send + Sync>;
+
+/// Whoever hears of it, if anybody does.
+#[derive(Default)]
+pub(super) struct Told(OnceLock<Listener>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Told").field(&self.0.get().is_some()).finish()
+    }
+}
+
+impl Told {
+    /// The first listener stays.
+    pub(super) fn set(&self, listener: Listener) {
+        let _ = self.0.set(listener);
+    }
+
+    pub(super) fn tell(&self, record: &Record, pids: &[u32]) {
+        let Some(listener) = self.0.get() else { return };
+        let processes = pids.iter().map(|pid| ProcessSeen { pid: *pid, command: proc::command(*pid) });
+        listener(&SurvivorsEnded {
+            resource: record.resource.clone(),
+            fence: record.fence,
+            session: record.session.clone(),
+            run: record.run.clone(),
+            processes: processes.collect(),
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! Says who holds what by looking at those whom the records name, instead of at every process of the machine.
+//!
+//! A record is believed when the kernel agrees: the flock is held, the record is that of the newest grant, and the
+//! process that it names lives. Where one of these is not so, the caller looks through all of `/proc`.
+
+use crate::files::facts::facts;
+use crate::files::fence;
+use crate::files::file;
+use crate::files::folder::Folder;
+use crate::files::ledger::Made;
+use crate::files::name::FileName;
+use crate::files::page::SIZE;
+use crate::files::record::Record;
+use crate::judge::holder::Holder;
+use crate::look::describe;
+use crate::look::scan::{self, Open};
+use crate::process;
+use crate::resource::Kind;
+use crate::seen::LockSeen;
+use crate::want::directory::Mode;
+use pinfold_kernel::proc::locks::Flocked;
+use pinfold_kernel::{proc, sys};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::collections::{BTreeSet, HashSet};
+use std::os::fd::OwnedFd;
+
+/// The number of the first pid namespace, fixed in the kernel. In any other one `/proc/locks` leaves out flocks whose
+/// taker has died.
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
+
+/// The lock of a file, when the process that its record names has it.
+pub(crate) fn at(folder: &Folder, file: &OwnedFd) -> Option<LockSeen> {
+    let record = current(file)?;
+    let id = facts(file).ok()?.id;
+    let mut holders = scan::open_files_of(record.holder.pid, folder.device()).ok()?;
+    holders.retain(|open| open.file == id && open.locked == Some(Mode::Exclusive));
+    if holders.is_empty() || !process::may_live(&record.holder) {
+        return None;
+    }
+    holders.extend(beside(folder, &record, |open| open.file == id));
+    let holders: Vec<&Open> = holders.iter().collect();
+    Some(describe::from_record(&record, &holders, false))
+}
+
+/// A lock of a directory below the one that has this file, when the process that its record names has it.
+pub(crate) fn below(folder: &Folder, name: &FileName) -> Option<LockSeen> {
+    let quoted = format!("\"{}\"", name.as_str());
+    let mut inodes = folder.names().ok()?.into_iter().filter(FileName::is_inode);
+    inodes.find_map(|other| {
+        let file = folder.open_existing(&other, OFlags::RDONLY).ok()?;
+        let mut bytes = [0; SIZE];
+        sys::read_at(&file, &mut bytes, 0).ok()?;
+        // Most of thousands are somewhere else: that is seen without taking their records apart.
+        bytes.windows(quoted.len()).any(|part| part == quoted.as_bytes()).then_some(())?;
+        let record = current(&file)?;
+        record.above.iter().any(|above| above == name.as_str()).then_some(())?;
+        at(folder, &file)
+    })
+}
+
+/// Whether the kernel says that nobody has any of these files: no process need be looked at then.
+pub(crate) fn nobody_has(folder: &Folder, names: &[FileName]) -> bool {
+    let first = process::vantage().is_ok_and(|here| here.pid_namespace == FIRST_PID_NAMESPACE);
+    let Some(flocked) = first.then(|| proc::locks::flocked().ok()).flatten() else { return false };
+    names.iter().all(|name| {
+        let file = folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file));
+        match file {
+            // An empty one may stand in the place of one that was removed under its holder.
+            Ok(facts) => facts.size > 0 && !flocked.contains_key(&facts.id.inode),
+            Err(Errno::NOENT) => folder.ledger().made(name).is_ok_and(|made| made != Made::Before),
+            Err(_) => false,
+        }
+    })
+}
+
+/// Every lock of a folder that is held now; nothing where only a look at every process can tell.
+pub(crate) fn all(folder: &Folder) -> Result<Option<Vec<LockSeen>>, Errno> {
+    if process::vantage()?.pid_namespace != FIRST_PID_NAMESPACE {
+        return Ok(None);
+    }
+    let entries = folder.entries()?;
+    let Ok(flocked) = proc::locks::flocked() else { return Ok(None) };
+    // Who holds a file that was removed has no name here.
+    if !folder.ledger().knows_no_other(entries.iter().map(|(name, _)| name))? {
+        return Ok(None);
+    }
+    let parts: Vec<_> = entries.chunks(entries.len().div_ceil(workers(entries.len())).max(1)).collect();
+    let looks: Vec<Result<Option<Vec<LockSeen>>, Errno>> = match parts.as_slice() {
+        [] => Vec::new(),
+        [one] => vec![part(folder, one, &flocked)],
+        several => std::thread::scope(|scope| {
+            let flocked = &flocked;
+            let look = |entries| scope.spawn(move || part(folder, entries, flocked));
+            let threads: Vec<_> = several.iter().map(|entries| look(*entries)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(None))).collect()
+        }),
+    };
+    let mut seen = Seen::default();
+    for look in looks {
+        let Some(locks) = look? else { return Ok(None) };
+        locks.into_iter().for_each(|lock| seen.add(lock));
+    }
+    Ok(Some(seen.locks))
+}
+
+/// How many threads look: the time goes into system calls, a handful for each lock.
+fn workers(locks: usize) -> usize {
+    const WORTH_A_THREAD: usize = 250;
+    const MOST: usize = 4;
+    let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (locks / WORTH_A_THREAD).clamp(1, processors.min(MOST))
+}
+
+/// The locks of some files; nothing where only a look at every process can tell.
+fn part(
+    folder: &Folder,
+    entries: &[(FileName, u64)],
+    flocked: &Flocked,
+) -> Result<Option<Vec<LockSeen>>, Errno> {
+    let mut seen = Vec::new();
+    for (name, inode) in entries {
+        if let Some(takers) = flocked.get(inode) {
+            let Some(lock) = held(folder, name, takers) else { return Ok(None) };
+            seen.push(lock);
+        } else if stands_for_another(folder, name)? {
+            return Ok(None);
+        } else {
+            seen.extend(folder.survived(name)?);
+        }
+    }
+    Ok(Some(seen))
+}
+
+/// Whether a file is empty that had a grant: it was made anew in the place of one that was removed.
+fn stands_for_another(folder: &Folder, name: &FileName) -> Result<bool, Errno> {
+    let size =
+        folder.open_existing(name, OFlags::RDONLY).and_then(|file| facts(&file)).map(|facts| facts.size);
+    Ok(size == Ok(0) && folder.ledger().made(name)? == Made::Before)
+}
+
+/// What is listed, each lock once: a directory has two files.
+#[derive(Default)]
+struct Seen {
+    locks: Vec<LockSeen>,
+    directories: HashSet<(String, Option<fence::Fence>)>,
+}
+
+impl Seen {
+    fn add(&mut self, lock: LockSeen) {
+        if lock.kind != Kind::Directory || self.directories.insert((lock.resource.clone(), lock.fence)) {
+            self.locks.push(lock);
+        }
+    }
+}
+
+/// The lock of a file of which the kernel says that somebody has it.
+///
+/// Whoever may read a file can have its flock and cannot write there: the record may be of the one before.
+fn held(folder: &Folder, name: &FileName, takers: &[u32]) -> Option<LockSeen> {
+    let file = folder.open_existing(name, OFlags::RDONLY).ok()?;
+    let record = current(&file)?;
+    let id = facts(&file).ok()?.id;
+    let has_it = || {
+        let open = scan::open_files_of(record.holder.pid, folder.device()).unwrap_or_default();
+        open.iter().any(|open| open.file == id && open.locked == Some(Mode::Exclusive))
+    };
+    (takers.contains(&record.holder.pid) || has_it()).then_some(())?;
+    let others = beside(folder, &record, |open| open.file == id);
+    let lock = describe::from_record(&record, &others.iter().collect::<Vec<_>>(), false);
+    let named = [Some(record.holder), record.agent].into_iter().flatten();
+    // Where both whom it names are dead, somebody else has it.
+    let is_named = named.into_iter().any(|one| lock.holder.identity == Some(one));
+    match lock.holder.verdict {
+        Holder::Alive(_) | Holder::Unknown(_) if is_named => Some(lock),
+        Holder::Alive(_) | Holder::Unknown(_) | Holder::Dead(_) => None,
+    }
+}
+
+/// Others who have the lock: a command is given it, an agent of a session is not.
+fn beside(folder: &Folder, record: &Record, is_it: impl Fn(&Open) -> bool) -> Vec<Open> {
+    if record.session.is_some() {
+        return Vec::new();
+    }
+    let below: BTreeSet<u32> = proc::tree::descendants(record.holder.pid).into_iter().collect();
+    let open = below.into_iter().filter_map(|pid| scan::open_files_of(pid, folder.device()).ok()).flatten();
+    open.filter(|open| open.locked.is_some() && is_it(open)).collect()
+}
+
+fn current(file: &OwnedFd) -> Option<Record> {
+    file::current(file).ok().flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fault::{self, Fault, Reach};
+    use crate::{Request, Resource};
+
+    /// How often the files of `/proc` of other processes were looked at while `look` looked.
+    fn descriptors_read(look: impl FnOnce()) -> usize {
+        let armed = fault::arm(usize::MAX, Fault::Short, Reach::Once);
+        look();
+        armed.operations().iter().filter(|operation| **operation == "readlink").count()
+    }
+
+    #[test]
+    fn a_look_at_locks_takes_no_look_at_every_process() {
+        if process::vantage().unwrap().pid_namespace != FIRST_PID_NAMESPACE {
+            return assert!(
+                all(&folder().1).unwrap().is_none(),
+                "elsewhere the kernel does not tell everything"
+            );
+        }
+        let (_temp, folder) = folder();
+        let guards: Vec<_> = (0..20).map(|n| take(&folder, &format!("k{n}"))).collect();
+        let few = descriptors_read(|| assert_eq!(folder.locks().unwrap().len(), 20));
+        let everybody = descriptors_read(|| {
+            scan::open_files(folder.device()).unwrap();
+        });
+        assert!(few < 20 && few < everybody, "{few} descriptors were looked at, {everybody} there are");
+        drop(guards);
+        assert_eq!(folder.locks().unwrap(), []);
+    }
+
+    #[test]
+    fn a_lock_whose_file_was_removed_is_still_listed() {
+        let (_temp, folder) = folder();
+        let _guard = take(&folder, "k");
+        let name = folder.names().unwrap()[0];
+        std::fs::remove_file(folder.file_path(&name)).unwrap();
+        let seen = folder.locks().unwrap();
+        assert_eq!((seen.len(), seen[0].removed), (1, true));
+    }
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        let temp = tempfile::tempdir().unwrap();
+        let folder = Folder::open(temp.path().join("locks")).unwrap();
+        (temp, folder)
+    }
+
+    fn take(folder: &Folder, key: &str) -> crate::Guard {
+        folder.try_acquire(&Resource::Key(key.into()), &Request::default()).unwrap()
+    }
+}

@@ -1,0 +1,28 @@
+//! Lock files that were removed while somebody holds them.
+
+use super::ours::{self, is_of};
+use super::scan::{self, Open};
+use crate::files::folder::Folder;
+use crate::files::name::FileName;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// The lock files of this folder that were removed while somebody holds them.
+pub(crate) fn removed_holders(folder: &Folder) -> Result<Vec<Open>, Errno> {
+    let mut open = scan::open_files(folder.device())?;
+    open.retain(|one| one.removed && one.locked.is_some() && is_of(folder, one));
+    Ok(open)
+}
+
+/// A removed file of this name that somebody holds, open.
+pub(crate) fn removed_holder(folder: &Folder, name: &FileName) -> Result<Option<OwnedFd>, Errno> {
+    for one in removed_holders(folder)?.iter().filter(|one| one.name == *name) {
+        match ours::reopen(folder, one) {
+            Ok(file) => return Ok(Some(file)),
+            // It has gone meanwhile.
+            Err(Errno::NOENT | Errno::SRCH) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,52 @@
+//! Which runs hold a file, and which records lie below a directory.
+
+use super::ours::{self, is_of};
+use super::scan::{self, Open};
+use crate::files::facts::facts;
+use crate::files::file::{self, Head, Last};
+use crate::files::folder::Folder;
+use crate::files::name::FileName;
+use crate::files::record::{Record, Run};
+use crate::resource::FileId;
+use crate::want::directory::Mode;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+pub(super) fn is_below(record: &Record, name: &FileName) -> bool {
+    let by_path =
+        || Path::new(&record.resource).ancestors().skip(1).any(|path| FileName::of_path(path) == *name);
+    record.above.iter().any(|above| above == name.as_str()) || by_path()
+}
+
+pub(super) fn exclusive_records(folder: &Folder, open: &[Open], pids: &[u32]) -> Vec<(Record, FileId)> {
+    let mut found: Vec<(Record, FileId)> = Vec::new();
+    for one in open.iter().filter(|one| pids.contains(&one.pid) && one.locked == Some(Mode::Exclusive)) {
+        if !found.iter().any(|(_, file)| *file == one.file)
+            && let Some(record) = ours::record(folder, one)
+        {
+            found.push((record, one.file));
+        }
+    }
+    found
+}
+
+/// The run that a file says holds it.
+pub(crate) fn recorded_run(file: &OwnedFd) -> Option<Run> {
+    let head = Head::read(file).ok()?;
+    match file::last(file, &head).ok()? {
+        Last::Unreleased(record) => record.run,
+        Last::Nothing | Last::Released => None,
+    }
+}
+
+/// The runs that hold a file, exclusively or through something below it.
+pub(crate) fn runs_on(folder: &Folder, name: &FileName, file: &OwnedFd) -> Vec<Run> {
+    let Ok(facts) = facts(file) else { return Vec::new() };
+    let mut open = scan::open_files(folder.device()).unwrap_or_default();
+    open.retain(|one| is_of(folder, one));
+    let here = open.iter().filter(|one| one.file == facts.id && one.locked.is_some());
+    let pids: Vec<u32> = here.map(|one| one.pid).collect();
+    let records = exclusive_records(folder, &open, &pids).into_iter();
+    let relevant = records.filter(|(record, file)| *file == facts.id || is_below(record, name));
+    relevant.filter_map(|(record, _)| record.run).collect()
+}

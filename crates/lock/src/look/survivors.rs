@@ -1,0 +1,102 @@
+//! Finds what is left of a run whose flock is free.
+//!
+//! A process is named by three traces: the run's control group, its first process, the marker in the
+//! environment. A group counts only if its name says that it was this very holder's: a path that other runs had
+//! too proves nothing. Every process is held by a pidfd and recognised again, so that it can be signalled.
+
+use crate::files::record::Record;
+use crate::judge::grant::{Remains, Trace, remains_by_identity};
+use crate::look::scan;
+use crate::process;
+use pinfold_kernel::{cgroup, pidfd, sys};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+/// One process that provably belongs to the last run.
+#[derive(Debug)]
+pub(crate) struct Survivor {
+    pub(crate) pid: u32,
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// What is left of a run.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) trace: Trace,
+    pub(crate) processes: Vec<Survivor>,
+}
+
+/// What is left of a run, if anything can be proved.
+pub(crate) fn find(record: &Record) -> Result<Option<Left>, Errno> {
+    // A run of another boot cannot have survived; one of another namespace cannot be recognised.
+    let here = process::vantage()?;
+    if record.holder.boot != here.boot || record.holder.pid_namespace != here.pid_namespace {
+        return Ok(None);
+    }
+    if let Some(group) = own_group(record)
+        && let Some(left) = in_cgroup(group)?
+    {
+        return Ok(Some(left));
+    }
+    let mut processes = Vec::new();
+    let agent =
+        record.agent.filter(|agent| remains_by_identity(process::verdict(Some(agent))) != Remains::None);
+    if let Some(agent) = agent {
+        // One that is not proved is waited for, and never signalled.
+        let is_agent = || Ok(process::is_proved(&agent));
+        processes.extend(hold(agent.pid, is_agent)?);
+    }
+    processes.extend(marked(record, agent.map(|agent| agent.pid))?);
+    Ok(match (agent, processes.is_empty()) {
+        (Some(_), _) => Some(Left { trace: Trace::Identity, processes }),
+        (None, false) => Some(Left { trace: Trace::Marker, processes }),
+        (None, true) => None,
+    })
+}
+
+/// The group of the run, when its name says that the holder made it. The path alone is no proof: a group of the
+/// same name may be another run's by now.
+pub(crate) fn own_group(record: &Record) -> Option<&Path> {
+    let group = record.cgroup.as_deref()?;
+    let name = group.file_name()?.to_str()?;
+    name.strip_suffix(process::word(&record.holder).as_str())?.ends_with('-').then_some(group)
+}
+
+fn marked(record: &Record, except: Option<u32>) -> Result<Vec<Survivor>, Errno> {
+    let Some(run) = &record.run else { return Ok(Vec::new()) };
+    let mut processes = Vec::new();
+    for pid in scan::marked(run)?.into_iter().filter(|pid| Some(*pid) != except) {
+        processes.extend(hold(pid, || scan::is_marked(pid, run))?);
+    }
+    Ok(processes)
+}
+
+fn in_cgroup(group: &Path) -> Result<Option<Left>, Errno> {
+    if !cgroup::is_populated(group)? {
+        return Ok(None);
+    }
+    let mut processes = Vec::new();
+    for pid in members(group)? {
+        processes.extend(hold(pid, || Ok(members(group)?.contains(&pid)))?);
+    }
+    // Populated by processes that cannot be seen from here still means populated.
+    Ok(cgroup::is_populated(group)?.then_some(Left { trace: Trace::Cgroup, processes }))
+}
+
+/// Those in a group that can be survivors: 0 is a process of another namespace, and the caller is not its own.
+fn members(group: &Path) -> Result<Vec<u32>, Errno> {
+    let mut pids = cgroup::members(group)?;
+    pids.retain(|pid| *pid != 0 && *pid != std::process::id());
+    Ok(pids)
+}
+
+/// Holds a process by a pidfd and recognises it again, so that no later process can be taken for it.
+fn hold(pid: u32, recognised: impl Fn() -> Result<bool, Errno>) -> Result<Option<Survivor>, Errno> {
+    let pidfd = match sys::pidfd(pid) {
+        Ok(pidfd) => pidfd,
+        Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(None),
+        Err(errno) => return Err(errno),
+    };
+    Ok((recognised()? && !pidfd::has_ended(&pidfd)?).then_some(Survivor { pid, pidfd }))
+}

@@ -1,0 +1,345 @@
+//! Acquires: tries all files, waits on the one that refused, tries again.
+//!
+//! Nothing is held while waiting except the gates of an exclusive directory, and those are taken in a fixed
+//! order and never waited behind: so no two waiters can wait for each other.
+
+use crate::cancel::Cancel;
+use crate::error::{AcquireError, Busy, BusyBecause, Step};
+use crate::files::facts::facts;
+use crate::files::fence::Fence;
+use crate::files::folder::Folder;
+use crate::files::name::FileName;
+use crate::files::record::{self, Record, Run};
+use crate::look::describe::left_of;
+use crate::look::{lookup, runs};
+use crate::patience::{Limit, Patience, Waited};
+use crate::process;
+use crate::resource::{Kind, Resource};
+use crate::seen::LockSeen;
+use crate::take::grant::{self, Denied};
+use crate::take::guard::Guard;
+use crate::take::held::{self, Gates, Held, NotTaken, Refused, RefusedAt};
+use crate::take::mine;
+use crate::take::wait;
+use crate::want::directory::{DirectoryError, Mode, Place};
+use crate::want::request::Request;
+use crate::want::target::Target;
+use rustix::io::Errno;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A directory that moves more often than this while it is being locked is left alone.
+const MOVES: usize = 3;
+/// A lock file that is replaced more often than this is somebody's game.
+const REPLACEMENTS: usize = 16;
+
+impl Folder {
+    /// Acquires without waiting; "busy" is said only after 20 ms, in which a spawning sibling lets go.
+    pub fn try_acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, Limit::Spawning, None)
+    }
+
+    /// Acquires, however long it takes.
+    pub fn acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, Limit::Never, None)
+    }
+
+    /// Acquires, or says who holds it when `deadline` has passed.
+    pub fn acquire_until(
+        &self,
+        resource: &Resource,
+        request: &Request,
+        deadline: Instant,
+    ) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, Limit::SpawningAnd(deadline), None)
+    }
+
+    /// Acquires until `deadline` (none: for ever) or until cancelled.
+    pub fn acquire_cancellable(
+        &self,
+        resource: &Resource,
+        request: &Request,
+        deadline: Option<Instant>,
+        cancel: &Cancel,
+    ) -> Result<Guard, AcquireError> {
+        acquire(self, resource, request, deadline.map_or(Limit::Never, Limit::SpawningAnd), Some(cancel))
+    }
+}
+
+fn acquire(
+    folder: &Folder,
+    resource: &Resource,
+    request: &Request,
+    limit: Limit,
+    cancel: Option<&Cancel>,
+) -> Result<Guard, AcquireError> {
+    let patience = Patience::new(limit, cancel);
+    let mut moves = 0;
+    loop {
+        let target = Target::open(resource)?;
+        let acquiring = Acquiring { folder, target: &target, request, patience: &patience };
+        let files = acquiring.take()?;
+        match target.place.as_ref().map_or(Ok(()), Place::check) {
+            Ok(()) => return acquiring.grant(files, target.place.as_ref()),
+            // Its names are others now: everything is closed and taken anew.
+            Err(DirectoryError::Moved { .. }) if moves < MOVES => moves += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+struct Files {
+    held: Vec<Held>,
+    settled: grant::Settled,
+}
+
+struct Acquiring<'a> {
+    folder: &'a Folder,
+    target: &'a Target,
+    request: &'a Request,
+    patience: &'a Patience<'a>,
+}
+
+impl Acquiring<'_> {
+    /// Takes and settles the files.
+    fn take(&self) -> Result<Files, AcquireError> {
+        let mut wait = Wait { ready: None, gates: Vec::new() };
+        for _ in 0..REPLACEMENTS {
+            let held = self.take_flocks(&mut wait)?;
+            match grant::settle(self.folder, &held, self.patience) {
+                Ok(settled) if self.patience.is_cancelled() => {
+                    drop(settled);
+                    return Err(self.cancelled());
+                }
+                Ok(settled) => return Ok(Files { held, settled }),
+                Err(Denied::Replaced(_)) => {}
+                Err(Denied::Removed(name, file)) => {
+                    // The new file is let go: its rightful holder is on the removed one.
+                    drop(held);
+                    self.wait_for_removed(name, file)?;
+                }
+                Err(denied) => return Err(self.denied(denied)),
+            }
+        }
+        let name = &self.target.wanted[self.target.wanted.len() - 1].name;
+        Err(AcquireError::Restless { path: self.folder.file_path(name) })
+    }
+
+    fn take_flocks(&self, wait: &mut Wait) -> Result<Vec<Held>, AcquireError> {
+        loop {
+            if self.patience.is_cancelled() {
+                return Err(self.cancelled());
+            }
+            match held::take(self.folder, &self.target.wanted, wait.ready.take(), &wait.gates) {
+                Ok(held) => return Ok(held),
+                Err(NotTaken::NotAFile(name)) => return Err(self.denied(Denied::NotAFile(name))),
+                Err(NotTaken::Failed(name, step, errno)) => return Err(self.failed(&name, step, errno)),
+                Err(NotTaken::Refused(refused)) => self.wait(refused, wait)?,
+            }
+        }
+    }
+
+    fn wait(&self, refused: Refused, wait: &mut Wait) -> Result<(), AcquireError> {
+        if self.is_own(&refused) {
+            return Err(AcquireError::AlreadyYours { resource: self.target.resource.clone() });
+        }
+        match (refused.at, refused.mode, self.target.kind) {
+            // Whoever waits behind a gate holds none, so that gates are never waited for in a circle.
+            (RefusedAt::Gate, _, _) => wait.gates.clear(),
+            (RefusedAt::File, Mode::Exclusive, Kind::Directory) => self.close_gates(wait)?,
+            (RefusedAt::File, _, _) => {}
+        }
+        let waited = wait::lock(&refused.file, refused.mode, self.patience);
+        self.waited(waited, &refused)?;
+        wait.ready = match refused.at {
+            RefusedAt::Gate => None,
+            RefusedAt::File => Some(Held { name: refused.name, mode: refused.mode, lock: refused.file }),
+        };
+        Ok(())
+    }
+
+    /// Stands in the gates of the directory's two names: shared newcomers wait behind from now on.
+    fn close_gates(&self, wait: &mut Wait) -> Result<(), AcquireError> {
+        if !wait.gates.is_empty() {
+            return Ok(());
+        }
+        for want in self.target.wanted.iter().filter(|want| want.mode == Mode::Exclusive) {
+            let name = want.name.gate();
+            let file = held::open(self.folder, &name).map_err(|not| match not {
+                NotTaken::Failed(name, step, errno) => self.failed(&name, step, errno),
+                NotTaken::NotAFile(name) => self.denied(Denied::NotAFile(name)),
+                NotTaken::Refused(_) => self.cancelled(),
+            })?;
+            let refused =
+                Refused { name: want.name, mode: Mode::Exclusive, file: Arc::new(file), at: RefusedAt::Gate };
+            let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
+            self.waited(waited, &refused)?;
+            wait.gates.push((want.name, refused.file));
+        }
+        Ok(())
+    }
+
+    fn wait_for_removed(&self, name: FileName, file: Arc<std::os::fd::OwnedFd>) -> Result<(), AcquireError> {
+        let refused = Refused { name, mode: Mode::Exclusive, file, at: RefusedAt::File };
+        let waited = wait::lock(&refused.file, Mode::Exclusive, self.patience);
+        match waited {
+            Ok(Waited::TimeUp) => Err(self.busy(BusyBecause::Removed, &refused)),
+            other => self.waited(other, &refused),
+        }
+    }
+
+    fn waited(&self, waited: Result<Waited, Errno>, refused: &Refused) -> Result<(), AcquireError> {
+        match waited {
+            Ok(Waited::Done) => Ok(()),
+            Ok(Waited::Cancelled) => Err(self.cancelled()),
+            Ok(Waited::TimeUp) => Err(self.busy(
+                match refused.at {
+                    RefusedAt::File => BusyBecause::Held,
+                    RefusedAt::Gate => BusyBecause::Awaited,
+                },
+                refused,
+            )),
+            Err(errno) => Err(self.failed(&refused.name, Step::Lock, errno)),
+        }
+    }
+
+    fn is_own(&self, refused: &Refused) -> bool {
+        if refused.at == RefusedAt::Gate {
+            return false;
+        }
+        let run = self.request.run.as_ref();
+        if facts(&refused.file).is_ok_and(|facts| mine::holds(facts.id, run)) {
+            return true;
+        }
+        if self.request.inside.is_empty() && run.is_none() {
+            return false;
+        }
+        let own = |other: &Run| self.request.inside.contains(other) || run == Some(other);
+        // Who shares a directory from below left no record in it; only a look through /proc finds the run. A run that
+        // asks for the first time, inside no other, has nothing below.
+        match (self.target.kind, runs::recorded_run(&refused.file)) {
+            (_, Some(recorded)) if own(&recorded) => true,
+            (Kind::Directory, _) if !self.request.inside.is_empty() => {
+                runs::runs_on(self.folder, &refused.name, &refused.file).iter().any(own)
+            }
+            (Kind::Key | Kind::Session | Kind::Vendor | Kind::Directory, _) => false,
+        }
+    }
+
+    fn grant(&self, files: Files, place: Option<&Place>) -> Result<Guard, AcquireError> {
+        let own = process::own()?;
+        let mut record = self.record(own, place);
+        match grant::write(&files.settled.writers, &mut record, own.boot, Fence(0)) {
+            Ok(_) => {}
+            Err(denied) => {
+                // What was written claims a grant that nobody got.
+                for writer in &files.settled.writers {
+                    let _ = crate::files::file::write_mark(&writer.file, record.fence);
+                }
+                return Err(self.denied(denied));
+            }
+        }
+        let entry = mine::enter(&files.settled.files, own.pid, self.request.run.as_ref());
+        let directory = place.map(|place| place.fd.try_clone()).transpose();
+        let directory = match directory {
+            Ok(directory) => directory,
+            Err(error) => {
+                let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+                drop(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, None));
+                return Err(self.failed(&self.target.wanted[0].name, Step::Open, errno));
+            }
+        };
+        Ok(Guard::new(self.folder.clone(), files.held, files.settled.writers, record, entry, directory))
+    }
+
+    fn record(&self, own: crate::judge::identity::Identity, place: Option<&Place>) -> Record {
+        let request = self.request;
+        let (above, above_cut) = place.map(Place::above).unwrap_or_default();
+        Record {
+            fence: Fence(0),
+            resource: self.target.resource.clone(),
+            since_ms: pinfold_kernel::clock::wall_ms(),
+            holder: own,
+            host: record::host().into(),
+            command: if request.command.is_empty() {
+                own_command().into()
+            } else {
+                request.command.clone().into()
+            },
+            reason: request.reason.clone(),
+            session: request.session.clone(),
+            run: request.run.clone(),
+            agent: request.agent,
+            cgroup: request.cgroup.clone(),
+            survivors: request.survivors,
+            above,
+            above_cut,
+        }
+    }
+
+    fn busy(&self, because: BusyBecause, refused: &Refused) -> AcquireError {
+        // Whoever stands in a gate waits as well: what keeps both away is told instead, if it is to be seen.
+        if because == BusyBecause::Awaited
+            && let Some(lock) = self.folder.holder_of_files(&self.target.wanted)
+        {
+            return self.busy_with(BusyBecause::Held, Some(lock));
+        }
+        let directory =
+            self.target.wanted.iter().find(|want| want.mode == Mode::Exclusive && want.name.is_inode());
+        let directory = directory.map(|want| &want.name);
+        let lock = lookup::behind(self.folder, &refused.name, directory, &refused.file, because);
+        self.busy_with(because, lock.map(|lock| self.named(lock, &refused.name)))
+    }
+
+    /// Who has just got it has not written down yet what it is: the name of its file would say nothing to anybody.
+    fn named(&self, lock: LockSeen, name: &FileName) -> LockSeen {
+        let resource = match lock.fence {
+            None if !lock.resource.is_empty() => self.target.name_of(name),
+            None | Some(_) => lock.resource,
+        };
+        LockSeen { resource, ..lock }
+    }
+
+    fn busy_with(&self, because: BusyBecause, lock: Option<LockSeen>) -> AcquireError {
+        let resource = self.target.resource.clone();
+        AcquireError::Busy(Box::new(Busy { resource, because, lock, waited: self.patience.waited() }))
+    }
+
+    fn cancelled(&self) -> AcquireError {
+        AcquireError::Cancelled { resource: self.target.resource.clone() }
+    }
+
+    fn failed(&self, name: &FileName, step: Step, source: Errno) -> AcquireError {
+        AcquireError::File { path: self.folder.file_path(name), step, source }
+    }
+
+    fn denied(&self, denied: Denied) -> AcquireError {
+        match denied {
+            Denied::Survived(record, left) => {
+                let run = record.run.as_ref();
+                if run.is_some_and(|run| self.request.inside.contains(run)) {
+                    return AcquireError::AlreadyYours { resource: self.target.resource.clone() };
+                }
+                let because = BusyBecause::Survivor(left.trace);
+                self.busy_with(because, Some(left_of(&record, &left)))
+            }
+            Denied::Cancelled => self.cancelled(),
+            Denied::NotAFile(name) => AcquireError::NotAFile { path: self.folder.file_path(&name) },
+            Denied::Failed(name, step, errno) => self.failed(&name, step, errno),
+            Denied::Replaced(name) | Denied::Removed(name, _) => {
+                AcquireError::Restless { path: self.folder.file_path(&name) }
+            }
+        }
+    }
+}
+
+/// What is kept from one try to the next.
+struct Wait {
+    ready: Option<Held>,
+    gates: Gates,
+}
+
+fn own_command() -> &'static str {
+    static COMMAND: std::sync::OnceLock<String> = std::sync::OnceLock::new();
+    COMMAND.get_or_init(|| pinfold_kernel::proc::command(std::process::id()))
+}

@@ -1,0 +1,95 @@
+//! Ends what is left of a run whose flock is free, or waits for it.
+
+use crate::files::record::{Record, Survivors};
+use crate::judge::grant::{Grant, Payload, Remains, Trace, decide};
+use crate::look::survivors::{Left, find, own_group};
+use crate::patience::{Limit, Patience, Waited};
+use pinfold_kernel::{cgroup, sys};
+use rustix::io::Errno;
+use rustix::process::Signal;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// How the search for survivors ended.
+#[derive(Debug)]
+pub(crate) enum Cleared {
+    /// Nothing is left.
+    Clear,
+    /// Something is left that was not, or could not be, ended.
+    Persists(Left),
+    Cancelled,
+}
+
+/// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// Ends or waits for what is left of the run that `record` names; `told` hears of whom it ends, before it does.
+pub(crate) fn clear(
+    record: &Record,
+    patience: &Patience<'_>,
+    told: &dyn Fn(&[u32]),
+) -> Result<Cleared, Errno> {
+    let cleared = clear_processes(record, patience, told)?;
+    if let (Cleared::Clear, Some(group)) = (&cleared, own_group(record)) {
+        // Its holder was killed and could not. One in which something lives stays.
+        let _ = sys::remove_dir(group);
+    }
+    Ok(cleared)
+}
+
+fn clear_processes(
+    record: &Record,
+    patience: &Patience<'_>,
+    told: &dyn Fn(&[u32]),
+) -> Result<Cleared, Errno> {
+    let ending = Patience::new(Limit::At(Instant::now() + ENDING), patience.cancel);
+    let patience = match record.survivors {
+        Survivors::Ignore => return Ok(Cleared::Clear),
+        Survivors::Wait => patience,
+        Survivors::End => &ending,
+    };
+    let mut unseen = 0;
+    let mut known: Vec<u32> = Vec::new();
+    loop {
+        let Some(left) = find(record)? else { return Ok(Cleared::Clear) };
+        // Proved and yet not to be seen: it ended this moment, or it cannot be reached from here.
+        if left.processes.is_empty() {
+            unseen += 1;
+            if unseen > 1 {
+                return Ok(Cleared::Persists(left));
+            }
+            continue;
+        }
+        match decide(Payload::Unreleased, Remains::Found(left.trace)) {
+            Grant::Yes(_) => return Ok(Cleared::Clear),
+            Grant::No(_) => return Ok(Cleared::Persists(left)),
+            Grant::EndFirst(_) => {}
+        }
+        if record.survivors == Survivors::End {
+            let pids = left.processes.iter().map(|survivor| survivor.pid);
+            let new: Vec<u32> = pids.filter(|pid| !known.contains(pid)).collect();
+            if !new.is_empty() {
+                told(&new);
+                known.extend(new);
+            }
+            end(record, &left);
+        }
+        let pidfds: Vec<_> = left.processes.iter().map(|survivor| survivor.pidfd.as_fd()).collect();
+        match patience.wait_for(&pidfds)? {
+            Waited::Done => {}
+            Waited::TimeUp => return Ok(Cleared::Persists(left)),
+            Waited::Cancelled => return Ok(Cleared::Cancelled),
+        }
+    }
+}
+
+fn end(record: &Record, left: &Left) {
+    if let (Trace::Cgroup, Some(group)) = (left.trace, own_group(record)) {
+        // Kills what is forked meanwhile too. A kernel without it leaves the processes to the signals below.
+        cgroup::kill(group);
+    }
+    for survivor in &left.processes {
+        // A failure shows as a process that persists.
+        let _ = sys::signal(survivor.pidfd.as_fd(), Signal::KILL);
+    }
+}

@@ -1,0 +1,272 @@
+//! Turns flocks into a grant: the files are where they should be, nothing of the last run is left, and the
+//! fence has grown.
+
+use crate::error::Step;
+use crate::files::facts::facts;
+use crate::files::fence::{self, Fence, Next};
+use crate::files::file::{self, Head, Last};
+use crate::files::folder::Folder;
+use crate::files::ledger::Made;
+use crate::files::name::FileName;
+use crate::files::record::{Below, Record};
+use crate::judge::holder::Holder;
+use crate::judge::identity::BootId;
+use crate::look::removed::removed_holder;
+use crate::look::survivors::Left;
+use crate::patience::Patience;
+use crate::process;
+use crate::resource::{FileId, Kind};
+use crate::take::clear::{self, Cleared};
+use crate::take::held::Held;
+use crate::want::directory::Mode;
+use pinfold_kernel::sys;
+use rustix::fs::OFlags;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+/// Why flocks did not become a grant.
+#[derive(Debug)]
+pub(crate) enum Denied {
+    /// Another file is at the name now; everything has to be taken again.
+    Replaced(FileName),
+    /// The file was removed under a holder that lives on; the removed file is open here.
+    Removed(FileName, Arc<OwnedFd>),
+    /// Something of the last run is left.
+    Survived(Box<Record>, Left),
+    Cancelled,
+    NotAFile(FileName),
+    Failed(FileName, Step, Errno),
+}
+
+/// One exclusively held file, ready to be written.
+#[derive(Debug)]
+pub(crate) struct Writer {
+    pub(crate) name: FileName,
+    pub(crate) file: Arc<OwnedFd>,
+    head: Head,
+    recorded: Option<Fence>,
+    size: u64,
+    /// An earlier file of this name was removed, and its counter with it. If the sweep did that, the counter was no
+    /// larger than this.
+    floor: Option<u64>,
+}
+
+/// The files of a grant: the writers of the exclusive ones, and which files they are.
+#[derive(Debug)]
+pub(crate) struct Settled {
+    pub(crate) writers: Vec<Writer>,
+    pub(crate) files: Vec<FileId>,
+}
+
+/// Checks every file and clears away what is left of earlier runs.
+pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) -> Result<Settled, Denied> {
+    let shared = held.iter().filter(|one| one.mode == Mode::Shared);
+    let above: Vec<FileName> = shared.map(|one| one.name).collect();
+    let mut settled = Settled { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
+    for one in held {
+        let id = match one.mode {
+            Mode::Exclusive => {
+                let (id, writer) = settle_exclusive(folder, one, &above, patience)?;
+                settled.writers.push(writer);
+                id
+            }
+            Mode::Shared => settle_shared(folder, one, patience)?,
+        };
+        settled.files.push(id);
+    }
+    Ok(settled)
+}
+
+fn settle_exclusive(
+    folder: &Folder,
+    held: &Held,
+    above: &[FileName],
+    patience: &Patience<'_>,
+) -> Result<(FileId, Writer), Denied> {
+    let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
+    let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
+    if !locked.regular {
+        return Err(Denied::NotAFile(held.name));
+    }
+    // Looked at after the flock: whoever replaced the file in between has left it without a name.
+    if locked.removed {
+        return Err(Denied::Replaced(held.name));
+    }
+    let file = writer(folder, &held.name, locked.id)?;
+    let head = Head::read(&file).map_err(failed(Step::Read))?;
+    let floor = match fence::current(head.slots()) {
+        Some(_) => None,
+        // Whoever filled it may have died before the first grant was written: then it is as new.
+        None if head.is_blank() => settle_new(folder, &held.name)?,
+        None => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
+    };
+    let last = file::left(&file, &head).map_err(failed(Step::Read))?;
+    let recorded = match &last {
+        Last::Unreleased(record) => Some(record.fence),
+        Last::Nothing | Last::Released => None,
+    };
+    if let Last::Unreleased(record) = last {
+        clear(folder, &held.name, *record, patience)?;
+    }
+    // Runs below name their ancestors by inode; under its path the directory need not be searched again.
+    if head.below() && held.name.is_inode() {
+        clear_below(folder, held, above, patience)?;
+        file::write_below(&file, false).map_err(failed(Step::Write))?;
+    }
+    Ok((locked.id, Writer { name: held.name, file, head, recorded, size: locked.size, floor }))
+}
+
+/// A shared file is an ancestor's: its exclusive holder must be gone with all its run, and whoever takes it
+/// exclusively later must know that something below was locked.
+fn settle_shared(folder: &Folder, held: &Held, patience: &Patience<'_>) -> Result<FileId, Denied> {
+    let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
+    let locked = facts(&held.lock).map_err(failed(Step::Examine))?;
+    if !locked.regular {
+        return Err(Denied::NotAFile(held.name));
+    }
+    if locked.removed {
+        return Err(Denied::Replaced(held.name));
+    }
+    if locked.size == 0 {
+        settle_new(folder, &held.name)?;
+    }
+    let head = Head::read(&held.lock).map_err(failed(Step::Read))?;
+    if head.fence().is_some()
+        && let Last::Unreleased(record) = file::left(&held.lock, &head).map_err(failed(Step::Read))?
+    {
+        let fence = record.fence;
+        clear(folder, &held.name, *record, patience)?;
+        // Under a shared flock nobody can be granted the file, so every writer writes these same bytes.
+        let file = writer(folder, &held.name, locked.id)?;
+        file::write_mark(&file, fence).map_err(failed(Step::Write))?;
+    }
+    if !head.below() {
+        let file = writer(folder, &held.name, locked.id)?;
+        file::write_below(&file, true).map_err(failed(Step::Write))?;
+    }
+    Ok(locked.id)
+}
+
+/// A description to write through: the one kept from the last grant, or a new one on the same file.
+fn writer(folder: &Folder, name: &FileName, id: FileId) -> Result<Arc<OwnedFd>, Denied> {
+    if let Some(file) = folder.kept_writer(id) {
+        return Ok(file);
+    }
+    let file = open_writer(folder, name)?;
+    let facts = facts(&file).map_err(|errno| Denied::Failed(*name, Step::Examine, errno))?;
+    if facts.id != id {
+        return Err(Denied::Replaced(*name));
+    }
+    Ok(folder.keep_writer(id, file))
+}
+
+fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
+    folder.open_existing(name, OFlags::RDWR).map_err(|errno| match errno {
+        Errno::NOENT => Denied::Replaced(*name),
+        Errno::LOOP | Errno::ISDIR => Denied::NotAFile(*name),
+        other => Denied::Failed(*name, Step::Open, other),
+    })
+}
+
+/// An empty file: if the ledger knows its name, an earlier file was removed, and its holder may live.
+///
+/// Returns the fence that no earlier file had passed when it was swept, if there was an earlier file.
+fn settle_new(folder: &Folder, name: &FileName) -> Result<Option<u64>, Denied> {
+    let failed = |step| move |errno| Denied::Failed(*name, step, errno);
+    let made = folder.ledger().made(name).map_err(failed(Step::Read))?;
+    if made == Made::Before
+        && let Some(file) = removed_holder(folder, name).map_err(failed(Step::Search))?
+    {
+        return Err(Denied::Removed(*name, Arc::new(file)));
+    }
+    let floor = match made {
+        Made::Never => None,
+        Made::Swept | Made::Before => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
+    };
+    folder.ledger().note_made(name).map_err(failed(Step::Write))?;
+    Ok(floor)
+}
+
+fn clear(folder: &Folder, name: &FileName, record: Record, patience: &Patience<'_>) -> Result<(), Denied> {
+    match clear::clear(&record, patience, &|pids| folder.tell_ended(&record, pids)) {
+        Ok(Cleared::Clear) => Ok(()),
+        Ok(Cleared::Persists(left)) => Err(Denied::Survived(Box::new(record), left)),
+        Ok(Cleared::Cancelled) => Err(Denied::Cancelled),
+        Err(errno) => Err(Denied::Failed(*name, Step::Search, errno)),
+    }
+}
+
+/// Something below was locked since the last grant: none of those runs may be left.
+fn clear_below(
+    folder: &Folder,
+    held: &Held,
+    above: &[FileName],
+    patience: &Patience<'_>,
+) -> Result<(), Denied> {
+    let failed = |step| move |errno| Denied::Failed(held.name, step, errno);
+    let mut names = folder.names().map_err(failed(Step::Read))?;
+    // The directory's own two files are judged by themselves.
+    names.retain(|name| *name != held.name && name.kind() == Kind::Directory);
+    for name in names {
+        let record = folder.unreleased(&name).map_err(failed(Step::Read))?;
+        let is_in_the_way = |record: &Record| match record.is_below(&held.name, above) {
+            Below::Certainly => true,
+            // A living holder below would have kept us away: this one is beside us, and none of our business.
+            Below::Perhaps => matches!(process::verdict(Some(&record.holder)), Holder::Dead(_)),
+            Below::No => false,
+        };
+        if let Some(record) = record.filter(|record| is_in_the_way(record)) {
+            clear(folder, &name, *record, patience)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes fence and record of a grant into every exclusive file; returns the fence.
+pub(crate) fn write(
+    writers: &[Writer],
+    record: &mut Record,
+    boot: BootId,
+    floor: Fence,
+) -> Result<Fence, Denied> {
+    let seconds = record.since_ms / 1000;
+    let next = |writer: &Writer| {
+        let evidence = writer.head.evidence(writer.recorded, writer.floor.is_some());
+        fence::next(evidence, boot, seconds, floor.0.max(writer.floor.unwrap_or(0)))
+    };
+    let fence = writers.iter().map(|writer| next(writer).counter.fence).max().unwrap_or(0);
+    record.fence = Fence(fence);
+    for writer in writers {
+        write_one(writer, next(writer).raised_to(fence), record)?;
+    }
+    Ok(Fence(fence))
+}
+
+fn write_one(writer: &Writer, next: Next, record: &Record) -> Result<(), Denied> {
+    let failed = |step| move |errno| Denied::Failed(writer.name, step, errno);
+    file::fill(&writer.file, writer.size).map_err(failed(Step::Write))?;
+    file::write_grant(&writer.file, next, record).map_err(failed(Step::Write))?;
+    if next.sync {
+        sys::sync(&writer.file).map_err(failed(Step::Sync))?;
+    }
+    Ok(())
+}
+
+impl Writer {
+    /// A writer for a file that is held already.
+    pub(crate) fn reopen(name: FileName, file: OwnedFd) -> Result<Self, Errno> {
+        let head = Head::read(&file)?;
+        let recorded = file::record(&file)?.map(|record| record.fence);
+        let size = facts(&file)?.size;
+        Ok(Self { name, file: Arc::new(file), head, recorded, size, floor: None })
+    }
+
+    /// Reads again what the file says, before another fence is chosen.
+    pub(crate) fn refresh(&mut self) -> Result<(), Errno> {
+        self.head = Head::read(&self.file)?;
+        self.recorded = file::record(&self.file)?.map(|record| record.fence);
+        self.size = facts(&self.file)?.size;
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! Takes locks: tries, waits, clears away what is left of the last run, writes the grant, and gives it back or on.
+
+pub(crate) mod acquire;
+mod clear;
+mod grant;
+pub(crate) mod guard;
+pub(crate) mod handover;
+mod held;
+mod mine;
+pub(crate) mod wait;
+pub(crate) mod watch;

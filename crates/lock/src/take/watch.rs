@@ -1,0 +1,105 @@
+//! Notices what somebody else did to a file that was appended to under a lock.
+
+use crate::resource::FileId;
+use pinfold_kernel::sys;
+use rustix::fs::{AtFlags, CWD, FileType};
+use rustix::io::Errno;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Where our last append ended; shared with the guard that watches the file.
+pub(crate) type Expected = Arc<Mutex<Option<End>>>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct End {
+    pub(crate) id: FileId,
+    pub(crate) size: u64,
+}
+
+/// What somebody else did to a watched file. It is reported and stops nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Change {
+    /// Bytes were added that are no records.
+    #[error("somebody else added {bytes} bytes to {}", path.display())]
+    Grown {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        bytes: u64,
+    },
+    /// It is shorter than our last append left it.
+    #[error("somebody else cut {} short by {bytes} bytes", path.display())]
+    Shrunk {
+        /// The file.
+        path: PathBuf,
+        /// How many.
+        bytes: u64,
+    },
+    /// Another file is at its path.
+    #[error("another file was put in place of {}", path.display())]
+    Replaced {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Nothing is at its path.
+    #[error("somebody else removed {}", path.display())]
+    Removed {
+        /// The path.
+        path: PathBuf,
+    },
+    /// A directory, a link or a device is at its path.
+    #[error("{} is not a file any more", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// It could not be looked at.
+    #[error("{} could not be looked at", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        #[source]
+        source: Errno,
+    },
+}
+
+/// What is at the path instead of the file.
+pub(crate) fn look(path: &Path, id: FileId) -> Option<Change> {
+    let path = path.to_owned();
+    match sys::stat_at(CWD, &path, AtFlags::empty()) {
+        Ok(stat) if FileId::from(&stat) == id => None,
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile => {
+            Some(Change::NotAFile { path })
+        }
+        Ok(_) => Some(Change::Replaced { path }),
+        Err(Errno::NOENT) => Some(Change::Removed { path }),
+        Err(source) => Some(Change::Unreadable { path, source }),
+    }
+}
+
+/// A file that a guard looks at once more when it is released.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) path: PathBuf,
+    pub(crate) expected: Expected,
+}
+
+impl Watch {
+    /// What somebody else did to the file since our last append. Never fails: trouble is an answer too.
+    pub(crate) fn look(self) -> Option<Change> {
+        let expected = (*self.expected.lock().unwrap_or_else(PoisonError::into_inner))?;
+        if let Some(change) = look(&self.path, expected.id) {
+            return Some(change);
+        }
+        let path = self.path;
+        let size = match sys::stat_at(CWD, &path, AtFlags::empty()) {
+            Ok(stat) => u64::try_from(stat.st_size).unwrap_or(0),
+            Err(source) => return Some(Change::Unreadable { path, source }),
+        };
+        if size < expected.size {
+            return Some(Change::Shrunk { path, bytes: expected.size - size });
+        }
+        (size > expected.size).then(|| Change::Grown { path, bytes: size - expected.size })
+    }
+}

@@ -1,0 +1,37 @@
+//! A resource with the files that stand for it.
+
+use super::directory::{DirectoryError, Gated, Mode, Place, Wanted};
+use crate::files::name::FileName;
+use crate::resource::{Kind, Resource};
+
+/// A resource with its files.
+pub(crate) struct Target {
+    pub(crate) resource: String,
+    pub(crate) kind: Kind,
+    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) place: Option<Place>,
+}
+
+impl Target {
+    pub(crate) fn open(resource: &Resource) -> Result<Self, DirectoryError> {
+        let alone = |name| vec![Wanted { name, mode: Mode::Exclusive, gated: Gated::No }];
+        let wanted = match resource {
+            Resource::Key(name) => alone(FileName::of_key(name)),
+            Resource::Session(name) => alone(FileName::of_session(name)),
+            Resource::Vendor(name) => alone(FileName::of_vendor(name)),
+            Resource::Directory(path) => return Place::open(path).map(Self::directory),
+        };
+        Ok(Self { resource: resource.name(), kind: resource.kind(), wanted, place: None })
+    }
+
+    /// What a file of it stands for: itself, or a directory above it.
+    pub(crate) fn name_of(&self, file: &FileName) -> String {
+        let above = self.place.as_ref().and_then(|place| place.path_of(file));
+        above.map_or_else(|| self.resource.clone(), |path| path.display().to_string())
+    }
+
+    fn directory(place: Place) -> Self {
+        let resource = place.path.display().to_string();
+        Self { resource, kind: Kind::Directory, wanted: place.wanted(), place: Some(place) }
+    }
+}

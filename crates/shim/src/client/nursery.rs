@@ -1,0 +1,107 @@
+//! A process from which shims are forked: it was executed and has found its way once, and none of them has to.
+
+use super::spawn::{Link, Opening, SpawnError, command, hand_over};
+use crate::protocol::NURSERY;
+use pinfold_kernel::socket;
+use pinfold_lock::{Folder, Guard};
+use rustix::io::Errno;
+use std::ffi::OsString;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+/// Room on its command line for the names of sessions.
+const ROOM: usize = 128;
+
+/// A nursery; its process is started when the first shim is wanted, and again when it was lost.
+#[derive(Debug)]
+pub struct Nursery {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    crash_at: Option<OsString>,
+    process: Mutex<Option<Process>>,
+}
+
+/// Which process a shim was asked from: the one that does not answer is sent away, not the one after it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asked(u32);
+
+#[derive(Debug)]
+struct Process {
+    child: Child,
+    socket: UnixStream,
+}
+
+impl Nursery {
+    /// The program and the words before a session's name, as in an [`Opening`].
+    #[must_use]
+    pub fn new(program: PathBuf, arguments: Vec<OsString>, crash_at: Option<OsString>) -> Self {
+        Self { program, arguments, crash_at, process: Mutex::new(None) }
+    }
+
+    /// As [`crate::client::spawn()`], with a shim that nobody has to reap. The shim is there when it has answered a
+    /// hello: a process that does not run forks none.
+    ///
+    /// # Errors
+    /// When the program cannot be started, or the locks cannot be sent; no shim is left behind then.
+    pub fn spawn(
+        &self,
+        opening: &Opening,
+        guards: &[(&Folder, &Guard)],
+    ) -> Result<(Asked, Link), SpawnError> {
+        let (ours, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
+        let asked = self.ask(&theirs.into())?;
+        // One that is given nothing to keep leaves.
+        hand_over(&ours, opening, guards).map_err(SpawnError::HandOver)?;
+        Ok((asked, Link::new(ours)))
+    }
+
+    /// Has the next shim come from another process: the one that was asked does not answer. It is ended, and with
+    /// it whatever it was asked and has not done: the connection of such a shim ends.
+    pub fn renew(&self, asked: Asked) {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if process.as_ref().is_some_and(|known| known.asked() == asked) {
+            *process = None;
+        }
+    }
+
+    fn ask(&self, theirs: &OwnedFd) -> Result<Asked, SpawnError> {
+        let mut process = self.process.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*process {
+            match socket::send_with(&known.socket, &[0], &[theirs.as_fd()]) {
+                Ok(_) => return Ok(known.asked()),
+                Err(Errno::PIPE | Errno::CONNRESET) => *process = None,
+                Err(errno) => return Err(SpawnError::HandOver(errno.into())),
+            }
+        }
+        let new = process.insert(self.start()?);
+        let sent = socket::send_with(&new.socket, &[0], &[theirs.as_fd()]);
+        sent.map(|_| new.asked()).map_err(|errno| SpawnError::HandOver(errno.into()))
+    }
+
+    fn start(&self) -> Result<Process, SpawnError> {
+        let (socket, theirs) = UnixStream::pair().map_err(SpawnError::HandOver)?;
+        let mut command = command(&self.program, &self.arguments, self.crash_at.as_ref());
+        command.arg(NURSERY).arg(" ".repeat(ROOM)).stdin(Stdio::from(OwnedFd::from(theirs)));
+        let program = || self.program.clone();
+        let child = command.spawn().map_err(|source| SpawnError::Program { program: program(), source })?;
+        Ok(Process { child, socket })
+    }
+}
+
+impl Process {
+    /// It is our child until it is dropped: no other has its pid.
+    fn asked(&self) -> Asked {
+        Asked(self.child.id())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It keeps nothing: its shims go on without it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

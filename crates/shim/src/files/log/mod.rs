@@ -1,0 +1,12 @@
+//! The log of a session: what its agents printed, with the time and the run, in a bounded set of files.
+//!
+//! Records are appended to the current file; when it has grown to its limit it is renamed, and the oldest
+//! one goes. A position counts all bytes ever logged, so it stays valid over renames.
+
+mod format;
+mod reader;
+mod writer;
+
+pub use crate::protocol::output::{Position, Stream};
+pub use reader::{Entry, Reader, tail};
+pub use writer::Log;

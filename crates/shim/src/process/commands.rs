@@ -1,0 +1,123 @@
+//! What a daemon can have done.
+
+use super::death::Death;
+use super::input::Input;
+use super::run::Run;
+use super::shim::{Phase, Shim};
+use super::start;
+use crate::protocol::command::Command;
+use crate::protocol::report::{InputRefused, Report};
+use pinfold_core::ids::{MessageId, RunNumber};
+use pinfold_core::time::Boot;
+use rustix::process::Signal;
+use std::time::{Duration, Instant};
+
+/// The locks are kept over a gap between runs for so long, and no longer.
+const GAP: Duration = Duration::from_secs(2);
+
+impl Shim {
+    pub(super) fn command(&mut self, command: Command) {
+        match command {
+            // Said before, or by whoever did not read the contract.
+            Command::Keep(_) | Command::Hello { .. } => {}
+            Command::Go => self.go(),
+            Command::Start(start) => self.start(&start),
+            Command::Stop { run, grace } => self.stop(run, grace),
+            Command::Interrupt { run } => self.with_run(run, |run| run.signal(Signal::INT)),
+            Command::Input { run, message, attempt, bytes, says_done } => {
+                if says_done && let Phase::Running(run) = &mut self.phase {
+                    run.turns.expect(message, attempt);
+                }
+                self.deliver(run, message, attempt, bytes);
+            }
+            Command::CloseInput { run } => {
+                if self.is_present(run) {
+                    self.with_input(Input::close);
+                }
+            }
+            // What fails here is missed by whoever comes.
+            Command::Listen => _ = self.links.listen(&self.keep),
+            Command::Release => self.release(),
+            Command::DieAt { at, grace } => self.die_at(at, grace),
+            Command::Ack { run } => {
+                self.records.acknowledge(run);
+                self.unstored = self.unstored.filter(|_| self.records.is_unsynced());
+            }
+            Command::Follow { on } => {
+                if let Some(daemon) = &mut self.links.daemon {
+                    daemon.follow(on);
+                }
+            }
+        }
+    }
+
+    fn go(&mut self) {
+        if matches!(self.phase, Phase::Waiting) {
+            self.stand();
+        }
+    }
+
+    pub(super) fn stand(&mut self) {
+        self.phase = Phase::Standing { until: Instant::now() + GAP };
+    }
+
+    pub(super) fn is_present(&self, number: RunNumber) -> bool {
+        matches!(&self.phase, Phase::Running(run) if run.number == number)
+    }
+
+    fn with_run(&mut self, number: RunNumber, what: impl FnOnce(&mut Run)) {
+        match &mut self.phase {
+            Phase::Running(run) if run.number == number => what(run),
+            Phase::Running(_) | Phase::Waiting | Phase::Standing { .. } | Phase::Gone => {
+                let answer = match self.records.of(number) {
+                    Ok(Some(exited)) => start::told(exited),
+                    Ok(None) | Err(_) => Report::NoSuchRun { run: number },
+                };
+                self.links.report(&answer);
+            }
+        }
+    }
+
+    pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {
+        // What was printed before a message is taken is none of its turn's, also when it was not read yet.
+        self.catch_up();
+        let Phase::Running(run) = &mut self.phase else { return };
+        for report in what(&mut run.input) {
+            let Report::InputTaken { run: number, message, attempt, .. } = report else {
+                self.links.report(&report);
+                continue;
+            };
+            run.turns.taken(number, message, attempt, self.log.end());
+            let from = run.turns.begin_of(number, message, attempt);
+            self.links.report(&Report::InputTaken { run: number, message, attempt, from });
+            // Whoever delivers again has not heard of the end.
+            if let Some(ended) = run.turns.ended(number, message, attempt) {
+                self.links.report(&ended);
+            }
+        }
+    }
+
+    fn deliver(&mut self, run: RunNumber, message: MessageId, attempt: u32, bytes: Vec<u8>) {
+        if self.is_present(run) {
+            self.with_input(|input| input.deliver(message, attempt, bytes));
+        } else {
+            let why = InputRefused::Closed;
+            self.links.report(&Report::InputRefused { run, message, attempt, why });
+        }
+    }
+
+    fn stop(&mut self, run: RunNumber, grace: Duration) {
+        let now = Instant::now();
+        self.with_run(run, |run| run.stop(grace, now));
+    }
+
+    fn release(&mut self) {
+        if let Phase::Standing { .. } | Phase::Waiting = self.phase {
+            self.leave();
+        }
+    }
+
+    fn die_at(&mut self, at: Option<Boot>, grace: Duration) {
+        self.death = at.and_then(|at| Death::at(at, grace).ok());
+    }
+}

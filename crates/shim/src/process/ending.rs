@@ -1,0 +1,156 @@
+//! The end of a run and of the shim: in order, and written down before it is told.
+
+use super::run::{Run, Stage};
+use super::shape::Shape;
+use super::shim::{Phase, Shim, hear, hear_end, mirror, wall};
+use super::start;
+use crate::crash;
+use crate::groups::group::Group;
+use crate::protocol::exited::Exited;
+use crate::protocol::report::Report;
+use pinfold_core::exit::{Ended, Exit};
+use rustix::event::{PollFd, PollFlags};
+use std::time::{Duration, Instant};
+
+/// A daemon has stored an end within this, or its record is put on disk here.
+const STORED: Duration = Duration::from_millis(20);
+/// A daemon that does not read gets this long for the last words.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+impl Shim {
+    /// The tree is empty: reads what it left behind, and writes down how it ended.
+    pub(super) fn finish(&mut self) {
+        let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Gone) else { return };
+        crash::point("end.empty");
+        let number = run.number;
+        let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
+        let mut pty = run.pty.take();
+        log.printed_on(pty.as_ref().map(|pty| pty.screen.size()));
+        let Run { outputs, turns, .. } = &mut *run;
+        outputs.drain(&mut self.buffer, &mut |stream, bytes| {
+            if let Some(pty) = &mut pty {
+                mirror(pty, viewers, bytes);
+            }
+            hear(log, links, turns, number, stream, bytes);
+        });
+        hear_end(log, links, turns, number);
+        self.viewers.end(pty.as_deref());
+        self.buffer = Vec::new();
+        self.log.settle();
+        self.notify.drain(Some(&run));
+        for report in run.input.shut() {
+            self.links.report(&report);
+        }
+        for report in self.notify.untold(number) {
+            self.links.report(&report);
+        }
+        if let Some(why) = run.failure {
+            return self.start_failed(number, why);
+        }
+        let next = run.next.filter(|_| run.stopping.is_none());
+        let exited = self.exited(&run);
+        self.tell_end(exited);
+        let group = run.group.take().and_then(Group::again);
+        drop(run);
+        self.go_on(next, group);
+    }
+
+    fn exited(&self, run: &Run) -> Exited {
+        let exit = match run.stage {
+            Stage::Ending(exit) => exit,
+            Stage::Starting(_) | Stage::Running => Exit::NeverStarted,
+        };
+        Exited {
+            run: run.number,
+            ended: Ended {
+                exit,
+                said: self.notify.said(),
+                recognised: None,
+                oom_killed: run.group.as_ref().is_some_and(Group::ran_out_of_memory),
+                forced: run.stopping.is_some_and(|stopping| stopping.forced),
+                lived: run.lived,
+                at: None,
+                last_line: None,
+            },
+            failure: None,
+            pid: run.process.pid,
+            fence: run.process.fence,
+            at: wall(),
+            log: self.log.end(),
+        }
+    }
+
+    /// Writes an end down, then tells it: no kill can lose it from now on. The daemon puts it on disk, or we do.
+    pub(super) fn tell_end(&mut self, exited: Exited) {
+        // A disk that fails must not keep the daemon, which has its own, from knowing.
+        let _ = self.records.append(&exited);
+        self.links.report(&start::told(exited));
+        if let Some(daemon) = &mut self.links.daemon {
+            daemon.flush(self.log.end());
+        }
+        // Whoever it was told to was woken on this processor, and has more to do than we have.
+        rustix::thread::sched_yield();
+        crash::point("end.reported");
+        self.unstored = Some(Instant::now() + STORED);
+    }
+
+    /// Puts an end on disk that the daemon has not: it is slow, or gone, or something else is to happen first.
+    pub(super) fn store_end(&mut self) {
+        self.unstored = None;
+        // What the disk does not take now it took in memory, which outlives us.
+        let _ = self.records.sync();
+    }
+
+    /// Waits for what comes next, or leaves.
+    pub(super) fn go_on(&mut self, next: Option<Shape>, group: Option<Group>) {
+        self.drop_closed();
+        if self.last || !self.links.has_daemon() {
+            // The next shim of the session makes one of the same name.
+            drop(group);
+            return self.leave();
+        }
+        self.stand();
+        if let Some(shape) = next {
+            self.prepare(shape, group);
+        }
+    }
+
+    /// Gives everything back, in order, and says so. Nothing of the tree lives any more.
+    pub(super) fn leave(&mut self) {
+        self.phase = Phase::Gone;
+        self.store_end();
+        self.drop_spare();
+        self.viewers.end(None);
+        crash::point("leave.unmarked");
+        if let Some(listener) = &self.links.listener {
+            // Before the lock is free: afterwards the path belongs to the next shim.
+            listener.remove();
+        }
+        if let Some(scratch) = self.keep.scratch.as_ref().filter(|_| !self.links.has_parent()) {
+            // Whoever made it was killed, and cannot do it.
+            let _ = std::fs::remove_dir_all(scratch);
+        }
+        for guard in &mut self.guards {
+            // Without the mark the next holder looks for survivors, and finds none.
+            let _ = guard.mark_released();
+        }
+        crash::point("leave.marked");
+        self.guards.clear();
+        crash::point("leave.closed");
+        self.links.report(&Report::Leaving);
+        self.say_last_words();
+    }
+
+    fn say_last_words(&mut self) {
+        let until = Instant::now() + LAST_WORDS;
+        while let Some(daemon) = &mut self.links.daemon {
+            daemon.flush(self.log.end());
+            let left = until.saturating_duration_since(Instant::now());
+            if daemon.is_closed() || !daemon.has_queued() || left.is_zero() {
+                return;
+            }
+            let timeout = pinfold_kernel::clock::timespec(left);
+            let _ = rustix::event::poll(&mut [PollFd::new(daemon, PollFlags::OUT)], Some(&timeout));
+        }
+    }
+}

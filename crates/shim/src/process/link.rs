@@ -1,0 +1,358 @@
+//! Connections with daemons. One counts; what is sent to it never makes the shim wait.
+
+use super::viewer::{Newcomer, refuse};
+use super::wire::Wire;
+use crate::caller::place;
+use crate::files::log::{Position, Stream};
+use crate::protocol::attach::{Join, Said};
+use crate::protocol::command::{Command, Joins, Keep};
+use crate::protocol::frame::{Decoder, FrameError};
+use crate::protocol::report::{Report, encode_output};
+use crate::socket::Listener;
+use pinfold_core::ids::RunNumber;
+use pinfold_kernel::caller::{FileId, Peer, file_id};
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Output beyond this is not sent: the daemon reads it from the log.
+const OUTPUT_QUEUED: usize = 256 << 10;
+/// A daemon that does not read its reports is not listened to.
+const REPORTS_QUEUED: usize = 1 << 20;
+/// Connections that have not said hello; the oldest goes when there are more.
+const MOST_PENDING: usize = 8;
+/// How long newcomers wait when there are no descriptors for them.
+const DEAF: Duration = Duration::from_millis(100);
+/// A daemon's generation is one above the last; one that is made up to keep the others out is far above.
+const FARTHEST: u64 = 1 << 32;
+/// The records of a session are in its folder, in the folder of all sessions, in the home.
+const HOME_ABOVE: usize = 3;
+/// Without a daemon, the path by which the next one comes is looked at so often.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// One connection.
+#[derive(Debug)]
+pub(super) struct Link {
+    wire: Wire,
+    follow: bool,
+    behind: bool,
+    origin: Origin,
+    /// Who came through the listening socket, until that is judged.
+    peer: Option<Peer>,
+}
+
+/// Where a connection came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// From whoever started this shim.
+    Parent,
+    /// Through the listening socket.
+    Later,
+}
+
+impl Link {
+    pub(super) fn new(socket: OwnedFd, decoder: Decoder, origin: Origin) -> Self {
+        Self { wire: Wire::new(socket, decoder), follow: true, behind: false, origin, peer: None }
+    }
+
+    /// Somebody who came through the listening socket.
+    fn later(socket: OwnedFd, peer: Peer) -> Self {
+        Self { peer: Some(peer), ..Self::new(socket, Decoder::default(), Origin::Later) }
+    }
+
+    /// Whether it may see the terminal and type: nothing in a sandbox, and no agent, types into another's.
+    fn may_join(&self, joins: Joins) -> bool {
+        let Some(Ok(standing)) = self.peer.as_ref().map(|peer| place(peer, None)) else { return false };
+        (joins.confined || !standing.is_confined()) && (joins.runs || standing.shims.is_empty())
+    }
+
+    /// Whether it is of no more use.
+    pub(super) fn is_closed(&self) -> bool {
+        self.wire.is_closed()
+    }
+
+    /// Whether there is something to be sent.
+    pub(super) fn has_queued(&self) -> bool {
+        self.wire.queued() > 0
+    }
+
+    /// Whether commands are read from it now.
+    pub(super) fn is_heard(&self) -> bool {
+        self.wire.queued() < REPORTS_QUEUED
+    }
+
+    /// Keeps no memory for what may come.
+    pub(super) fn shrink(&mut self) {
+        self.wire.decoder.shrink();
+    }
+
+    /// Queues a report.
+    pub(super) fn report(&mut self, report: &Report) {
+        report.encode(&mut self.wire.queue);
+    }
+
+    pub(super) fn follow(&mut self, on: bool) {
+        self.follow = on;
+        self.behind = false;
+    }
+
+    /// Queues output, unless the daemon does not keep up.
+    pub(super) fn output(
+        &mut self,
+        run: RunNumber,
+        stream: Stream,
+        place: (Position, Position),
+        bytes: &[u8],
+    ) {
+        if !self.follow {
+            return;
+        }
+        if self.behind || self.wire.queued() + bytes.len() > OUTPUT_QUEUED {
+            self.behind = true;
+        } else {
+            encode_output(&mut self.wire.queue, run, stream, place.0, place.1, bytes);
+        }
+    }
+
+    /// Sends what the socket takes. A daemon that has caught up is told how far the log has grown.
+    pub(super) fn flush(&mut self, log: Position) {
+        self.wire.send();
+        if self.behind && self.wire.queued() == 0 {
+            self.behind = false;
+            self.report(&Report::LogGrown { to: log });
+            self.wire.send();
+        }
+    }
+
+    /// Reads once; what came is then taken with [`Link::command`].
+    pub(super) fn read(&mut self) {
+        self.wire.read();
+    }
+
+    /// The next whole command.
+    pub(super) fn command(&mut self) -> Option<Command> {
+        loop {
+            match self.try_command() {
+                Ok(Some(Some(command))) => return Some(command),
+                Ok(Some(None)) => {}
+                Ok(None) => return None,
+                Err(_) => {
+                    self.wire.close();
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// The first word of a newcomer: it says who they are.
+    fn first(&mut self) -> Option<First> {
+        loop {
+            let frame = match self.wire.decoder.frame() {
+                Ok(Some(frame)) => frame,
+                Ok(None) => return None,
+                Err(_) => return Some(First::Stranger),
+            };
+            match (Said::decode(&frame), Command::decode(&frame)) {
+                (Ok(Some(Said::Join(join))), _) => return Some(First::Viewer(join)),
+                (_, Ok(Some(Command::Hello { generation }))) => return Some(First::Daemon { generation }),
+                (Ok(None), Ok(None)) => {}
+                _ => return Some(First::Stranger),
+            }
+        }
+    }
+
+    fn try_command(&mut self) -> Result<Option<Option<Command>>, FrameError> {
+        match self.wire.decoder.frame()? {
+            Some(frame) => Command::decode(&frame).map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Who a newcomer is.
+enum First {
+    Daemon {
+        generation: u64,
+    },
+    Viewer(Join),
+    /// Says something else first.
+    Stranger,
+}
+
+impl AsFd for Link {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.wire.as_fd()
+    }
+}
+
+/// All connections: the one that counts, and those that have not said hello.
+#[derive(Debug)]
+pub(super) struct Links {
+    /// Where newcomers come; nothing while it is not listened.
+    pub(super) listener: Option<Listener>,
+    pub(super) daemon: Option<Link>,
+    pub(super) pending: Vec<Link>,
+    generation: Option<u64>,
+    deaf: Option<Instant>,
+    /// When to look again whether the next daemon can come.
+    look: Option<Instant>,
+    /// The lock that makes a process the daemon of this home.
+    daemon_lock: Option<FileId>,
+    /// Who beside people may join the terminal.
+    pub(super) joins: Joins,
+}
+
+/// The lock of the home that a session's records are in.
+fn daemon_lock(records: &Path) -> Option<FileId> {
+    let above = records.ancestors().skip(1).take(HOME_ABOVE);
+    above.into_iter().find_map(|folder| file_id(&folder.join(crate::DAEMON_LOCK)))
+}
+
+impl Links {
+    pub(super) fn new(first: Link) -> Self {
+        Self {
+            listener: None,
+            daemon: None,
+            pending: vec![first],
+            generation: None,
+            deaf: None,
+            look: None,
+            daemon_lock: None,
+            joins: Joins::default(),
+        }
+    }
+
+    /// Listens for newcomers, if it does not yet, or where its path was removed.
+    pub(super) fn listen(&mut self, keep: &Keep) -> Result<(), Errno> {
+        if !self.listener.as_ref().is_some_and(Listener::is_there) {
+            // A folder for sockets may be gone for good, as that of a login is behind its end. The records' is not.
+            let beside = keep.records.with_file_name(crate::BESIDE_RECORDS);
+            self.listener = Some(Listener::open(&[&keep.listen, &beside])?);
+        }
+        Ok(())
+    }
+
+    /// Listens once there is no daemon any more, and looks now and then whether it can still be found.
+    pub(super) fn listen_if_lost(&mut self, keep: &Keep, now: Instant) {
+        let lost = self.daemon.is_none() && self.generation.is_some();
+        if !lost {
+            self.look = None;
+        } else if self.look.is_none_or(|at| now >= at) {
+            let pause = if self.listen(keep).is_ok() { LOOK } else { DEAF };
+            self.look = Some(now + pause);
+        }
+    }
+
+    /// When to look again whether the next daemon can come.
+    pub(super) fn look(&self) -> Option<Instant> {
+        self.look
+    }
+
+    /// Takes new connections of our own user.
+    pub(super) fn accept(&mut self) {
+        let flags = rustix::net::SocketFlags::CLOEXEC | rustix::net::SocketFlags::NONBLOCK;
+        while let Some(listener) = &self.listener {
+            match rustix::net::accept_with(listener, flags) {
+                Ok(socket) => self.take(socket),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(Errno::AGAIN) => return,
+                // Out of descriptors or memory: whoever waits there would wake us at once, again and again.
+                Err(_) => {
+                    self.deaf = Some(Instant::now() + DEAF);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, socket: OwnedFd) {
+        let ours = rustix::process::geteuid().as_raw();
+        let Ok(peer) = Peer::of(socket.as_fd()) else { return };
+        if peer.user == ours {
+            if self.pending.len() >= MOST_PENDING {
+                self.pending.remove(0);
+            }
+            self.pending.push(Link::later(socket, peer));
+        }
+    }
+
+    /// Until when nobody new is listened to.
+    pub(super) fn deaf(&self) -> Option<Instant> {
+        self.deaf
+    }
+
+    /// Listens to newcomers again when it is time.
+    pub(super) fn recover(&mut self, now: Instant) {
+        self.deaf = self.deaf.filter(|until| now < *until);
+    }
+
+    /// Listens to what newcomers say; whether one of them is the daemon from now on, and who wants to look.
+    pub(super) fn greet(&mut self, records: &Path) -> (bool, Vec<Newcomer>) {
+        let (mut greeted, mut viewers) = (false, Vec::new());
+        for mut link in std::mem::take(&mut self.pending) {
+            link.read();
+            match link.first() {
+                Some(First::Daemon { generation }) => greeted |= self.hello(link, generation, records),
+                Some(First::Viewer(join)) if link.may_join(self.joins) => {
+                    let pid = link.peer.as_ref().and_then(|peer| peer.pid).unwrap_or(0);
+                    let (socket, decoder) = link.wire.into_parts();
+                    viewers.push((socket, decoder, join, pid));
+                }
+                Some(First::Viewer(_)) => refuse(&link),
+                Some(First::Stranger) => {}
+                None if link.is_closed() => {}
+                None => self.pending.push(link),
+            }
+        }
+        (greeted, viewers)
+    }
+
+    fn hello(&mut self, mut link: Link, generation: u64, records: &Path) -> bool {
+        let last = self.generation.unwrap_or(0);
+        if generation < last {
+            link.report(&Report::Refused { generation: last });
+            link.wire.send();
+            return false;
+        }
+        match link.peer.take() {
+            None => self.daemon_lock = daemon_lock(records),
+            Some(peer) if generation - last < FARTHEST && self.is_daemon(&peer, records) => {}
+            Some(_) => return false,
+        }
+        // The older connection goes with everything in it that was not read.
+        self.daemon = Some(link);
+        self.generation = Some(generation);
+        true
+    }
+
+    /// Whether it is the daemon of this home: it has the home's lock, nothing confines it more than us, and it is
+    /// not of a run.
+    fn is_daemon(&self, peer: &Peer, records: &Path) -> bool {
+        // The lock of our first daemon, and what is there now: the home may have been moved, or the file made anew.
+        let locks: Vec<FileId> = self.daemon_lock.into_iter().chain(daemon_lock(records)).collect();
+        peer.holds(&locks) && place(peer, None).is_ok_and(|standing| standing.is_person())
+    }
+
+    /// The generation that was accepted last.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation.unwrap_or(0)
+    }
+
+    /// Queues a report for the daemon, if there is one.
+    pub(super) fn report(&mut self, report: &Report) {
+        if let Some(daemon) = &mut self.daemon {
+            daemon.report(report);
+        }
+    }
+
+    /// Whether whoever started this shim is still connected.
+    pub(super) fn has_parent(&self) -> bool {
+        self.daemon.iter().chain(&self.pending).any(|link| link.origin == Origin::Parent)
+    }
+
+    /// Whether a daemon is connected.
+    pub(super) fn has_daemon(&self) -> bool {
+        self.daemon.is_some()
+    }
+}

@@ -1,0 +1,61 @@
+//! The shim itself: one thread, one loop, no waiting on anybody but the kernel.
+//!
+//! It holds the locks, starts agents one after the other, reads what they print, ends their trees, writes
+//! down how they ended, and only then says so. Daemons come and go meanwhile.
+
+mod child;
+mod commands;
+mod death;
+mod ending;
+mod input;
+mod link;
+mod notify;
+mod nursery;
+mod opening;
+mod output;
+mod pty;
+mod raw;
+mod run;
+mod sender;
+mod shape;
+mod shim;
+mod spare;
+mod start;
+mod survivors;
+mod title;
+mod tree;
+mod turns;
+mod viewer;
+mod waiting;
+mod wire;
+
+pub(crate) use survivors::survivor;
+
+use std::process::ExitCode;
+
+/// A shim's life: what it keeps comes through its standard input, from [`crate::client::spawn()`]. Or that of a nursery.
+#[must_use]
+pub fn main() -> ExitCode {
+    // It does what whoever starts it says.
+    if pinfold_kernel::own::has_borrowed_rights() {
+        eprintln!("error: pinfold-shim runs commands, so it is never set-uid or set-gid");
+        return ExitCode::FAILURE;
+    }
+    // Behind it comes the room for names. A session may be called so.
+    if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::protocol::NURSERY) {
+        return nursery::serve(title::Title::from_word_on(crate::protocol::NURSERY));
+    }
+    life(None)
+}
+
+fn life(title: Option<&title::Title>) -> ExitCode {
+    match opening::open(title) {
+        Ok(shim) => shim.live(),
+        Err(error) => {
+            opening::say_why(&error);
+            // This is for one who tries it by hand.
+            eprintln!("error: {error}\nhint: pinfold-shim is started by pinfold, not by hand");
+            ExitCode::FAILURE
+        }
+    }
+}

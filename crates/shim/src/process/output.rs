@@ -1,0 +1,84 @@
+//! Reads what an agent prints: always, whoever listens, and to the end.
+
+use crate::files::log::Stream;
+use rustix::io::Errno;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// What one read takes of an agent that prints much: the length of a pipe.
+const READ: usize = 64 << 10;
+/// What the first read takes: most agents print little, and memory that is asked for has to be made.
+const FIRST: usize = 4 << 10;
+/// When the tree is gone, what it wrote is in the pipes; more comes only from a stranger it gave them to.
+const AFTER_THE_END: usize = 1 << 20;
+
+/// The two pipes of one run.
+#[derive(Debug)]
+pub(super) struct Outputs {
+    pipes: [(Stream, Option<OwnedFd>); 2],
+    /// Whether the last read filled its room.
+    more: bool,
+}
+
+impl Outputs {
+    /// A terminal has one output, and an agent with the streams of somebody else none.
+    pub(super) fn new(out: Option<OwnedFd>, error: Option<OwnedFd>) -> Self {
+        Self { pipes: [(Stream::Out, out), (Stream::Error, error)], more: false }
+    }
+
+    /// The pipes that are still open, with their numbers.
+    pub(super) fn open(&self) -> impl Iterator<Item = (usize, BorrowedFd<'_>)> {
+        let numbered = self.pipes.iter().enumerate();
+        numbered.filter_map(|(number, (_, pipe))| Some((number, pipe.as_ref()?.as_fd())))
+    }
+
+    /// Whether this is the agent's output, and nothing more will come.
+    pub(super) fn has_ended(&self, number: usize) -> bool {
+        let (stream, pipe) = &self.pipes[number];
+        *stream == Stream::Out && pipe.is_none()
+    }
+
+    /// Reads one pipe once into `buffer`; says from which stream something came.
+    pub(super) fn read(&mut self, number: usize, buffer: &mut Vec<u8>) -> Option<Stream> {
+        buffer.clear();
+        buffer.reserve(if self.more { READ } else { FIRST });
+        let (stream, pipe) = &mut self.pipes[number];
+        match rustix::io::read(pipe.as_ref()?, rustix::buffer::spare_capacity(buffer)) {
+            Ok(0) => *pipe = None,
+            Ok(_) => {
+                self.more = buffer.len() == buffer.capacity();
+                return Some(*stream);
+            }
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => *pipe = None,
+        }
+        None
+    }
+
+    /// Reads on where a terminal has more: it gives a few kibibytes at a time.
+    pub(super) fn read_on(&mut self, number: usize, buffer: &mut Vec<u8>) {
+        let (_, pipe) = &self.pipes[number];
+        let Some(pipe) = pipe else { return };
+        buffer.reserve(READ);
+        while buffer.len() < READ / 2 {
+            match rustix::io::read(pipe, rustix::buffer::spare_capacity(buffer)) {
+                Ok(count) if count > 0 => {}
+                // What is wrong shows again with the next read.
+                Ok(_) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Reads both pipes to their end; every piece goes to `take`.
+    pub(super) fn drain(&mut self, buffer: &mut Vec<u8>, take: &mut dyn FnMut(Stream, &[u8])) {
+        for number in 0..self.pipes.len() {
+            let mut left = AFTER_THE_END;
+            while let Some(stream) = self.read(number, buffer) {
+                take(stream, buffer);
+                left = left.saturating_sub(buffer.len());
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+    }
+}

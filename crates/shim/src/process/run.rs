@@ -1,0 +1,254 @@
+//! One run: an agent with its tree, from the fork until the tree is empty.
+
+use super::input::Input;
+use super::output::Outputs;
+use super::pty::Pty;
+use super::shape::Shape;
+use super::tree::Met;
+use super::turns::Turns;
+use super::{child, survivors, tree};
+use crate::groups::group::Group;
+use crate::protocol::exited::StartFailure;
+use pinfold_core::exit::Exit;
+use pinfold_core::ids::RunNumber;
+use pinfold_core::life::Process;
+use pinfold_core::time::Wall;
+use pinfold_core::unended::Survivor;
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// What survives a SIGKILL is in the kernel's hands: it is asked again, less and less often.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const LAST_RETRY: Duration = Duration::from_secs(1);
+/// So long at a stretch what is forked is killed as fast as it is forked; then everybody else is heard.
+const BURST: Duration = Duration::from_millis(500);
+/// After this it is another user's, whose children are not to be ended by anybody here.
+const CHASE: Duration = Duration::from_secs(10);
+/// So many that have ended are reaped at a stretch.
+const REAPED: usize = 128;
+
+/// A run.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) number: RunNumber,
+    pub(super) process: Process,
+    pub(super) pid: Pid,
+    pub(super) pidfd: OwnedFd,
+    pub(super) stage: Stage,
+    pub(super) failure: Option<StartFailure>,
+    pub(super) outputs: Outputs,
+    pub(super) input: Input,
+    pub(super) pty: Option<Box<Pty>>,
+    pub(super) turns: Turns,
+    pub(super) group: Option<Group>,
+    pub(super) began: Instant,
+    pub(super) at: Wall,
+    pub(super) lived: Duration,
+    pub(super) grace: Duration,
+    pub(super) stopping: Option<Stopping>,
+    pub(super) again: Option<(Instant, Duration)>,
+    /// When the tree was first killed, and who was said to survive it.
+    pub(super) killing: Option<Instant>,
+    pub(super) left: Vec<Survivor>,
+    /// Whether more may have ended than was reaped.
+    pub(super) unreaped: bool,
+    /// Until when nobody looks whether it has become the agent: it would lose its processor to whoever looks.
+    pub(super) undisturbed: Option<Instant>,
+    /// Whether the agent was reaped this moment: what it said last has not been read.
+    pub(super) just_ended: bool,
+    /// Whether the daemon was told that it runs.
+    pub(super) announced: bool,
+    /// The shape of the run that is to follow at once, if one is.
+    pub(super) next: Option<Shape>,
+}
+
+/// How far a run has come.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// The child has not become the agent yet; the pipe ends when it has, and says why when it cannot.
+    Starting(OwnedFd),
+    /// The agent lives.
+    Running,
+    /// The agent has ended; the rest of its tree is being ended.
+    Ending(Exit),
+}
+
+/// A run that was asked to end.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stopping {
+    pub(super) until: Instant,
+    pub(super) forced: bool,
+}
+
+/// Whether anything lives below the shim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tree {
+    Empty,
+    Populated,
+}
+
+impl Run {
+    /// Asks the whole tree to end, the agent first. Asked again, the earlier deadline counts.
+    pub(super) fn stop(&mut self, grace: Duration, now: Instant) {
+        let until = now.checked_add(grace).unwrap_or(now + Duration::from_secs(1 << 30));
+        match &mut self.stopping {
+            Some(stopping) => stopping.until = stopping.until.min(until),
+            None => {
+                self.stopping = Some(Stopping { until, forced: false });
+                self.signal(Signal::TERM);
+                let _ = tree::signal_below(Signal::TERM, Some(self.pid));
+                // Shells that somebody types to ignore the one, and end when their terminal goes.
+                if self.pty.is_some() {
+                    self.signal(Signal::HUP);
+                }
+            }
+        }
+    }
+
+    /// Sends a signal to the agent itself.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = rustix::process::pidfd_send_signal(&self.pidfd, signal);
+    }
+
+    /// Kills the whole tree when its time is up; again and again until nothing is left.
+    pub(super) fn force(&mut self, now: Instant) {
+        let time_up = match (&self.stage, self.stopping) {
+            (Stage::Ending(_), _) => true,
+            (Stage::Starting(_) | Stage::Running, Some(stopping)) => now >= stopping.until,
+            (Stage::Starting(_) | Stage::Running, None) => false,
+        };
+        if !time_up || self.again.is_some_and(|(at, _)| now < at) {
+            return;
+        }
+        if let (Stage::Starting(_) | Stage::Running, Some(stopping)) = (&self.stage, &mut self.stopping) {
+            stopping.forced = true;
+        }
+        if let Some(group) = &self.group {
+            group.kill();
+        }
+        let chase = now.saturating_duration_since(*self.killing.get_or_insert(now)) < CHASE;
+        let wait = match self.kill(chase.then(|| now + BURST)) {
+            Met::New if chase => FIRST_RETRY,
+            Met::New | Met::Known => self.again.map_or(FIRST_RETRY, |(_, wait)| (wait * 2).min(LAST_RETRY)),
+        };
+        self.again = Some((now + wait, wait));
+    }
+
+    /// Kills the tree, and whatever it forks meanwhile as fast as it is forked: processes that live for less than
+    /// a millisecond, each the child of the last one, are not met by looking now and then.
+    fn kill(&mut self, chase: Option<Instant>) -> Met {
+        let mut met = BTreeSet::new();
+        // Children first, which whatever is orphaned becomes: to look below all of them takes long when they are many.
+        if self.kill_children(chase, &mut met) == Met::New && chase.is_some() {
+            return Met::New;
+        }
+        met.extend(tree::signal_below(Signal::KILL, None));
+        self.kill_children(chase, &mut met)
+    }
+
+    /// Kills children until there are none but those that were killed before. Those who live come before those who
+    /// have ended: a chain goes on while the dead are reaped.
+    fn kill_children(&mut self, chase: Option<Instant>, met: &mut BTreeSet<u32>) -> Met {
+        let mut left = tree::kill_children(met);
+        while left == Met::New && chase.is_some_and(|until| Instant::now() < until) {
+            left = tree::kill_children(met);
+        }
+        match self.reap() {
+            Tree::Empty => Met::Known,
+            Tree::Populated => left,
+        }
+    }
+
+    /// Who cannot be ended, when that is known and was not said yet; looked for with every new try to end them.
+    pub(super) fn new_survivors(&mut self, now: Instant) -> Option<&Vec<Survivor>> {
+        let (since, (next, wait)) = (self.killing?, self.again?);
+        let just_tried = next == now + wait;
+        if !just_tried {
+            return None;
+        }
+        let left = survivors::after(now.saturating_duration_since(since));
+        if left == self.left {
+            return None;
+        }
+        self.left = left;
+        // When all of them have gone, the end of the run says so.
+        (!self.left.is_empty()).then_some(&self.left)
+    }
+
+    /// Whoever is new hears of survivors too, and of those that there are now.
+    pub(super) fn tell_survivors_again(&mut self, now: Instant) {
+        self.left.clear();
+        if let Some((at, _)) = &mut self.again {
+            *at = now;
+        }
+    }
+
+    /// When [`Run::force`] or [`Run::reap`] has something to do next.
+    pub(super) fn next_force(&self) -> Option<Instant> {
+        if self.unreaped {
+            return Some(Instant::now());
+        }
+        match (&self.stage, self.stopping, self.again) {
+            (_, _, Some((at, _))) => Some(at),
+            (Stage::Starting(_) | Stage::Running, Some(stopping), None) => Some(stopping.until),
+            (_, _, None) => None,
+        }
+    }
+
+    /// Reaps what has ended, and notes how the agent did. There may be more: a tree can fork as fast as it is reaped.
+    pub(super) fn reap(&mut self) -> Tree {
+        self.unreaped = false;
+        for _ in 0..REAPED {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.pid => self.ended(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return Tree::Populated,
+                Err(_) => return Tree::Empty,
+            }
+        }
+        self.unreaped = true;
+        Tree::Populated
+    }
+
+    /// Looks whether the child has become the agent.
+    pub(super) fn confirm(&mut self) {
+        let Stage::Starting(pipe) = &self.stage else { return };
+        let mut saying = [0; child::SAYING];
+        match rustix::io::read(pipe, &mut saying) {
+            Err(Errno::INTR | Errno::AGAIN) => {}
+            Ok(0) | Err(_) => self.stage = Stage::Running,
+            Ok(length) => {
+                self.failure = Some(child::failure(&saying[..length]));
+                self.stage = Stage::Running;
+            }
+        }
+    }
+
+    /// Whether exec succeeded, and nobody was told yet.
+    pub(super) fn is_news(&self) -> bool {
+        let known = !matches!(self.stage, Stage::Starting(_));
+        known && self.failure.is_none() && !self.announced
+    }
+
+    fn ended(&mut self, status: WaitStatus) {
+        // A child that ended has said all it had to say.
+        self.confirm();
+        let exit = match (status.exit_status(), status.terminating_signal()) {
+            (Some(code), _) => Exit::Code(code),
+            (None, Some(signal)) => Exit::Signal(signal),
+            (None, None) => return,
+        };
+        self.lived = self.began.elapsed();
+        self.again = None;
+        self.just_ended = true;
+        self.stage = Stage::Ending(exit);
+    }
+}
+
+/// Reaps what was reparented to a shim that has no run.
+pub(super) fn reap_strays() {
+    while let Ok(Some(_)) | Err(Errno::INTR) = rustix::process::wait(WaitOptions::NOHANG) {}
+}

@@ -1,0 +1,23 @@
+//! What a child has to be forked with, before it is known what it becomes.
+
+use crate::protocol::command::{Contain, Start, Stdin};
+use pinfold_terminal::Size;
+
+/// What a child has to be forked with; all the rest it is told at its gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) terminal: Option<Size>,
+    pub(super) stdin: Stdin,
+    pub(super) contain: Contain,
+}
+
+impl Shape {
+    pub(super) fn of(start: &Start) -> Self {
+        Self { terminal: start.terminal, stdin: start.stdin, contain: start.contain }
+    }
+
+    /// The shape of the run after this one, where one is to follow at once. A terminal is made when it is asked for.
+    pub(super) fn behind(start: &Start) -> Option<Self> {
+        (start.repeats && start.terminal.is_none()).then(|| Self::of(start))
+    }
+}

@@ -1,0 +1,64 @@
+//! The tree of processes below a shim: who is in it, and how it is signalled.
+//!
+//! A shim is the reaper of all its descendants: none of them can get away from below it. A direct child keeps
+//! its pid until the shim reaps it; any other process is signalled only through a pidfd that was seen to be
+//! below the shim after it was opened.
+
+use pinfold_kernel::proc::stat;
+use pinfold_kernel::proc::tree::{children, is_below, with_descendants};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, waitid};
+use std::collections::BTreeSet;
+
+/// Whether somebody was met who was not met before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Met {
+    New,
+    Known,
+}
+
+/// Kills the children of this process once; whether there was one that was not met before. Whatever is forked by
+/// somebody who then ends becomes a child of this process.
+pub(super) fn kill_children(met: &mut BTreeSet<u32>) -> Met {
+    let mut all = Met::Known;
+    // The kernel lists them as they came: the last ones live, where thousands before them have ended.
+    for child in children(std::process::id()).into_iter().rev().filter(|child| met.insert(*child)) {
+        all = Met::New;
+        if let Some(pid) = pid(child) {
+            // A child that has ended is a zombie until it is reaped: the pid is still its own.
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+    }
+    all
+}
+
+/// Sends a signal to everything below this process, except to one that got it before; who is there.
+pub(super) fn signal_below(signal: Signal, except: Option<Pid>) -> Vec<u32> {
+    let own = std::process::id();
+    let below = living();
+    for process in below.iter().copied() {
+        let Some(pid) = pid(process).filter(|pid| Some(*pid) != except) else { continue };
+        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        if is_below(process, own) {
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
+        }
+    }
+    below
+}
+
+/// Whether there is such a process at all.
+pub(super) fn exists(process: u32) -> bool {
+    stat::parent(process).is_some()
+}
+
+/// Everything below this process but children that have ended: to look below thousands of those takes seconds.
+fn living() -> Vec<u32> {
+    let ended = |child: u32| {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        pid(child).is_some_and(|pid| matches!(waitid(WaitId::Pid(pid), options), Ok(Some(_))))
+    };
+    with_descendants(children(std::process::id()).into_iter().filter(|child| !ended(*child)).collect())
+}
+
+fn pid(number: u32) -> Option<Pid> {
+    i32::try_from(number).ok().and_then(Pid::from_raw)
+}

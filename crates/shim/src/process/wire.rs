@@ -1,0 +1,83 @@
+//! One connection: what is to be sent waits in a queue, what was read waits to be understood. It never makes the shim wait.
+
+use crate::protocol::frame::Decoder;
+use rustix::io::Errno;
+use rustix::net::SendFlags;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Memory that is kept for what comes next.
+const KEPT: usize = 4 << 10;
+/// What was sent is moved out of the way when it is as long as this.
+const LONG: usize = 128 << 10;
+
+/// A stream socket with both its directions.
+#[derive(Debug)]
+pub(super) struct Wire {
+    socket: OwnedFd,
+    pub(super) decoder: Decoder,
+    pub(super) queue: Vec<u8>,
+    sent: usize,
+    closed: bool,
+}
+
+impl Wire {
+    pub(super) fn new(socket: OwnedFd, decoder: Decoder) -> Self {
+        Self { socket, decoder, queue: Vec::new(), sent: 0, closed: false }
+    }
+
+    /// The socket, and what was read from it but not yet understood.
+    pub(super) fn into_parts(self) -> (OwnedFd, Decoder) {
+        (self.socket, self.decoder)
+    }
+
+    /// Whether it is of no more use.
+    pub(super) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    /// How much is to be sent.
+    pub(super) fn queued(&self) -> usize {
+        if self.closed { 0 } else { self.queue.len() - self.sent }
+    }
+
+    /// Sends what the socket takes.
+    pub(super) fn send(&mut self) {
+        while self.sent < self.queue.len() && !self.closed {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match rustix::net::send(&self.socket, &self.queue[self.sent..], flags) {
+                Ok(count) => self.sent += count,
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => break,
+                Err(_) => self.closed = true,
+            }
+        }
+        if self.sent == self.queue.len() {
+            self.queue.clear();
+            self.queue.shrink_to(KEPT);
+            self.sent = 0;
+        } else if self.sent > LONG {
+            self.queue.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Reads once, for the decoder.
+    pub(super) fn read(&mut self) {
+        let room = self.decoder.room();
+        match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(room)) {
+            Ok(0) => self.closed = true,
+            Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => self.closed = true,
+        }
+    }
+}
+
+impl AsFd for Wire {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

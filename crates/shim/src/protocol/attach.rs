@@ -1,0 +1,197 @@
+//! What a shim and whoever is attached to its terminal say to each other, on a connection of their own.
+//!
+//! It needs no daemon: a terminal stays open over the daemon's death, and a key takes the shortest way.
+
+use crate::protocol::command::size;
+use crate::protocol::frame::{Decoder, Frame, FrameError, write};
+use crate::socket;
+use pinfold_core::ids::RunNumber;
+use pinfold_terminal::Size;
+use std::fmt;
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+
+/// What somebody who is attached says.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Said {
+    /// The first word: shows the terminal from now on.
+    Join(Join),
+    /// Keys.
+    Typed(Vec<u8>),
+    /// Their terminal has another size.
+    Resized(Size),
+}
+
+/// How somebody joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Join {
+    /// The run whose terminal is wanted; another one is not shown.
+    pub run: RunNumber,
+    /// The size of their terminal.
+    pub size: Size,
+    /// Whether they type.
+    pub seat: Seat,
+}
+
+/// Whether somebody who is attached types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seat {
+    /// Only looks on.
+    Watches,
+    /// Types when nobody else does: the first who came, then whoever has waited longest.
+    Waits,
+    /// Types from now on, in place of whoever did.
+    Takes,
+    /// Types beside whoever does.
+    Shares,
+}
+
+/// What a shim shows.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Shown {
+    /// Bytes for their terminal.
+    Output(Vec<u8>),
+    /// Who types now.
+    Keyboard(Keyboard),
+    /// The run has ended, or is not there; the connection ends.
+    Ended,
+}
+
+/// Who types, as somebody who is attached is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keyboard {
+    /// You do.
+    Yours,
+    /// The process with this number does; 0 is nobody.
+    Others(u32),
+}
+
+mod kind {
+    pub(super) const JOIN: u8 = 32;
+    pub(super) const TYPED: u8 = 33;
+    pub(super) const RESIZED: u8 = 34;
+    pub(super) const OUTPUT: u8 = 160;
+    pub(super) const KEYBOARD: u8 = 161;
+    pub(super) const ENDED: u8 = 162;
+}
+
+impl Said {
+    /// Appends it as one frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Join(join) => write(out, kind::JOIN, |f| {
+                f.number(1, join.run.0).number(2, join.size.rows().into());
+                f.number(3, join.size.columns().into()).number(4, join.seat.code());
+            }),
+            Self::Typed(bytes) => write(out, kind::TYPED, |f| _ = f.bytes(1, bytes)),
+            Self::Resized(size) => write(out, kind::RESIZED, |f| {
+                f.number(2, size.rows().into()).number(3, size.columns().into());
+            }),
+        }
+    }
+
+    /// Reads it; nothing when its kind is not one of these.
+    ///
+    /// # Errors
+    /// When a field without which it means nothing is missing.
+    pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
+        let fields = frame.fields;
+        let size = || size(fields, 2, 3).map(Option::unwrap_or_default);
+        Ok(Some(match frame.kind {
+            kind::JOIN => {
+                let seat = Seat::from_code(fields.number(4)?);
+                Self::Join(Join { run: RunNumber(fields.number(1)?), size: size()?, seat })
+            }
+            kind::TYPED => Self::Typed(fields.bytes(1)?.to_vec()),
+            kind::RESIZED => Self::Resized(size()?),
+            _ => return Ok(None),
+        }))
+    }
+}
+
+impl Shown {
+    /// Appends it as one frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Output(bytes) => encode_output(out, bytes),
+            Self::Keyboard(keyboard) => write(out, kind::KEYBOARD, |f| match keyboard {
+                Keyboard::Yours => _ = f.flag(1, true),
+                Keyboard::Others(pid) => _ = f.number(2, (*pid).into()),
+            }),
+            Self::Ended => write(out, kind::ENDED, |_| ()),
+        }
+    }
+
+    /// Reads it; nothing when its kind is not known, which is passed over.
+    ///
+    /// # Errors
+    /// When a field without which it means nothing is missing.
+    pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
+        let fields = frame.fields;
+        Ok(Some(match frame.kind {
+            kind::OUTPUT => Self::Output(fields.bytes(1)?.to_vec()),
+            kind::KEYBOARD if fields.flag(1)? => Self::Keyboard(Keyboard::Yours),
+            kind::KEYBOARD => {
+                let pid = fields.optional_number(2)?.and_then(|pid| u32::try_from(pid).ok());
+                Self::Keyboard(Keyboard::Others(pid.unwrap_or(0)))
+            }
+            kind::ENDED => Self::Ended,
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// Appends output as one frame, without a copy of it.
+pub(crate) fn encode_output(out: &mut Vec<u8>, bytes: &[u8]) {
+    write(out, kind::OUTPUT, |f| _ = f.bytes(1, bytes));
+}
+
+impl Seat {
+    fn code(self) -> u64 {
+        match self {
+            Self::Watches => 0,
+            Self::Waits => 1,
+            Self::Takes => 2,
+            Self::Shares => 3,
+        }
+    }
+
+    fn from_code(code: u64) -> Self {
+        match code {
+            1 => Self::Waits,
+            2 => Self::Takes,
+            3 => Self::Shares,
+            _ => Self::Watches,
+        }
+    }
+}
+
+/// Connects with the shim that listens at `path`, to say [`Said::Join`] and read frames with a [`Decoder`].
+///
+/// # Errors
+/// When no shim listens there, or somebody else does: that is [`io::ErrorKind::PermissionDenied`].
+pub fn connect(path: &Path) -> io::Result<(UnixStream, Decoder)> {
+    Ok((UnixStream::from(socket::connect(path)?), Decoder::default()))
+}
+
+impl fmt::Debug for Said {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Join(join) => join.fmt(f),
+            // What is typed may be a password.
+            Self::Typed(bytes) => write!(f, "Typed({} bytes)", bytes.len()),
+            Self::Resized(size) => write!(f, "Resized({size:?})"),
+        }
+    }
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output(bytes) => write!(f, "Output({} bytes)", bytes.len()),
+            Self::Keyboard(keyboard) => keyboard.fmt(f),
+            Self::Ended => f.write_str("Ended"),
+        }
+    }
+}

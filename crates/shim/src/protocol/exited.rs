@@ -1,0 +1,176 @@
+//! The end of a run, as it is recorded and reported: one encoding for the disk and for the wire.
+
+use crate::protocol::command::{duration, millis};
+use crate::protocol::frame::{Fields, FrameError, Writer};
+use crate::protocol::output::Position;
+use pinfold_core::exit::{Ended, Exit, Said};
+use pinfold_core::ids::RunNumber;
+use pinfold_core::time::Wall;
+use rustix::io::Errno;
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exited {
+    /// Which run.
+    pub run: RunNumber,
+    /// How; `recognised` is for the adapter to fill in.
+    pub ended: Ended,
+    /// Why no process of it ever ran, if so.
+    pub failure: Option<StartFailure>,
+    /// The agent's pid; 0 when there was none.
+    pub pid: u32,
+    /// The fence of the session lock.
+    pub fence: u64,
+    /// When.
+    pub at: Wall,
+    /// The end of its output in the log.
+    pub log: Position,
+}
+
+/// Why a start came to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartFailure {
+    /// There is no such program.
+    ProgramMissing,
+    /// There is one, but it cannot be executed.
+    NotExecutable {
+        /// What the kernel said: `ENOENT` when it is there and what it names as its interpreter is not.
+        errno: i32,
+    },
+    /// There is no such directory.
+    DirectoryMissing,
+    /// There is one, but it cannot be entered.
+    DirectoryClosed {
+        /// What the kernel said.
+        errno: i32,
+    },
+    /// The system refused for now.
+    Refused {
+        /// What the kernel said.
+        errno: i32,
+    },
+    /// A later run has been started already; nothing was tried.
+    Outdated {
+        /// The last one.
+        last: RunNumber,
+    },
+    /// Another run lives; nothing was tried.
+    Occupied {
+        /// Which.
+        run: RunNumber,
+    },
+    /// Too many exits are not acknowledged; nothing was tried.
+    RecordsFull,
+}
+
+impl StartFailure {
+    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+        match self {
+            Self::ProgramMissing => fields.number(1, 1),
+            Self::NotExecutable { errno } => fields.number(1, 2).number(2, errno.unsigned_abs().into()),
+            Self::DirectoryMissing => fields.number(1, 3),
+            Self::Refused { errno } => fields.number(1, 4).number(2, errno.unsigned_abs().into()),
+            Self::Outdated { last } => fields.number(1, 5).number(3, last.0),
+            Self::Occupied { run } => fields.number(1, 6).number(3, run.0),
+            Self::RecordsFull => fields.number(1, 7),
+            Self::DirectoryClosed { errno } => fields.number(1, 8).number(2, errno.unsigned_abs().into()),
+        };
+    }
+
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let errno = |unsaid| Ok(fields.optional_number(2)?.map_or(unsaid, |errno| errno as i32));
+        Ok(match fields.number(1)? {
+            1 => Self::ProgramMissing,
+            // Shims of before do not say which.
+            2 => Self::NotExecutable { errno: errno(Errno::ACCESS.raw_os_error())? },
+            3 => Self::DirectoryMissing,
+            5 => Self::Outdated { last: RunNumber(fields.number(3)?) },
+            6 => Self::Occupied { run: RunNumber(fields.number(3)?) },
+            7 => Self::RecordsFull,
+            8 => Self::DirectoryClosed { errno: errno(0)? },
+            // A reason that is not known here is still a refusal.
+            _ => Self::Refused { errno: errno(0)? },
+        })
+    }
+}
+
+impl Exited {
+    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+        fields.number(1, self.run.0);
+        let (how, number) = match self.ended.exit {
+            Exit::Code(code) => (1, code),
+            Exit::Signal(signal) => (2, signal),
+            Exit::ShimLost => (3, 0),
+            Exit::MachineLost => (4, 0),
+            Exit::NeverStarted => (5, 0),
+        };
+        fields.number(2, how).number(3, u64::from(number.cast_unsigned()));
+        if let Some(said) = self.ended.said {
+            fields.number(4, said_code(said));
+        }
+        fields.flag(5, self.ended.oom_killed).flag(6, self.ended.forced);
+        fields.number(7, millis(self.ended.lived));
+        if let Some(failure) = self.failure {
+            fields.group(8, |inner| failure.write(inner));
+        }
+        fields.number(9, self.pid.into()).number(10, self.fence);
+        fields.number(11, self.at.0.cast_unsigned()).number(12, self.log.0);
+    }
+
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let number = fields.small(3)?.cast_signed();
+        let exit = match fields.number(2)? {
+            1 => Exit::Code(number),
+            2 => Exit::Signal(number),
+            3 => Exit::ShimLost,
+            4 => Exit::MachineLost,
+            5 => Exit::NeverStarted,
+            _ => return Err(fields.missing(2)),
+        };
+        let failure = match fields.find(8) {
+            Some(bytes) => Some(StartFailure::read(fields.inside(bytes)?)?),
+            None => None,
+        };
+        Ok(Self {
+            run: RunNumber(fields.number(1)?),
+            ended: Ended {
+                exit,
+                said: fields.optional_number(4)?.and_then(said),
+                recognised: None,
+                oom_killed: fields.flag(5)?,
+                forced: fields.flag(6)?,
+                lived: duration(fields, 7)?,
+                at: None,
+                last_line: None,
+            },
+            failure,
+            pid: fields.small(9)?,
+            fence: fields.number(10)?,
+            at: wall(fields, 11)?,
+            log: Position(fields.optional_number(12)?.unwrap_or(0)),
+        })
+    }
+}
+
+pub(crate) fn said_code(said: Said) -> u64 {
+    match said {
+        Said::Drained => 1,
+        Said::Contended => 2,
+        Said::Hopeless => 3,
+        Said::Limited => 4,
+    }
+}
+
+pub(crate) fn said(code: u64) -> Option<Said> {
+    match code {
+        1 => Some(Said::Drained),
+        2 => Some(Said::Contended),
+        3 => Some(Said::Hopeless),
+        4 => Some(Said::Limited),
+        _ => None,
+    }
+}
+
+pub(crate) fn wall(fields: Fields<'_>, tag: u8) -> Result<Wall, FrameError> {
+    fields.number(tag).map(|number| Wall(number.cast_signed()))
+}

@@ -1,0 +1,12 @@
+//! What daemon, clients and shim say to each other: known to all of them, and kept forever, since old shims live on.
+
+pub mod attach;
+pub(crate) mod command;
+pub(crate) mod exited;
+pub(crate) mod frame;
+pub(crate) mod output;
+pub(crate) mod report;
+pub(crate) mod turn;
+
+/// The word that makes a shim's program a nursery.
+pub(crate) const NURSERY: &str = "--nursery";

@@ -1,0 +1,432 @@
+//! What a shim tells a daemon.
+
+use crate::protocol::exited::{Exited, StartFailure, wall};
+use crate::protocol::frame::{Fields, Frame, FrameError, write};
+use crate::protocol::output::{Position, Stream};
+use crate::protocol::turn::Turn;
+use pinfold_core::exit::Said;
+use pinfold_core::ids::{MessageId, RunNumber};
+use pinfold_core::life::Process;
+use pinfold_core::time::Wall;
+use pinfold_core::unended::{Survivor, Undying};
+use std::fmt;
+
+/// Something a shim says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Report {
+    /// The answer to a hello: the locks are held, and this is how things stand.
+    Welcome(Box<Welcome>),
+    /// The answer to a hello of an older daemon; the connection ends.
+    Refused {
+        /// The generation that was accepted before.
+        generation: u64,
+    },
+    /// An agent runs: exec succeeded.
+    Started {
+        /// Which run.
+        run: RunNumber,
+        /// Its pid and the fence of the session lock.
+        process: Process,
+        /// Since when.
+        at: Wall,
+    },
+    /// A start came to nothing; no process of it lives.
+    StartFailed {
+        /// Which run.
+        run: RunNumber,
+        /// Why.
+        why: StartFailure,
+    },
+    /// A run ended: its tree is empty, its output read, its record on disk.
+    Exited(Exited),
+    /// A command named a run that this shim knows nothing of.
+    NoSuchRun {
+        /// Which.
+        run: RunNumber,
+    },
+    /// What the agent printed, while the daemon keeps up.
+    Output(Output),
+    /// Output was not sent because the daemon did not keep up: it is in the log, up to here.
+    LogGrown {
+        /// The end of the log.
+        to: Position,
+    },
+    /// What the agent said through its notify socket.
+    Notify {
+        /// Of which run.
+        run: RunNumber,
+        /// What.
+        notice: Notice,
+    },
+    /// The agent's stdin took all of an input.
+    InputTaken {
+        /// Of which run.
+        run: RunNumber,
+        /// Which message.
+        message: MessageId,
+        /// Which delivery of it.
+        attempt: u32,
+        /// Where the log stood then.
+        from: Position,
+    },
+    /// The agent said that a turn is over.
+    TurnDone(Box<Turn>),
+    /// The agent said that a turn is over while none was: it counts for nothing.
+    StrayDone {
+        /// Of which run.
+        run: RunNumber,
+        /// The message that it named, if it did.
+        named: Option<MessageId>,
+    },
+    /// An input was not written, at least not all of it.
+    InputRefused {
+        /// Of which run.
+        run: RunNumber,
+        /// Which message.
+        message: MessageId,
+        /// Which delivery of it.
+        attempt: u32,
+        /// Why.
+        why: InputRefused,
+    },
+    /// What is left of a run that should be over, and cannot be ended. Said again when it changes.
+    Survivors {
+        /// Of which run.
+        run: RunNumber,
+        /// Who, and why.
+        left: Vec<Survivor>,
+    },
+    /// The locks are free, and the shim ends.
+    Leaving,
+    /// The shim could not begin: the first and last word of one that was just started.
+    CannotKeep {
+        /// What the kernel said, if it was the kernel.
+        errno: Option<i32>,
+        /// What was wrong, in words.
+        text: String,
+    },
+}
+
+/// How things stand with a shim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Welcome {
+    /// The version of frames it writes.
+    pub version: u8,
+    /// Its pid.
+    pub shim: u32,
+    /// The generation it has accepted.
+    pub generation: u64,
+    /// What it keeps.
+    pub keeping: Keeping,
+    /// The exits that were not acknowledged, oldest first.
+    pub exits: Vec<Exited>,
+    /// The end of the log.
+    pub log: Position,
+}
+
+/// What a shim keeps beside the locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// Nothing.
+    Standing,
+    /// A run of which it is not known yet whether exec succeeded; `Started` or `StartFailed` will follow.
+    Starting {
+        /// Which.
+        run: RunNumber,
+    },
+    /// A run.
+    Running {
+        /// Which.
+        run: RunNumber,
+        /// Its agent.
+        process: Process,
+        /// Since when.
+        at: Wall,
+    },
+}
+
+/// A piece of what an agent printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Which run.
+    pub run: RunNumber,
+    /// Where it came from.
+    pub stream: Stream,
+    /// Where it is in the log.
+    pub at: Position,
+    /// Where the log went on; equal to `at` when it could not be written there.
+    pub next: Position,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What an agent can say through its notify socket. Repeated words may be folded into one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Notice {
+    /// It is ready.
+    Ready,
+    /// Its watchdog is fed.
+    Watchdog,
+    /// It is about to end.
+    Stopping,
+    /// What it is doing, for people.
+    Status(String),
+    /// What its exit will mean.
+    Exit(Said),
+}
+
+/// Why an input was not written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum InputRefused {
+    /// Too much is waiting to be written.
+    Full,
+    /// The agent has no stdin, or closed it.
+    Closed,
+}
+
+mod kind {
+    pub(super) const WELCOME: u8 = 129;
+    pub(super) const REFUSED: u8 = 130;
+    pub(super) const STARTED: u8 = 131;
+    pub(super) const START_FAILED: u8 = 132;
+    pub(super) const EXITED: u8 = 133;
+    pub(super) const NO_SUCH_RUN: u8 = 134;
+    pub(super) const OUTPUT: u8 = 135;
+    pub(super) const LOG_GROWN: u8 = 136;
+    pub(super) const NOTIFY: u8 = 137;
+    pub(super) const INPUT_TAKEN: u8 = 138;
+    pub(super) const INPUT_REFUSED: u8 = 139;
+    pub(super) const LEAVING: u8 = 140;
+    pub(super) const TURN_DONE: u8 = 141;
+    pub(super) const STRAY_DONE: u8 = 142;
+    pub(super) const CANNOT_KEEP: u8 = 143;
+    pub(super) const SURVIVORS: u8 = 144;
+}
+
+impl Report {
+    /// Appends the report as one frame.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Welcome(welcome) => welcome.encode(out),
+            Self::Refused { generation } => write(out, kind::REFUSED, |f| _ = f.number(1, *generation)),
+            Self::Started { run, process, at } => write(out, kind::STARTED, |f| {
+                f.number(1, run.0).number(2, process.pid.into()).number(3, process.fence);
+                f.number(4, at.0.cast_unsigned());
+            }),
+            Self::StartFailed { run, why } => write(out, kind::START_FAILED, |f| {
+                f.number(1, run.0).group(2, |inner| why.write(inner));
+            }),
+            Self::Exited(exited) => write(out, kind::EXITED, |f| exited.write(f)),
+            Self::NoSuchRun { run } => write(out, kind::NO_SUCH_RUN, |f| _ = f.number(1, run.0)),
+            Self::Output(output) => {
+                encode_output(out, output.run, output.stream, output.at, output.next, &output.bytes);
+            }
+            Self::LogGrown { to } => write(out, kind::LOG_GROWN, |f| _ = f.number(1, to.0)),
+            Self::Notify { run, notice } => encode_notice(out, *run, notice),
+            Self::InputTaken { run, message, attempt, from } => write(out, kind::INPUT_TAKEN, |f| {
+                f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into()).number(4, from.0);
+            }),
+            Self::TurnDone(turn) => write(out, kind::TURN_DONE, |f| turn.write(f)),
+            Self::StrayDone { run, named } => write(out, kind::STRAY_DONE, |f| {
+                f.number(1, run.0);
+                if let Some(named) = named {
+                    f.wide(2, named.0);
+                }
+            }),
+            Self::InputRefused { run, message, attempt, why } => write(out, kind::INPUT_REFUSED, |f| {
+                f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into());
+                f.flag(4, *why == InputRefused::Full);
+            }),
+            Self::Survivors { run, left } => encode_survivors(out, *run, left),
+            Self::Leaving => write(out, kind::LEAVING, |_| ()),
+            Self::CannotKeep { errno, text } => write(out, kind::CANNOT_KEEP, |f| {
+                f.number(1, errno.unwrap_or(0).unsigned_abs().into()).bytes(2, text.as_bytes());
+            }),
+        }
+    }
+
+    /// Reads a report; nothing when its kind is not known, which is passed over.
+    ///
+    /// # Errors
+    /// When a field without which it means nothing is missing.
+    pub fn decode(frame: &Frame<'_>) -> Result<Option<Self>, FrameError> {
+        let fields = frame.fields;
+        let run = || fields.number(1).map(RunNumber);
+        let message = || fields.wide(2).map(MessageId);
+        Ok(Some(match frame.kind {
+            kind::WELCOME => Self::Welcome(Box::new(Welcome::read(fields)?)),
+            kind::REFUSED => Self::Refused { generation: fields.number(1)? },
+            kind::STARTED => Self::Started { run: run()?, process: process(fields)?, at: wall(fields, 4)? },
+            kind::START_FAILED => {
+                let why = StartFailure::read(fields.inside(fields.bytes(2)?)?)?;
+                Self::StartFailed { run: run()?, why }
+            }
+            kind::EXITED => Self::Exited(Exited::read(fields)?),
+            kind::NO_SUCH_RUN => Self::NoSuchRun { run: run()? },
+            kind::OUTPUT => Self::Output(Output::read(fields)?),
+            kind::LOG_GROWN => Self::LogGrown { to: Position(fields.number(1)?) },
+            kind::NOTIFY => match notice(fields)? {
+                Some(notice) => Self::Notify { run: run()?, notice },
+                None => return Ok(None),
+            },
+            kind::INPUT_TAKEN => {
+                let from = Position(fields.optional_number(4)?.unwrap_or(0));
+                Self::InputTaken { run: run()?, message: message()?, attempt: fields.small(3)?, from }
+            }
+            kind::INPUT_REFUSED => {
+                let why = if fields.flag(4)? { InputRefused::Full } else { InputRefused::Closed };
+                Self::InputRefused { run: run()?, message: message()?, attempt: fields.small(3)?, why }
+            }
+            kind::TURN_DONE => Self::TurnDone(Box::new(Turn::read(fields)?)),
+            kind::SURVIVORS => Self::Survivors { run: run()?, left: survivors(fields)? },
+            kind::STRAY_DONE => {
+                let named = fields.find(2).map(|_| message()).transpose()?;
+                Self::StrayDone { run: run()?, named }
+            }
+            kind::LEAVING => Self::Leaving,
+            kind::CANNOT_KEEP => {
+                let errno = Some(fields.number(1)? as i32).filter(|errno| *errno != 0);
+                Self::CannotKeep { errno, text: String::from_utf8_lossy(fields.bytes(2)?).into_owned() }
+            }
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// Appends an output frame without a copy of its bytes.
+pub(crate) fn encode_output(
+    out: &mut Vec<u8>,
+    run: RunNumber,
+    stream: Stream,
+    at: Position,
+    next: Position,
+    bytes: &[u8],
+) {
+    write(out, kind::OUTPUT, |f| {
+        f.number(1, run.0).number(2, stream.code().into()).number(3, at.0);
+        f.number(4, next.0 - at.0).bytes(5, bytes);
+    });
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The text is the agent's, and may be long.
+        write!(f, "Output({}, {:?}, {:?}, {} bytes)", self.run, self.stream, self.at, self.bytes.len())
+    }
+}
+
+impl Output {
+    fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let at = fields.number(3)?;
+        let stream = u8::try_from(fields.number(2)?).ok().and_then(Stream::from_code);
+        Ok(Self {
+            run: RunNumber(fields.number(1)?),
+            stream: stream.ok_or(fields.missing(2))?,
+            at: Position(at),
+            next: Position(at.saturating_add(fields.number(4)?)),
+            bytes: fields.bytes(5)?.to_vec(),
+        })
+    }
+}
+
+impl Welcome {
+    fn encode(&self, out: &mut Vec<u8>) {
+        write(out, kind::WELCOME, |f| {
+            f.number(1, self.version.into()).number(2, self.shim.into()).number(3, self.generation);
+            match self.keeping {
+                Keeping::Standing => {}
+                Keeping::Starting { run } => _ = f.number(4, run.0),
+                Keeping::Running { run, process, at } => {
+                    f.group(5, |inner| {
+                        inner.number(1, run.0).number(2, process.pid.into()).number(3, process.fence);
+                        inner.number(4, at.0.cast_unsigned());
+                    });
+                }
+            }
+            for exited in &self.exits {
+                f.group(6, |inner| exited.write(inner));
+            }
+            f.number(7, self.log.0);
+        });
+    }
+
+    fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let keeping = match (fields.optional_number(4)?, fields.find(5)) {
+            (_, Some(bytes)) => {
+                let inner = fields.inside(bytes)?;
+                let run = RunNumber(inner.number(1)?);
+                Keeping::Running { run, process: process(inner)?, at: wall(inner, 4)? }
+            }
+            (Some(run), None) => Keeping::Starting { run: RunNumber(run) },
+            (None, None) => Keeping::Standing,
+        };
+        let mut exits = Vec::new();
+        for bytes in fields.all(6) {
+            exits.push(Exited::read(fields.inside(bytes)?)?);
+        }
+        Ok(Self {
+            version: u8::try_from(fields.number(1)?).map_err(|_| fields.missing(1))?,
+            shim: fields.small(2)?,
+            generation: fields.number(3)?,
+            keeping,
+            exits,
+            log: Position(fields.optional_number(7)?.unwrap_or(0)),
+        })
+    }
+}
+
+fn process(fields: Fields<'_>) -> Result<Process, FrameError> {
+    Ok(Process { pid: fields.small(2)?, fence: fields.number(3)? })
+}
+
+fn encode_notice(out: &mut Vec<u8>, run: RunNumber, notice: &Notice) {
+    write(out, kind::NOTIFY, |f| {
+        f.number(1, run.0);
+        match notice {
+            Notice::Ready => f.number(2, 1),
+            Notice::Watchdog => f.number(2, 2),
+            Notice::Stopping => f.number(2, 3),
+            Notice::Status(text) => f.number(2, 4).bytes(3, text.as_bytes()),
+            Notice::Exit(said) => f.number(2, 5).number(4, crate::protocol::exited::said_code(*said)),
+        };
+    });
+}
+
+fn notice(fields: Fields<'_>) -> Result<Option<Notice>, FrameError> {
+    Ok(match fields.number(2)? {
+        1 => Some(Notice::Ready),
+        2 => Some(Notice::Watchdog),
+        3 => Some(Notice::Stopping),
+        4 => Some(Notice::Status(String::from_utf8_lossy(fields.bytes(3)?).into_owned())),
+        5 => crate::protocol::exited::said(fields.number(4)?).map(Notice::Exit),
+        _ => None,
+    })
+}
+
+fn encode_survivors(out: &mut Vec<u8>, run: RunNumber, left: &[Survivor]) {
+    write(out, kind::SURVIVORS, |f| {
+        f.number(1, run.0);
+        for survivor in left {
+            f.group(2, |inner| {
+                inner.number(1, survivor.pid.into()).bytes(2, survivor.name.as_bytes());
+                if let Undying::NotPermitted { uid } = survivor.why {
+                    inner.number(3, uid.into());
+                }
+            });
+        }
+    });
+}
+
+fn survivors(fields: Fields<'_>) -> Result<Vec<Survivor>, FrameError> {
+    let mut left = Vec::new();
+    for bytes in fields.all(2) {
+        let inner = fields.inside(bytes)?;
+        let uid = inner.optional_number(3)?.and_then(|uid| u32::try_from(uid).ok());
+        left.push(Survivor {
+            pid: inner.small(1)?,
+            name: String::from_utf8_lossy(inner.bytes(2)?).into_owned(),
+            why: uid.map_or(Undying::DoesNotEnd, |uid| Undying::NotPermitted { uid }),
+        });
+    }
+    Ok(left)
+}

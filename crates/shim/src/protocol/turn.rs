@@ -1,0 +1,71 @@
+//! A turn as a shim saw it: one encoding for the disk and for the wire.
+
+use super::frame::{Fields, FrameError, Writer};
+use super::output::Position;
+use pinfold_core::ids::{MessageId, RunNumber};
+
+/// A turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turn {
+    /// Of which run.
+    pub run: RunNumber,
+    /// Which message.
+    pub message: MessageId,
+    /// Which delivery of it.
+    pub attempt: u32,
+    /// Where the log stood when the agent had taken it.
+    pub from: Position,
+    /// Its end, if it has come.
+    pub done: Option<Done>,
+}
+
+/// The end of a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Done {
+    /// Where the log stood behind its last line.
+    pub to: Position,
+    /// The rest of that line.
+    pub answer: Vec<u8>,
+    /// Whether that is all of it.
+    pub whole: bool,
+    /// The id that the line begins with, where it is not that of this turn's message. If it is that of another
+    /// message of the session, this is not the end of the turn; the shim cannot know, the daemon does.
+    pub named: Option<MessageId>,
+}
+
+impl Turn {
+    /// Whether it is this delivery in this run.
+    #[must_use]
+    pub fn is(&self, run: RunNumber, message: MessageId, attempt: u32) -> bool {
+        (self.run, self.message, self.attempt) == (run, message, attempt)
+    }
+
+    pub(crate) fn write(&self, fields: &mut Writer<'_>) {
+        fields.number(1, self.run.0).wide(2, self.message.0).number(3, self.attempt.into());
+        fields.number(4, self.from.0);
+        if let Some(done) = &self.done {
+            fields.number(5, done.to.0).bytes(6, &done.answer).flag(7, !done.whole);
+            if let Some(named) = done.named {
+                fields.wide(8, named.0);
+            }
+        }
+    }
+
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let done = match fields.optional_number(5)? {
+            None => None,
+            Some(to) => {
+                let (answer, whole) = (fields.bytes(6)?.to_vec(), !fields.flag(7)?);
+                let named = fields.find(8).map(|_| fields.wide(8)).transpose()?.map(MessageId);
+                Some(Done { to: Position(to), answer, whole, named })
+            }
+        };
+        Ok(Self {
+            run: RunNumber(fields.number(1)?),
+            message: MessageId(fields.wide(2)?),
+            attempt: fields.small(3)?,
+            from: Position(fields.number(4)?),
+            done,
+        })
+    }
+}
