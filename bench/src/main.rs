@@ -1,11 +1,12 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `messages`, `terminals`, or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
+//! `locks`, `messages`, `feed`, `terminals`, or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
 //! FOLDER, and what verbs cost among two thousand sessions (`crowd`).
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
 mod decisions;
+mod feed;
 mod locks;
 mod messages;
 mod peers;
@@ -19,6 +20,7 @@ fn main() {
         ["locks"] => locks::run(),
         ["terminals"] => terminals::run(),
         ["messages"] => messages::run(),
+        ["feed"] => feed::run(),
         ["peers", ref measures @ ..] => peers::run(measures),
         ["versions", folder, ref measures @ ..] => peers::beside_version(folder, measures),
         ["all"] => {
@@ -26,12 +28,13 @@ fn main() {
             terminals::run();
             locks::run();
             messages::run();
+            feed::run();
             decisions::run();
         }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
         _ => eprintln!(
-            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, decisions, all"
+            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, decisions, all"
         ),
     }
 }

@@ -18,13 +18,14 @@ const ECHO: &str = "while IFS= read -r line; do echo \"PINFOLD_DONE $line\"; don
 /// Reads and says nothing.
 const READER: &str = "exec cat >/dev/null";
 
-struct Home {
+/// A home with a daemon, which goes down with it.
+pub(crate) struct Home {
     folder: tempfile::TempDir,
-    client: Client,
+    pub(crate) client: Client,
 }
 
 impl Home {
-    fn new() -> Home {
+    pub(crate) fn new() -> Home {
         let folder = tempfile::tempdir().unwrap();
         let client = Client::new(folder.path().join("home/pinfold.sock"));
         let home = Home { folder, client };
@@ -36,16 +37,21 @@ impl Home {
         self.folder.path()
     }
 
-    fn say(&self, words: &[&str]) {
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let program = std::env::current_exe().unwrap().with_file_name("pinfold");
         assert!(program.exists(), "{} is missing: cargo build --release", program.display());
         let mut command = Command::new(program);
         command.args(words).env("PINFOLD_HOME", self.path().join("home"));
-        let output = command.env("PINFOLD_LOCKS", self.path().join("locks")).output().unwrap();
+        command.env("PINFOLD_LOCKS", self.path().join("locks"));
+        command
+    }
+
+    pub(crate) fn say(&self, words: &[&str]) {
+        let output = self.command(words).output().unwrap();
         assert!(output.status.success(), "pinfold {words:?}: {output:?}");
     }
 
-    fn chat(&self, name: &str, turns: &str, idle: &str, script: &str) {
+    pub(crate) fn chat(&self, name: &str, turns: &str, idle: &str, script: &str) {
         let chat = ["new", name, "--mode", "on-demand", "--turns", turns, "--idle", idle, "--"];
         self.say(&[&chat[..], &["sh", "-c", script]].concat());
     }
@@ -88,7 +94,7 @@ impl Drop for Home {
     }
 }
 
-fn millis(time: Duration) -> f64 {
+pub(crate) fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 

@@ -13,6 +13,7 @@ mod machine;
 mod named;
 mod others;
 mod redact;
+mod refusals;
 mod sessions;
 mod spread;
 mod stage;

@@ -45,7 +45,8 @@ pub(super) fn named(text: &str, before: &str, known: &mut Known) -> Option<(usiz
     if let Some(length) = like(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
         return Some((length, "[boot]".to_owned()));
     }
-    if let Some(length) = moment(text) {
+    // After `--since` it is an example, the same in every run.
+    if let Some(length) = moment(text).filter(|_| !before.ends_with("--since ")) {
         return Some((length, "[time]".to_owned()));
     }
     number(text, before)
@@ -103,6 +104,11 @@ fn number(text: &str, before: &str) -> Option<(usize, String)> {
     }
     if let Some(length) = size(text, before) {
         return Some((length, "[size]".to_owned()));
+    }
+    if before.ends_with(" UTC, ")
+        && let Some(length) = duration(text)
+    {
+        return Some((length, "[duration]".to_owned()));
     }
     let word = before.trim_end_matches([' ', '"', ':', '[', '\n']);
     let word = word.rsplit([' ', '"', '(', '\n', ',', '`']).next()?;

@@ -25,10 +25,15 @@ fn the_agents_are_listed() {
     let stage = Stage::new("agents");
     let bin = stage.world.path("bin");
     std::fs::create_dir(&bin).unwrap();
-    for (name, script) in [("claude", "#!/bin/sh\necho 1.2.3\n"), ("codex", "#!/bin/sh\nexit 1\n")] {
+    for (name, script) in [("told", "#!/bin/sh\necho told 1.2.3\n"), ("silent", "#!/bin/sh\nexit 1\n")] {
         std::fs::write(bin.join(name), script).unwrap();
         std::fs::set_permissions(bin.join(name), PermissionsExt::from_mode(0o755)).unwrap();
     }
+    let config = "[agents.told]\ncommand = [\"told\"]\n[agents.silent]\ncommand = [\"silent\"]\n\
+         [agents.missing]\ncommand = [\"missing\"]\ninteractive = [\"missing\"]\n";
+    std::fs::create_dir_all(&stage.world.home).unwrap();
+    std::fs::set_permissions(&stage.world.home, PermissionsExt::from_mode(0o700)).unwrap();
+    std::fs::write(stage.world.home.join("config.toml"), config).unwrap();
     let agents = |words: &[&str]| -> Command {
         let mut command = stage.command(words);
         command.env("PATH", &bin);

@@ -2,12 +2,13 @@
 
 use super::stage::Stage;
 
-/// Runs until it is stopped, and says one line before.
-const SERVER: [&str; 3] = ["sh", "-c", "echo serving; exec sleep 100000"];
+/// Runs until it is stopped, and says one line before: one process, which is the same program all the time.
+const SERVER: [&str; 3] = ["tail", "-f", "serving"];
 
 impl Stage {
     /// Makes a session that runs until it is stopped, and has printed its line.
     pub(super) fn server(&self, name: &str, options: &[&str]) {
+        std::fs::write(self.world.path("serving"), "serving\n").unwrap();
         self.ok(&[&["new", name], options, &["--"], &SERVER].concat());
         self.said(name, "serving");
     }

@@ -59,9 +59,17 @@ impl Stage {
         let mut text = String::new();
         for mut command in commands {
             let answer = finish(&mut command);
-            text.push_str(&told(&command, &answer, &redaction));
+            let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
+            text.push_str(&told(words.iter().map(AsRef::as_ref), &answer, &redaction));
         }
         self.text(name, &text);
+    }
+
+    /// A case: command lines that ran elsewhere, and what became of them.
+    pub(super) fn answers(&self, name: &str, answers: &[(&Vec<&str>, &Answer)]) {
+        let redaction = Redaction::of(&self.world);
+        let told = |(words, answer): &(&Vec<&str>, &Answer)| told(words.iter().copied(), answer, &redaction);
+        self.text(name, &answers.iter().map(told).collect::<String>());
     }
 
     /// A case that is not a verb's: any text.
@@ -87,8 +95,8 @@ impl Stage {
 }
 
 /// What is kept of one command: the line, the code, and both streams as they are.
-fn told(command: &Command, answer: &Answer, redaction: &Redaction) -> String {
-    let words: Vec<_> = command.get_args().map(|word| quoted(&word.to_string_lossy())).collect();
+fn told<'a>(words: impl Iterator<Item = &'a str>, answer: &Answer, redaction: &Redaction) -> String {
+    let words: Vec<String> = words.map(quoted).collect();
     let is_json = words.iter().take_while(|word| *word != "--").any(|word| word == "--json");
     let line = redaction.names(&format!("$ pinfold {}", words.join(" ")));
     let stdout =
