@@ -14,6 +14,7 @@ pub mod object;
 pub mod place;
 pub mod query;
 pub mod request;
+pub mod time;
 pub mod units;
 mod watched;
 pub mod word;

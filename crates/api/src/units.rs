@@ -76,57 +76,6 @@ pub fn size(text: &str) -> Result<u64, NotAQuantity> {
     quantity(text, "size", SIZES, factor)
 }
 
-/// Reads a moment in RFC 3339, as milliseconds since 1970: `2026-11-15T18:00:00Z`, `2026-11-15T19:00:00.5+01:00`.
-#[must_use]
-pub fn moment(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let (date, rest) = text.split_at_checked(10)?;
-    let (clock, rest) = rest.strip_prefix(['T', 't', ' '])?.split_at_checked(8)?;
-    let [year, month, day] = numbers::<3>(date, '-')?;
-    let [hour, minute, second] = numbers::<3>(clock, ':')?;
-    let (fraction, zone) = split_fraction(rest)?;
-    let valid =
-        (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
-    let days = days_since_1970(year, month, day);
-    let seconds = days * 86_400 + hour * 3600 + minute * 60 + second - zone;
-    valid.then_some(seconds * 1000 + fraction)
-}
-
-fn numbers<const N: usize>(text: &str, separator: char) -> Option<[i64; N]> {
-    let mut found = [0; N];
-    let mut words = text.split(separator);
-    for number in &mut found {
-        let word = words.next().filter(|word| word.bytes().all(|byte| byte.is_ascii_digit()))?;
-        *number = word.parse().ok()?;
-    }
-    words.next().is_none().then_some(found)
-}
-
-/// Milliseconds behind the point, and the seconds by which the zone is ahead.
-fn split_fraction(text: &str) -> Option<(i64, i64)> {
-    let digits = text.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
-    let (fraction, zone) = if digits > 0 { text[1..].split_at(digits) } else { ("", text) };
-    let millis: i64 = format!("{fraction:0<3}").get(..3)?.parse().ok()?;
-    let zone = match zone {
-        "Z" | "z" => 0,
-        _ => {
-            let sign = if zone.starts_with('-') { -1 } else { 1 };
-            let [hours, minutes] = numbers::<2>(zone.strip_prefix(['+', '-'])?, ':')?;
-            sign * (hours * 3600 + minutes * 60)
-        }
-    };
-    Some((millis, zone))
-}
-
-/// Days by the Gregorian calendar; March counts as the first month, so the leap day is the last of a year.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
-
 fn quantity(
     text: &str,
     what: &'static str,
@@ -190,27 +139,6 @@ mod tests {
         ];
         for (text, expected) in rows {
             assert_eq!(size(text).ok(), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn the_rows_of_the_moment_syntax() {
-        let rows = [
-            ("1970-01-01T00:00:00Z", Some(0)),
-            ("2000-02-29T12:30:15Z", Some(951_827_415_000)),
-            ("2026-11-15T18:00:00Z", Some(1_794_765_600_000)),
-            ("2026-11-15T19:00:00.5+01:00", Some(1_794_765_600_500)),
-            ("2026-11-15 17:30:00.123456-00:30", Some(1_794_765_600_123)),
-            ("1969-12-31T23:59:59Z", Some(-1_000)),
-            ("2026-11-15", None),
-            ("2026-11-15T18:00:00", None),
-            ("2026-13-15T18:00:00Z", None),
-            ("2026-11-15T25:00:00Z", None),
-            ("yesterday", None),
-            ("", None),
-        ];
-        for (text, expected) in rows {
-            assert_eq!(moment(text), expected, "{text}");
         }
     }
 

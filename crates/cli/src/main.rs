@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|word| word == daemon::SHIM) {
         return pinfold_shim::process::main();
     }
-    if pinfold_lock::process::has_borrowed_rights() {
+    if pinfold_kernel::own::has_borrowed_rights() {
         let failure =
             Failure::new(Kind::NotPermitted, "pinfold runs commands, so it is never set-uid or set-gid")
                 .hint("install it without these bits and without capabilities; sudo runs it as root");

@@ -1,11 +1,9 @@
 //! The present, for the core: two clocks and a little randomness.
 
+use pinfold_api::time::rfc3339;
 use pinfold_core::{Boot, Jitter, Now, Wall};
-use pinfold_lock::time::rfc3339;
 use rustix::rand::{GetRandomFlags, getrandom};
-use rustix::time::{ClockId, clock_gettime};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells the time and draws the jitter.
 #[derive(Debug)]
@@ -50,14 +48,11 @@ fn hash_key() -> u64 {
 }
 
 pub(crate) fn boot() -> Boot {
-    let time = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Boot(seconds * 1000 + u64::try_from(time.tv_nsec).unwrap_or(0) / 1_000_000)
+    Boot(pinfold_kernel::clock::boot_ms())
 }
 
 pub(crate) fn wall() -> Wall {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Wall(i64::try_from(since.as_millis()).unwrap_or(i64::MAX) + step())
+    Wall(i64::try_from(pinfold_kernel::clock::wall_ms()).unwrap_or(i64::MAX) + step())
 }
 
 /// A moment as people read it.

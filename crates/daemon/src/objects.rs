@@ -1,9 +1,10 @@
 //! Locks as the objects of the contract.
 
 use pinfold_api::object::{Holder, Lock, Process};
+use pinfold_api::time;
 use pinfold_api::word::{HolderVerdict, LockKind};
 use pinfold_lock::Identity;
-use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record, time};
+use pinfold_lock::{HolderSeen, LockSeen, ProcessSeen, Record};
 
 /// The lock object.
 #[must_use]

@@ -42,7 +42,7 @@ pub fn ended_by_lock(ended: &SurvivorsEnded) -> Value {
         "resource": ended.resource,
         "fence": ended.fence,
         "ended": ended.processes.iter().map(objects::process).collect::<Vec<_>>(),
-        "by": by(&pinfold_lock::process::command(own)),
+        "by": by(&pinfold_kernel::proc::command(own)),
     })
 }
 
@@ -56,7 +56,7 @@ pub fn by(command: &str) -> Value {
 /// The time, as records have it.
 #[must_use]
 pub fn now() -> String {
-    pinfold_lock::time::rfc3339(u64::try_from(crate::clock::wall().0).unwrap_or(0))
+    pinfold_api::time::rfc3339(u64::try_from(crate::clock::wall().0).unwrap_or(0))
 }
 
 /// The records of the file, and the file under its lock: nobody appends until they are stored.
@@ -103,7 +103,7 @@ fn event(line: &str) -> Told {
         Ok(_) | Err(_) => Map::from_iter([("line".to_owned(), Value::from(line))]),
     };
     let mut text = |key: &str| data.remove(key).and_then(|value| value.as_str().map(str::to_owned));
-    let at = text("at").and_then(|at| pinfold_api::units::moment(&at)).map_or_else(crate::clock::wall, Wall);
+    let at = text("at").and_then(|at| pinfold_api::time::moment(&at)).map_or_else(crate::clock::wall, Wall);
     let kind = text("kind").unwrap_or_else(|| EventKind::Unlocked.to_string());
     let why = text("why").unwrap_or_default();
     let session = text("session");

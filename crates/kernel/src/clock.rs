@@ -53,14 +53,22 @@ impl Timer {
     /// # Errors
     /// The kernel does not know such a moment.
     pub fn set(&self, boot_ms: Option<u64>) -> Result<(), Errno> {
-        let it_value = boot_ms.map_or(Timespec { tv_sec: 0, tv_nsec: 0 }, |at| Timespec {
-            tv_sec: i64::try_from(at / 1000).unwrap_or(i64::MAX),
-            // All zeroes would disarm it.
-            tv_nsec: i64::try_from(at % 1000 * 1_000_000).unwrap_or(0) + 1,
-        });
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
-        rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &once).map(drop)
+        set_timer(&self.0, boot_ms)
     }
+}
+
+/// As [`Timer::set`], for a timer that somebody else keeps as a descriptor.
+///
+/// # Errors
+/// The kernel does not know such a moment.
+pub fn set_timer(timer: impl AsFd, boot_ms: Option<u64>) -> Result<(), Errno> {
+    let it_value = boot_ms.map_or(Timespec { tv_sec: 0, tv_nsec: 0 }, |at| Timespec {
+        tv_sec: i64::try_from(at / 1000).unwrap_or(i64::MAX),
+        // All zeroes would disarm it.
+        tv_nsec: i64::try_from(at % 1000 * 1_000_000).unwrap_or(0) + 1,
+    });
+    let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+    rustix::time::timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &once).map(drop)
 }
 
 impl AsFd for Timer {

@@ -16,25 +16,32 @@ use std::time::Duration;
 /// The kernel takes 253 descriptors with one message.
 pub const MOST_DESCRIPTORS: usize = 253;
 
-/// The address of a path; one that is too long for the kernel is named through its folder.
+/// The kernel takes so many bytes of a path.
+const LONGEST_PATH: usize = 107;
+
+/// A path that the kernel takes for the socket at this one: one that is too long is named through its folder.
 ///
-/// The descriptor has to live until the address was used.
+/// The descriptor has to live until the path was used.
 ///
 /// # Errors
-/// The folder cannot be opened, or the name alone is too long.
-pub fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
-    match SocketAddrUnix::new(path) {
-        Err(Errno::NAMETOOLONG) => {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-                return Err(Errno::NAMETOOLONG);
-            };
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            let folder = rustix::fs::open(parent, flags, Mode::empty())?;
-            let short = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
-            Ok((SocketAddrUnix::new(short)?, Some(folder)))
-        }
-        other => Ok((other?, None)),
+/// The folder cannot be opened, or the path has no name in it.
+pub fn reachable(path: &Path) -> Result<(PathBuf, Option<OwnedFd>), Errno> {
+    if path.as_os_str().len() <= LONGEST_PATH {
+        return Ok((path.to_owned(), None));
     }
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::NAMETOOLONG);
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(parent, flags, Mode::empty())?;
+    let short = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name);
+    Ok((short, Some(folder)))
+}
+
+/// The address of the socket at a path; the descriptor has to live until it was used.
+fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
+    let (short, folder) = reachable(path)?;
+    Ok((SocketAddrUnix::new(short)?, folder))
 }
 
 /// A socket that listens at a path that nobody else listens at; only its user may connect. What is at the path is removed.

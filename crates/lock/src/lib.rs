@@ -98,8 +98,6 @@ mod take;
 pub mod time;
 mod want;
 
-pub use pinfold_kernel::{peer, private};
-
 pub use cancel::Cancel;
 pub use end::holders::{Ended, Holders};
 pub use error::{AcquireError, Busy, BusyBecause, Step};

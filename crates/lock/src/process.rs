@@ -12,9 +12,6 @@ use rustix::process::Pid;
 use std::os::fd::OwnedFd;
 use std::sync::Mutex;
 
-pub use pinfold_kernel::own::{close_inherited, has_borrowed_rights};
-pub use pinfold_kernel::proc::command;
-
 /// Why a process could not be identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdentifyError {

@@ -64,7 +64,7 @@ impl LockSeen {
             facts.push(format!("session {session}"));
         }
         if let Some(since) = self.since_ms {
-            facts.push(format!("since {} UTC", &time::rfc3339(since)[11..19]));
+            facts.push(format!("since {} UTC", time::of_day(since)));
             facts.push(time::age(Duration::from_millis(clock::wall_ms().saturating_sub(since))));
         }
         if facts.is_empty() { who } else { format!("{who} ({})", facts.join(", ")) }

@@ -15,7 +15,6 @@ mod socket;
 
 pub use client::nursery;
 pub use files::{log, record, turn};
-pub use pinfold_kernel::allocator as memory;
 pub use pinfold_terminal::Size;
 pub use protocol::attach;
 pub use protocol::command::{
@@ -33,12 +32,6 @@ pub const BESIDE_RECORDS: &str = "shim.sock";
 
 /// The file in a home whose flock makes a process its daemon.
 pub const DAEMON_LOCK: &str = "daemon.lock";
-
-/// Every process below another, with those of all threads of each.
-#[must_use]
-pub fn descendants(process: u32) -> Vec<u32> {
-    pinfold_kernel::proc::tree::descendants(process)
-}
 
 /// A process that was to be ended, if it still lives: who it is, and why it could not be.
 #[must_use]

@@ -17,7 +17,7 @@ pub(crate) const SHIM: &str = "__shim";
 /// Runs the daemon in this process.
 pub(crate) fn run(global: &Global, detached: bool) -> Result<(), Failure> {
     // Files and locks of whoever started it would stay open for as long as it lives.
-    pinfold_lock::process::close_inherited();
+    pinfold_kernel::own::close_inherited();
     let home = home::home(global)?;
     refuse_inside(&home)?;
     if detached {

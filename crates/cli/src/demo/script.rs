@@ -2,6 +2,7 @@
 
 use super::processes;
 use super::stage::{Stage, Stopped};
+use pinfold_api::time::moment;
 use pinfold_api::word::{EventKind, State, Verdict};
 use serde_json::Value;
 use std::time::{Duration, Instant};
@@ -165,20 +166,10 @@ fn words(ms: Option<u64>) -> String {
     ms.map_or_else(|| "an unknown time".into(), |ms| pinfold_core::words::duration(Duration::from_millis(ms)))
 }
 
-/// The milliseconds from one time of an event to a later one, at most a day apart.
+/// The milliseconds from one event to a later one.
 fn between(one: &Value, other: &Value) -> Option<u64> {
-    const DAY: u64 = 24 * 60 * 60 * 1000;
-    let (one, other) = (time_of_day(one.as_str()?)?, time_of_day(other.as_str()?)?);
-    Some((other + DAY - one) % DAY)
-}
-
-/// The milliseconds of a day in `2026-11-15T22:38:36.624Z`.
-fn time_of_day(text: &str) -> Option<u64> {
-    let (hours, rest) = text.split_once('T')?.1.strip_suffix('Z')?.split_once(':')?;
-    let (minutes, seconds) = rest.split_once(':')?;
-    let (seconds, millis) = seconds.split_once('.').unwrap_or((seconds, "0"));
-    let number = |text: &str| text.parse::<u64>().ok();
-    Some(((number(hours)? * 60 + number(minutes)?) * 60 + number(seconds)?) * 1000 + number(millis)?)
+    let at = |time: &Value| moment(time.as_str()?);
+    u64::try_from(at(other)? - at(one)?).ok()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::global::Global;
 use crate::output::{Failure, Kind};
-use pinfold_lock::private::{self, NotPrivate, Wider};
+use pinfold_kernel::private::{self, NotPrivate, Wider};
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

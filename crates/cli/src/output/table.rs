@@ -3,6 +3,7 @@
 use pinfold_core::visible::visible;
 use std::borrow::Cow;
 use std::io::IsTerminal;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Few lines are longer.
 const LINE: usize = 100;
@@ -108,24 +109,33 @@ impl Paper {
     }
 }
 
+/// The columns that a terminal needs for a text; many characters take two, some none.
 fn columns(text: &str) -> usize {
-    text.chars().count()
+    text.width()
 }
 
 fn cut(text: &str, room: usize) -> Cow<'_, str> {
     if columns(text) <= room {
         return text.into();
     }
-    let kept: String = text.chars().take(room.saturating_sub(1)).collect();
-    if room == 0 { kept.into() } else { format!("{kept}…").into() }
+    let end = end_within(text, room.saturating_sub(1));
+    if room == 0 { "".into() } else { format!("{}…", &text[..end]).into() }
 }
 
-/// The beginning of a text, on one line.
-pub(crate) fn preview(text: &str, most: usize) -> Cow<'_, str> {
-    let (kept, more) = match text.char_indices().nth(most) {
-        Some((end, _)) => (&text[..end], "…"),
-        None => (text, ""),
+/// Where a text has to end to need no more than these columns.
+fn end_within(text: &str, room: usize) -> usize {
+    let mut used = 0;
+    let fits = |character: &char| {
+        used += character.width().unwrap_or(1);
+        used <= room
     };
+    text.chars().take_while(fits).map(char::len_utf8).sum()
+}
+
+/// The beginning of a text, on one line of at most so many columns.
+pub(crate) fn preview(text: &str, most: usize) -> Cow<'_, str> {
+    let (kept, more) =
+        if columns(text) > most { (&text[..end_within(text, most)], "…") } else { (text, "") };
     if more.is_empty() && !kept.contains(char::is_control) {
         return kept.into();
     }
@@ -156,6 +166,19 @@ mod tests {
         let rows = [[plain("a-name-of-25-letters-or-so"), plain("idle"), plain("why")]];
         let table = Paper { colour: false, width: Some(21) }.table(["NAME", "STATE", "WHY"], &rows);
         assert!(table.lines().all(|line| columns(line) <= 21), "{table}");
+    }
+
+    #[test]
+    fn characters_of_two_columns_and_of_none_are_aligned_too() {
+        let rows = [
+            [plain("会議"), plain("idle")],
+            [plain("e\u{301}tude"), plain("held")],
+            [plain("abc"), plain("held")],
+        ];
+        let table = Paper { colour: false, width: None }.table(["NAME", "STATE"], &rows);
+        assert_eq!(table, "NAME   STATE\n会議   idle\ne\u{301}tude  held\nabc    held\n");
+        let table = Paper { colour: false, width: Some(8) }.table(["NAME", "STATE"], &rows);
+        assert!(table.lines().all(|line| columns(line) <= 8), "{table}");
     }
 
     #[test]

@@ -4,11 +4,11 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::global::Global;
 use crate::long_list::{self, Last};
-use crate::output::{Failure, Kind, say};
+use crate::output::{Failure, Kind, moment, say};
 use clap::Args;
 use pinfold_api::endpoint::{self, Call, ListEvents};
 use pinfold_api::object::Event;
-use pinfold_api::{Client, ClientError, query, units};
+use pinfold_api::{Client, ClientError, query, time, units};
 
 /// A person who asks for no number sees so many.
 const SHOWN: u32 = 50;
@@ -75,7 +75,7 @@ fn since_of(text: &str) -> Result<query::Events, Failure> {
         let since = pinfold_kernel::clock::wall().saturating_sub(ago);
         return Ok(from(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)));
     }
-    units::moment(text).map(from).ok_or_else(|| {
+    time::moment(text).map(from).ok_or_else(|| {
         Failure::new(Kind::Usage, format!("`{text}` is not a duration, time or sequence number"))
             .hint("--since 5m, --since 2026-11-15T18:00:00Z or --since 120")
     })
@@ -105,7 +105,7 @@ fn by(event: &Event) -> Option<String> {
 
 /// One event for people: when, whose, what, why.
 fn sentence(event: &Event) -> String {
-    let at = event.at.get(..19).unwrap_or(&event.at).replace('T', " ");
+    let at = moment(&event.at);
     let session = event.session.as_deref().unwrap_or("-");
     let why = event.why.as_deref().unwrap_or("");
     let by = by(event).unwrap_or_default();

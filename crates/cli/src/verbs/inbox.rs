@@ -4,7 +4,7 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::global::Global;
 use crate::long_list::{self, Last};
-use crate::output::{Cell, Failure, Paper, Shade, plain, preview, print, say, talk};
+use crate::output::{Cell, Failure, Paper, Shade, moment, plain, preview, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Message;
 use pinfold_api::word::MessageState;
@@ -86,7 +86,7 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
         plain(message.id.clone()),
         Cell { text: message.state.to_string().into(), shade },
         plain(message.tries.to_string()),
-        plain(message.enqueued_at.get(..19).unwrap_or(&message.enqueued_at).replace('T', " ")),
+        plain(moment(&message.enqueued_at)),
         plain(text),
         plain(answer),
     ]

@@ -3,11 +3,12 @@
 use crate::doing::Alone;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
+use crate::output::{Cell, Failure, Kind, Paper, moment, plain, print, say};
 use clap::Args;
+use pinfold_api::time;
 use pinfold_api::word::HolderVerdict;
 use pinfold_daemon::objects;
-use pinfold_lock::{LockSeen, shorten, time};
+use pinfold_lock::{LockSeen, shorten};
 
 /// Nothing to choose.
 #[derive(Debug, Args)]
@@ -48,7 +49,7 @@ fn row(lock: &LockSeen) -> [Cell<'static>; 6] {
     let cells = [
         resource,
         lock.fence.map_or("-".to_owned(), |fence| fence.to_string()),
-        lock.since_ms.map_or("-".to_owned(), |since| time::rfc3339(since)[..19].replace('T', " ")),
+        lock.since_ms.map_or("-".to_owned(), |since| moment(&time::rfc3339(since))),
         holder,
         shorten(&lock.holder.command),
         shorten(lock.reason.as_deref().unwrap_or_default()),

@@ -16,7 +16,7 @@ use serde_json::json;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// A shim that lives answers within this.
 const ANSWER: Duration = Duration::from_secs(2);
@@ -39,8 +39,7 @@ impl Alone for RestoreBackup {
         let seen = live_shims(&home);
         refuse_newer(&seen, &found)?;
         let highest = seen.iter().map(|(_, generation)| *generation).max().unwrap_or(0);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = Wall(i64::try_from(now.as_millis()).unwrap_or(i64::MAX));
+        let at = Wall(i64::try_from(pinfold_kernel::clock::wall_ms()).unwrap_or(i64::MAX));
         put_values_back(&home, &found)?;
         let put = found.put_back(&home.database(), &home.witness(), highest, at);
         let position = put.map_err(|error| refused(&error))?;

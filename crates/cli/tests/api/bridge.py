@@ -11,7 +11,9 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-# How long an answer is read that has no length: the daemon has said its first lines long before.
+# Answers that may go on for ever. A long list has no length either, and is read to its end.
+STREAMS = ("application/x-ndjson", "text/event-stream")
+# How long such an answer is read: the daemon has said its first lines long before.
 STREAM_SECONDS = 0.15
 # Far beyond what any answer takes.
 ANSWER_SECONDS = 60
@@ -88,7 +90,8 @@ class Passing(BaseHTTPRequestHandler):
 
     @staticmethod
     def read(connection, answer):
-        if answer.length is not None:
+        kind = (answer.getheader("content-type") or "").split(";")[0]
+        if answer.length is not None or kind not in STREAMS:
             return answer.read()
         until, said = time.monotonic() + STREAM_SECONDS, b""
         while (left := until - time.monotonic()) > 0:

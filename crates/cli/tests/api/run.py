@@ -37,7 +37,7 @@ SESSIONS = {
 # Sessions that only some requests are about: with a turn that never ends, and with a message that is never delivered.
 SPECIAL = {
     "turning": ["--turns", "done", "--", "sh", "-c", "trap '' INT; while read -r line; do sleep 100000; done"],
-    "parked": ["--mode", "on-demand", "--", "cat"],
+    "parked": ["--mode", "on-demand", "--force", "--", "/no/such/program"],
 }
 
 
@@ -67,7 +67,6 @@ class World:
         for name, words in (SESSIONS | SPECIAL).items():
             self.verb("new", name, *words)
         self.verb("archive", "archived")
-        self.verb("stop", "parked")
         self.verb("send", "turning", "work")
         answered = self.verb("send", "chat", "hello", "--wait", "30s")
         waiting = self.verb("send", "parked", "waits")
@@ -169,19 +168,23 @@ def main(pinfold, program):
 
 def report(world, bridge, code):
     """Counts requests by status, names the addresses that never did anything, and ends as test runners do."""
-    by_status, done = {}, set()
-    for (method, path, status), count in bridge.statuses.items():
-        by_status[status] = by_status.get(status, 0) + count
-        done |= {(method, path)} if status == 200 else set()
-    words = ", ".join(f"{count} x {status}" for status, count in sorted(by_status.items()))
-    print(f"{sum(by_status.values())} requests: {words}")
     described = json.loads((world.root / "description.json").read_text())["paths"]
-    all_of_them = [(method.upper(), path) for path, methods in described.items() for method in methods]
-    idle = [f"{method} {path}" for method, path in all_of_them
-            if not any(by == method and fits(path, was) for by, was in done)]
+    answers = {(method.upper(), path): {} for path, methods in described.items() for method in methods}
+    total = {}
+    for (method, path, status), count in bridge.statuses.items():
+        total[status] = total.get(status, 0) + count
+        for known, of in answers.items():
+            if known[0] == method and fits(known[1], path):
+                of[status] = of.get(status, 0) + count
+    print(f"{sum(total.values())} requests: {counted(total)}")
+    idle = [f"{method} {path} ({counted(of)})" for (method, path), of in answers.items() if 200 not in of]
     print(f"never answered with 200: {', '.join(idle) or 'none'}")
-    good, bad = (len(all_of_them), 0) if code == 0 else (0, 1)
+    good, bad = (len(answers), 0) if code == 0 else (0, 1)
     print(f"test result: {'ok' if code == 0 else 'FAILED'}. {good} passed; {bad} failed (addresses)")
+
+
+def counted(statuses):
+    return ", ".join(f"{count} x {status}" for status, count in sorted(statuses.items()))
 
 
 def fits(template, path):

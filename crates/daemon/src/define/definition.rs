@@ -8,6 +8,7 @@ use pinfold_api::{ErrorBody, ErrorKind, units, word};
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::{Mode, Policy, Spec};
+use pinfold_kernel::program::is_executable;
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
@@ -245,7 +246,7 @@ impl Definition {
     /// The interpreter that the first line of a program names, if it is a script.
     pub(crate) fn interpreter_of(&self, program: &str) -> Option<String> {
         use std::io::Read;
-        let file = places(program, self.path(), &self.dir).find(|file| executable(file))?;
+        let file = places(program, self.path(), &self.dir).find(|file| is_executable(file))?;
         let mut line = Vec::new();
         std::fs::File::open(file).ok()?.take(LONGEST_FIRST_LINE).read_to_end(&mut line).ok()?;
         let line = line.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -298,17 +299,13 @@ fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart
     let missing = CannotStart::ProgramMissing { program: program.to_owned() };
     if program.contains('/') {
         let file = dir.join(program);
-        return match (file.is_file(), executable(&file)) {
+        return match (file.is_file(), is_executable(&file)) {
             (true, true) => Ok(()),
             (true, false) => Err(CannotStart::NotExecutable { program: program.to_owned() }),
             (false, _) => Err(missing),
         };
     }
-    if places(program, path, dir).any(|file| executable(&file)) { Ok(()) } else { Err(missing) }
-}
-
-fn executable(file: &Path) -> bool {
-    file.is_file() && rustix::fs::access(file, rustix::fs::Access::EXEC_OK).is_ok()
+    if places(program, path, dir).any(|file| is_executable(&file)) { Ok(()) } else { Err(missing) }
 }
 
 /// A tag is a word or two.

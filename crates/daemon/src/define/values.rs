@@ -5,7 +5,7 @@
 //! removed when the daemon starts.
 
 use crate::define::variables::Map;
-use pinfold_lock::private::{self, Wider};
+use pinfold_kernel::private::{self, Wider};
 use pinfold_store::Ulid;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;

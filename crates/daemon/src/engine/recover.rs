@@ -251,8 +251,8 @@ impl Engine {
         }
         let name = self.sessions.get(&id).and_then(|tracked| tracked.run_id(run)).map(|run| run.to_string());
         let Some(name) = name else { return false };
+        let unlocked = EventKind::Unlocked.to_string();
         let events = self.ports.journal.recent_events(id, RECENT);
-        let unlocked = EventKind::Unlocked.word();
         events.iter().any(|event| event.kind == unlocked && event.run.as_ref() == Some(&name))
     }
 

@@ -36,8 +36,8 @@ impl Engine {
                 }
                 () = until(self.calm_at) => {
                     self.calm_at = None;
-                    pinfold_shim::memory::trim();
-                    pinfold_shim::memory::forget_program();
+                    pinfold_kernel::allocator::trim();
+                    pinfold_kernel::allocator::forget_program();
                 }
             }
             self.end_if_at_rest();

@@ -233,6 +233,6 @@ fn remove_then(values: Values, file: Ulid, reply: oneshot::Sender<()>) {
 }
 
 fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
-    use pinfold_lock::private::{self, Wider};
+    use pinfold_kernel::private::{self, Wider};
     Ok(private::make_private(folder, Wider::Tighten)?)
 }

@@ -5,6 +5,7 @@
 //! was the last one then, and for earlier ones: whatever was started since is not stopped by it.
 
 use pinfold_core::RunNumber;
+use pinfold_kernel::checksum::checksum;
 use pinfold_store::SessionId;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -104,7 +105,7 @@ fn written(noted: &Noted) -> [u8; LINE] {
         Wish::Down => 'd',
     };
     let text = format!("{} {wish} {:>16} ", noted.session, noted.run.0);
-    let text = format!("{text}{:016x}\n", sum(text.as_bytes()));
+    let text = format!("{text}{:016x}\n", checksum(text.as_bytes()));
     let mut line = [b' '; LINE];
     line.iter_mut().zip(text.bytes()).for_each(|(place, byte)| *place = byte);
     line
@@ -122,14 +123,11 @@ fn read(line: &[u8]) -> Option<Noted> {
         _ => return None,
     };
     let run = RunNumber(words.next()?.parse().ok()?);
-    (u64::from_str_radix(sum_of, 16).ok()? == sum(said.as_bytes())).then_some(Noted { session, wish, run })
-}
-
-/// FNV-1a: against torn lines and disks, not against people.
-fn sum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+    (u64::from_str_radix(sum_of, 16).ok()? == checksum(said.as_bytes())).then_some(Noted {
+        session,
+        wish,
+        run,
+    })
 }
 
 #[cfg(test)]

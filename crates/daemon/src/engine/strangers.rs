@@ -77,7 +77,7 @@ fn names(folder: &Path) -> impl Iterator<Item = String> {
 /// The process that listens at a shim's socket.
 fn listener(socket: &Path) -> Option<u32> {
     let (stream, ..) = pinfold_shim::client::Link::connect(socket).ok()?.into_parts();
-    pinfold_lock::peer::Other::of(&stream).ok()?.pid
+    pinfold_kernel::peer::Other::of(&stream).ok()?.pid
 }
 
 fn end(socket: &Path, generation: u64, id: &str, handle: &Handle) {

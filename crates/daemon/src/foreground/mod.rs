@@ -269,7 +269,7 @@ mod tests {
             variables: Vec::new(),
             refused: None,
         };
-        pinfold_lock::private::make_private(&home.state, pinfold_lock::private::Wider::Refuse).unwrap();
+        pinfold_kernel::private::make_private(&home.state, pinfold_kernel::private::Wider::Refuse).unwrap();
         let folder = Folder::open(home.session_locks()).unwrap();
         let resource = Resource::Session(SessionName::new("a").unwrap());
         let guard = folder.try_acquire(&resource, &Request::default()).unwrap();

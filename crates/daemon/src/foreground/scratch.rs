@@ -1,7 +1,7 @@
 //! A folder for what a shim has to write: it goes with the run, or with the next one where all were killed.
 
 use crate::define::home::Home;
-use pinfold_lock::private::{self, Wider};
+use pinfold_kernel::private::{self, Wider};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::io;

@@ -226,7 +226,7 @@ impl Drop for CancelOnDrop {
 /// The daemon holds the lock for its client, who is named as the one to look at, and to end.
 fn request(peer: Peer, reason: Option<String>) -> Request {
     let agent = peer.pid.and_then(|pid| process::identify(pid).ok());
-    let command = peer.pid.map(process::command).unwrap_or_default();
+    let command = peer.pid.map(pinfold_kernel::proc::command).unwrap_or_default();
     // A run of its own: two holds of one daemon are two holders.
     let run = process::own().ok().map(|own| Run::fresh(&own));
     Request { reason, command, run, agent, ..Request::default() }

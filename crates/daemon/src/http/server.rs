@@ -15,7 +15,7 @@ use hyper_util::rt::TokioTimer;
 use pinfold_api::endpoint::{self, Endpoint};
 use pinfold_api::object::{Ping, Starting};
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_lock::peer::Other;
+use pinfold_kernel::peer::Other;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::pin;

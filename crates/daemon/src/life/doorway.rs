@@ -11,8 +11,8 @@ use crate::life::only::Only;
 use crate::life::socket_link::Short;
 use crate::log::log;
 use pinfold_api::Place;
-use pinfold_lock::peer::Other;
-use pinfold_lock::private::{self, NotPrivate, Wider};
+use pinfold_kernel::peer::Other;
+use pinfold_kernel::private::{self, NotPrivate, Wider};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::io;
@@ -192,16 +192,8 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Binds a socket, however long its path is: the kernel takes about 100 bytes.
+/// Binds a socket, however long its path is.
 fn bind(path: &Path) -> io::Result<UnixListener> {
-    const LONGEST: usize = 100;
-    if path.as_os_str().len() <= LONGEST {
-        return UnixListener::bind(path);
-    }
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(io::ErrorKind::InvalidInput.into());
-    };
-    let folder = std::fs::File::open(folder)?;
-    let short = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&folder));
-    UnixListener::bind(Path::new(&short).join(name))
+    let (short, _folder) = pinfold_kernel::socket::reachable(path)?;
+    UnixListener::bind(short)
 }

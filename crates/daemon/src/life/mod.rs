@@ -19,9 +19,9 @@ use doorway::Doorway;
 use only::Only;
 use pinfold_api::word::EventKind;
 use pinfold_core::event::Machine;
+use pinfold_kernel::private::{self, Wider};
 use pinfold_lock::BootId;
 use pinfold_lock::FolderError;
-use pinfold_lock::private::{self, Wider};
 use pinfold_store::{Batch, Meta, OpenError, Reader, Store};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
@@ -116,7 +116,7 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
     crate::log::rotate(options.log.clone());
     crash::point("daemon.alone");
     let limits = Limits { open_files: raise_open_files(), core: leave_no_core() };
-    pinfold_shim::memory::keep_little();
+    pinfold_kernel::allocator::keep_little();
     // One thread decides and serves; what may block has threads of its own.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(16).build()?;
@@ -254,8 +254,7 @@ async fn opened_store(home: Home) -> Result<(Store, Reader, Meta), StartError> {
 }
 
 fn boot_id() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
-    text.parse::<BootId>().ok().map(|boot| boot.to_string())
+    pinfold_kernel::own::boot_id().ok()?.parse::<BootId>().ok().map(|boot| boot.to_string())
 }
 
 /// The generation is durable before anybody hears of it: no two daemons ever have the same.

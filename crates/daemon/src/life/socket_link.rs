@@ -1,7 +1,8 @@
 //! A short name for a socket whose path is too long for the kernel: agents and other programs connect by it.
 
 use crate::log::log;
-use pinfold_lock::private::{self, Wider};
+use pinfold_kernel::checksum::checksum;
+use pinfold_kernel::private::{self, Wider};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -81,13 +82,6 @@ fn link(socket: &Path, folder: &Path) -> io::Result<PathBuf> {
     std::os::unix::fs::symlink(socket, &new)?;
     std::fs::rename(&new, &alias)?;
     Ok(alias)
-}
-
-/// FNV-1a: the same name for the same path, at every start.
-fn checksum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xCBF2_9CE4_8422_2325, |sum, byte| (sum ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
 }
 
 #[cfg(test)]

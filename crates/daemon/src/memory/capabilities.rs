@@ -3,7 +3,8 @@
 use super::{Without, ceiling};
 use pinfold_core::rules::memory::{Reading, parse_rollup};
 use pinfold_core::words;
-use pinfold_shim::groups::{self, Hierarchy, Kept};
+use pinfold_kernel::cgroup::{self, Hierarchy};
+use pinfold_shim::groups::{self, Kept};
 use rustix::fs::Access;
 use rustix::process::PidfdFlags;
 use serde_json::{Value, json};
@@ -66,7 +67,7 @@ fn group(kept: &Kept) -> Found {
     if let Some(folder) = &kept.group {
         return Ok(format!("a run is ended at a stroke, in a group below {}", folder.display()));
     }
-    let Some(own) = groups::folder_of(None, Hierarchy::Second) else {
+    let Some(own) = cgroup::folder_of(None, Hierarchy::Second) else {
         return Err("no cgroup v2 is mounted as a whole".into());
     };
     if rustix::fs::access(&own, Access::WRITE_OK).is_err() {
@@ -80,12 +81,12 @@ fn memory_group(kept: &Kept) -> Found {
         let version = if folder.join("memory.limit_in_bytes").exists() { "v1" } else { "v2" };
         return Ok(format!("cgroup {version}, below {}", folder.display()));
     }
-    let second = groups::folder_of(None, Hierarchy::Second);
+    let second = cgroup::folder_of(None, Hierarchy::Second);
     let has = |file: &str| {
         let text = second.as_ref().and_then(|own| std::fs::read_to_string(own.join(file)).ok());
         text.is_some_and(|text| text.split_whitespace().any(|word| word == "memory"))
     };
-    match groups::folder_of(None, Hierarchy::Memory) {
+    match cgroup::folder_of(None, Hierarchy::Memory) {
         Some(own) => Err(format!("no group may be made below {}", own.display())),
         None if has("cgroup.controllers") => {
             Err("the memory controller is not handed on to groups below the daemon's (Delegate= of systemd does it)".into())

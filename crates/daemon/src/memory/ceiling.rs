@@ -1,6 +1,6 @@
 //! The memory that the kernel allows everything around us: the lowest limit of our control group and those above it.
 
-use pinfold_shim::groups::{self, Hierarchy};
+use pinfold_kernel::cgroup::{self, Hierarchy};
 use std::path::Path;
 
 /// The first hierarchy has no word for "none": this is the largest number of whole pages.
@@ -10,7 +10,7 @@ const NONE: u64 = 9_223_372_036_854_771_712;
 #[must_use]
 pub fn ceiling() -> Option<u64> {
     let of = |hierarchy, file| {
-        let (own, mount) = (groups::folder_of(None, hierarchy)?, groups::mount(hierarchy)?);
+        let (own, mount) = (cgroup::folder_of(None, hierarchy)?, cgroup::mount(hierarchy)?);
         lowest(&own, &mount, file)
     };
     let limits = [of(Hierarchy::Second, "memory.max"), of(Hierarchy::Memory, "memory.limit_in_bytes")];

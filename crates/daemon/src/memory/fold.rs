@@ -1,7 +1,7 @@
 //! Whether a run stays in the control group that is read for it. Processes may leave it (containers and transient units of
 //! systemd do), and then the group tells only a part.
 
-use pinfold_shim::groups::{self, Hierarchy};
+use pinfold_kernel::cgroup::{self, Hierarchy};
 use std::path::PathBuf;
 
 /// After its first readings a run is looked at so rarely: a look costs several times what a reading does.
@@ -42,16 +42,12 @@ impl Fold {
 
 impl Place {
     fn has_been_left(&self) -> bool {
-        pinfold_shim::descendants(self.shim).into_iter().any(|pid| {
-            // One that has ended meanwhile is nowhere.
-            let group = groups::folder_of(Some(pid), self.hierarchy);
-            group.is_some_and(|group| !group.starts_with(&self.group) && is_alive(pid))
+        pinfold_kernel::proc::tree::descendants(self.shim).into_iter().any(|pid| {
+            // One that has ended meanwhile is nowhere; until it is reaped it may be told in another group, and has no memory.
+            let group = cgroup::folder_of(Some(pid), self.hierarchy);
+            group.is_some_and(|group| {
+                !group.starts_with(&self.group) && pinfold_kernel::proc::stat::lives(pid)
+            })
         })
     }
-}
-
-/// What has ended and is not reaped yet may be told in another group, and has no memory.
-fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }

@@ -6,7 +6,8 @@
 use super::Without;
 use super::fold::Fold;
 use pinfold_core::rules::memory::{Reading, Source, parse_rollup, parse_stat, parse_status, parse_swap};
-use pinfold_shim::groups::{self, Hierarchy};
+use pinfold_kernel::cgroup::{self, Hierarchy};
+use pinfold_shim::groups;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::borrow::Cow;
@@ -135,10 +136,10 @@ impl Meter {
         }
         match self.subject.shim {
             Some(_) if self.group.is_some() && !self.fold.left => {}
-            Some(shim) => scratch.pids.extend(pinfold_shim::descendants(shim)),
+            Some(shim) => scratch.pids.extend(pinfold_kernel::proc::tree::descendants(shim)),
             None => {
                 scratch.pids.push(self.subject.agent);
-                scratch.pids.extend(pinfold_shim::descendants(self.subject.agent));
+                scratch.pids.extend(pinfold_kernel::proc::tree::descendants(self.subject.agent));
             }
         }
         scratch.pids.sort_unstable();
@@ -199,9 +200,9 @@ fn larger(counted: Option<Read>, sum: Read) -> Read {
 
 /// The group that was made for the run alone: the shim stands outside of it.
 fn own_group(subject: Subject, hierarchy: Hierarchy) -> Option<PathBuf> {
-    let group = groups::folder_of(Some(subject.agent), hierarchy)?;
+    let group = cgroup::folder_of(Some(subject.agent), hierarchy)?;
     let ours = group.file_name()?.to_str()?.starts_with(groups::PREFIX);
-    let beside = subject.shim.and_then(|shim| groups::folder_of(Some(shim), hierarchy));
+    let beside = subject.shim.and_then(|shim| cgroup::folder_of(Some(shim), hierarchy));
     (ours && beside.is_some_and(|shim| shim != group)).then_some(group)
 }
 

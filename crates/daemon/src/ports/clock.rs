@@ -2,8 +2,8 @@
 
 use super::Then;
 use pinfold_core::{Boot, Jitter, Now, Wall};
+use pinfold_kernel::clock::{Timer, set_timer};
 use rustix::io::Errno;
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -91,9 +91,7 @@ pub(crate) struct Alarm(AsyncFd<OwnedFd>);
 
 impl Alarm {
     pub(crate) fn new() -> io::Result<Alarm> {
-        let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let fd = rustix::time::timerfd_create(TimerfdClockId::Boottime, flags)?;
-        Ok(Alarm(super::async_fd::watch(fd)?))
+        Ok(Alarm(super::async_fd::watch(Timer::new()?.into())?))
     }
 
     /// Waits until it rings; for ever when it is not set.
@@ -108,14 +106,8 @@ impl Alarm {
     }
 
     fn set(&self, at: Option<Boot>) {
-        // Zero would disarm it: a deadline in the past rings a nanosecond after boot, that is at once.
-        let value = at.map_or(Timespec { tv_sec: 0, tv_nsec: 0 }, |at| Timespec {
-            tv_sec: i64::try_from(at.0 / 1000).unwrap_or(i64::MAX),
-            tv_nsec: i64::try_from(at.0 % 1000 * 1_000_000).unwrap_or(0) + 1,
-        });
-        let spec = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: value };
         // Only a bad descriptor or a bad time can fail here, and both are made by us.
-        _ = rustix::time::timerfd_settime(&self.0, TimerfdTimerFlags::ABSTIME, &spec);
+        _ = set_timer(&self.0, at.map(|at| at.0));
     }
 }
 

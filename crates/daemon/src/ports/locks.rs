@@ -11,6 +11,7 @@ use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
 use pinfold_core::rules::start::{self, Prospect};
 use pinfold_core::unended::Unended;
 use pinfold_core::{Event, Wall};
+use pinfold_kernel::proc;
 use pinfold_lock::{
     AcquireError, Busy, Cancel, DirectoryError, Ended, Folder, FolderError, Guard, LockSeen, Request,
     Resource, Run, SessionName, Survivors,
@@ -167,13 +168,7 @@ fn undying(lock: &LockSeen) -> Unended {
 
 /// Whether a process is a shim, by the name that shims give themselves.
 fn is_shim(pid: &u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.starts_with("pinfold-shim"))
-}
-
-fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold anything, also `)`: the last one ends it.
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+    proc::name(*pid).is_some_and(|name| name.starts_with("pinfold-shim"))
 }
 
 /// Why the locks of a run were not taken.
@@ -307,7 +302,11 @@ impl Folders {
         let lock = self.of(&resource).holder_of(&resource).ok().flatten()?;
         // The record names the agent, which is a child of its shim.
         let agent = lock.holder.identity.map(|identity| identity.pid);
-        let shim = agent.into_iter().flat_map(|agent| [Some(agent), parent(agent)]).flatten().find(is_shim);
+        let shim = agent
+            .into_iter()
+            .flat_map(|agent| [Some(agent), proc::stat::parent(agent)])
+            .flatten()
+            .find(is_shim);
         Some(if shim.is_some() { Unended::Silent { shim } } else { undying(&lock) })
     }
 

@@ -3,13 +3,14 @@
 
 use crate::memory::Without;
 use pinfold_api::object::Session;
-use pinfold_shim::groups::{self, Hierarchy};
+use pinfold_kernel::cgroup::{self, Hierarchy};
+use pinfold_shim::groups;
 use std::path::Path;
 
 /// Says of a session with a run where it stands; in its sentence only if it could be better.
 pub(crate) fn tell(session: &mut Session) {
     let Some(pid) = session.pid else { return };
-    let Some(group) = groups::folder_of(Some(pid), Hierarchy::Second) else { return };
+    let Some(group) = cgroup::folder_of(Some(pid), Hierarchy::Second) else { return };
     let contained = is_of_a_run(&group);
     session.contained = Some(contained);
     if !contained && !Without::from_environment().cgroup && groups::probe().group.is_some() {

@@ -4,7 +4,6 @@ pub(crate) mod group;
 
 use crate::protocol::command::Contain;
 use group::Group;
-pub use pinfold_kernel::cgroup::{Hierarchy, folder_of, mount};
 use std::path::{Path, PathBuf};
 
 /// How the names of the groups of runs begin.

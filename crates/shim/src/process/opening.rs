@@ -41,7 +41,7 @@ pub(super) enum OpenError {
 
 /// `title` is what a forked one has on its command line.
 pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
-    crate::memory::return_long_buffers();
+    pinfold_kernel::allocator::return_long_buffers();
     own::close_from(3);
     let first = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
     let umask = settle_down()?;

@@ -3,7 +3,7 @@
 //! A copy of a home, and one that was moved to another file system, is known by it. Where no list can be kept, it is
 //! not: nothing else depends on it.
 
-use pinfold_lock::private::{self, Wider};
+use pinfold_kernel::private::{self, Wider};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;

@@ -12,7 +12,7 @@ mod unmarked;
 use crate::global::Global;
 use crate::output::{Failure, Kind};
 use marker::Marker;
-use pinfold_lock::private::{self, NotPrivate, Wider};
+use pinfold_kernel::private::{self, NotPrivate, Wider};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use std::ffi::OsString;

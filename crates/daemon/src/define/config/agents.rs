@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use super::policy::{self, Changes};
-use super::reading::{Reading, distance, nearest};
+use super::reading::{Reading, nearest};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{Input, PLACEHOLDERS, PresetChanges, Protocol, Turns};
 use std::ops::Range;
@@ -99,7 +99,7 @@ fn mistyped(text: &str) -> Option<&'static str> {
     let braced = text.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(word, _)| word));
     braced.map(|word| format!("{{{word}}}")).find_map(|word| {
         let meant = nearest(&word, &PLACEHOLDERS);
-        let off = distance(&word, meant);
+        let off = strsim::levenshtein(&word, meant);
         (off > 0 && off * 4 <= meant.len()).then_some(meant)
     })
 }

@@ -36,7 +36,7 @@ impl Reading<'_> {
 
 /// The known word that takes the fewest changes.
 pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> &'a str {
-    known.iter().min_by_key(|name| distance(word, name)).copied().unwrap_or_default()
+    known.iter().min_by_key(|name| strsim::levenshtein(word, name)).copied().unwrap_or_default()
 }
 
 pub(super) fn broken(text: &str, error: &toml::de::Error) -> ConfigError {
@@ -46,19 +46,4 @@ pub(super) fn broken(text: &str, error: &toml::de::Error) -> ConfigError {
 
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     text.as_bytes().iter().take(offset).filter(|byte| **byte == b'\n').count() + 1
-}
-
-/// How many letters have to be changed to make one word of the other.
-pub(super) fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (at, letter) in one.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for (column, wanted) in other.iter().enumerate() {
-            let same = diagonal + usize::from(letter != *wanted);
-            diagonal = row[column + 1];
-            row[column + 1] = same.min(row[column] + 1).min(diagonal + 1);
-        }
-    }
-    row[other.len()]
 }

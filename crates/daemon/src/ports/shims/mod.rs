@@ -17,7 +17,7 @@ use outbox::{Outlet, Way};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
-use pinfold_lock::private::{self, Wider};
+use pinfold_kernel::private::{self, Wider};
 use pinfold_lock::{Folder, Guard};
 use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
 use pinfold_shim::log::Entry;

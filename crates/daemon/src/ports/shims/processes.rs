@@ -61,7 +61,12 @@ impl Shims for ShimProcesses {
 
     fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>) {
         tokio::task::spawn_blocking(move || {
-            then(pinfold_shim::descendants(shim).into_iter().filter_map(pinfold_shim::survivor).collect());
+            then(
+                pinfold_kernel::proc::tree::descendants(shim)
+                    .into_iter()
+                    .filter_map(pinfold_shim::survivor)
+                    .collect(),
+            );
         });
     }
 
