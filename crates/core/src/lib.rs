@@ -6,7 +6,7 @@
 //!
 //! - [`session`] is the one way in; [`machine`] says what each event means in each state;
 //! - [`rules`] are the restart, memory and verdict rules, one per file;
-//! - [`holder`] and [`grant`] judge locks from evidence, [`caller`] judges who asks.
+//! - [`caller`] judges who asks, from evidence.
 #![forbid(unsafe_code)]
 
 pub mod budgets;
