@@ -3,6 +3,7 @@
 use pinfold_api::time::rfc3339;
 use pinfold_core::{Boot, Jitter, Now, Wall};
 use rustix::rand::{GetRandomFlags, getrandom};
+use rustix::time::{ClockId, clock_gettime};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Tells the time and draws the jitter.
