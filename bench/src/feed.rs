@@ -93,7 +93,7 @@ impl Readers {
             let (told, connected) = (told.clone(), connected.clone());
             let (client, address) = (client.clone(), address.to_owned());
             std::thread::spawn(move || {
-                let lines = client.lines(&address).unwrap();
+                let lines = client.follow(&address).unwrap();
                 connected.wait();
                 let events = lines.map_while(Result::ok).filter(|line| line.starts_with("data:"));
                 events.for_each(|_| _ = told[reader].fetch_add(1, Ordering::Relaxed));

@@ -6,6 +6,7 @@
 pub mod client;
 pub mod endpoint;
 pub mod error;
+pub mod feed;
 mod http;
 mod list;
 pub mod name;

@@ -56,6 +56,15 @@ pub struct Events {
     pub follow: Option<bool>,
 }
 
+/// From where on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "FeedAsked")]
+pub struct Feed {
+    /// After this revision, `GENERATION.NUMBER`; a snapshot comes first where it is left out, or is not known any more.
+    pub since: Option<String>,
+}
+
 /// Which output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::description::{Describe, Description, Method, schema_of};
 use super::form::{Answer, Events, Lines, Text, Whole};
+use crate::feed::FeedEvent;
 use crate::{object, query, request};
 use serde_json::Value;
 
@@ -125,6 +126,8 @@ endpoints! {
     TakeAudit: Post "/v1/daemon/audit" => Whole<Value>;
     /// Audit records: server-sent events, or an array with follow=false
     ListEvents: Get "/v1/events" ? query::Events => Events<object::Event>;
+    /// All sessions, then every change of one: server-sent events `snapshot`, `session`, `removed`, `live`
+    Feed: Get "/v1/feed" ? query::Feed => Events<FeedEvent>;
     /// This description of the API
     OpenApi: Get "/v1/openapi.json" => Whole<Value>;
 

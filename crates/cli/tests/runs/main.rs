@@ -12,6 +12,7 @@ mod crowds;
 mod daemons;
 mod demo;
 mod eater;
+mod feed;
 mod files;
 mod foreground;
 mod holds;

@@ -167,7 +167,9 @@ impl Engine {
         batch.remove(id);
         batch.wipe();
         self.wake_at(id, None);
-        let file = self.sessions.remove(&id).and_then(|tracked| tracked.definition.env.file());
+        let gone = self.sessions.remove(&id);
+        self.feed.removed(id, &removed.name);
+        let file = gone.and_then(|tracked| tracked.definition.env.file());
         let values = self.values.clone();
         let (handle, ticket) = (self.handle.clone(), self.store.commit(batch));
         let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::crash;
+use crate::engine::feed::News;
 use crate::engine::input::Input;
 use crate::engine::reply::Reply;
 use crate::engine::session::{Deeds, Pending};
@@ -46,7 +47,7 @@ impl Engine {
         let reply = self.act_first(id, &mut deeds, decision.answer.as_ref(), reply);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.takeover_end = takeover_end_in(&decision).or(tracked.takeover_end);
-        let settled = settled_in(&decision);
+        let (settled, news) = (settled_in(&decision), news_of(&decision, durable));
         let pending = Pending {
             durable: !durable,
             deeds,
@@ -54,6 +55,7 @@ impl Engine {
             reply,
             snapshot: tracked.snapshot(),
             settled,
+            news,
         };
         tracked.pending.push_back(pending);
         self.drain(id);
@@ -136,7 +138,8 @@ impl Engine {
     /// Tells everybody who waits for a decision, and does what follows from it: it is durable.
     fn act_on(&mut self, id: SessionId, pending: Pending) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        tracked.publish(pending.snapshot);
+        let news = if tracked.publish(pending.snapshot) { News::Change } else { pending.news };
+        self.feed.note(id, news);
         for waiter in pending.settled.iter().filter_map(|message| tracked.waiters.remove(message)).flatten() {
             _ = waiter.send(());
         }
@@ -151,6 +154,15 @@ impl Engine {
         for action in &pending.deeds.actions {
             self.perform(id, action);
         }
+    }
+}
+
+/// What is recorded is a change of the session; what is not is about the run under way.
+fn news_of(decision: &Decision, durable: bool) -> News {
+    match (durable, decision.changes.is_empty()) {
+        (true, _) => News::Change,
+        (false, false) => News::Live,
+        (false, true) => News::Nothing,
     }
 }
 

@@ -5,6 +5,7 @@
 //! would with a new daemon. All the others go on.
 
 use super::{Engine, GoesOn, WhyNot};
+use crate::engine::feed::News;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
@@ -113,6 +114,7 @@ impl Engine {
     /// Hands over what is not stored: who waits, who is connected, and what is still on its way to the disk.
     fn go_on_from(&mut self, id: SessionId, mut old: Tracked, problem: &str) {
         let again = self.sessions.contains_key(&id);
+        let name = old.name.clone();
         let text = format!("session `{}` could not be recorded: {problem}", old.name);
         let goes_on = if again { GoesOn::Again } else { GoesOn::LeftAlone };
         let why = WhyNot::Contradicted { name: old.name.clone(), problem: problem.to_owned(), goes_on };
@@ -132,10 +134,12 @@ impl Engine {
                 reply: None,
             });
             self.early.entry(id).or_default().extend(joined);
+            self.feed.note(id, News::Change);
             self.look_at(id, Machine::Same, Duration::ZERO);
         }
         answer_all(old, &why);
         if !again {
+            self.feed.removed(id, &name);
             self.look_for_strangers();
         }
         let mut batch = Batch::new();

@@ -4,6 +4,7 @@
 //! reason; a stop acts first and is recorded later.
 
 use super::{Engine, WhyNot};
+use crate::engine::feed::News;
 use crate::engine::input::Input;
 use crate::engine::reply::Reply;
 use crate::engine::session::Deeds;
@@ -48,6 +49,7 @@ impl Engine {
             (self.health.trouble != Trouble::None).then(|| self.health.trouble.to_string().into());
         for tracked in self.sessions.values_mut() {
             tracked.held_up = words.clone();
+            self.feed.note(tracked.id, News::Change);
             tracked.stops_first &= !recorded;
             if !recorded {
                 // Whoever waits hears why, and not nothing; what was decided is recorded as soon as it can be.
@@ -186,6 +188,7 @@ impl Engine {
         first.iter().for_each(|action| self.perform(id, action));
         if let Some(tracked) = self.sessions.get(&id) {
             tracked.publish(tracked.snapshot());
+            self.feed.note(id, News::Change);
         }
         if let Some(reply) = reply {
             reply.give(answer.cloned().unwrap_or(Answer::Done));

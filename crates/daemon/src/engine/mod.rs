@@ -8,6 +8,7 @@ mod command;
 mod down;
 mod effect;
 mod failed;
+mod feed;
 mod gauges;
 mod given;
 mod health;
@@ -41,13 +42,14 @@ pub(crate) use parts::{Alone, Fault, Limits, Parts};
 pub(crate) use purge::{Candidate, Modes};
 pub(crate) use reply::Reply;
 pub(crate) use session_view::{SessionView, Snapshot};
-pub(crate) use view::{Known, View};
+pub(crate) use view::{Changed, Known, SessionChange, View};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
 use crate::caller::By;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
+use crate::engine::feed::Feed;
 use crate::engine::input::{Goodbye, Handle, Input};
 use crate::engine::recover::Audit;
 use crate::engine::session::Tracked;
@@ -98,6 +100,8 @@ pub(crate) struct Engine {
     pub(crate) alone: Option<Alone>,
     /// The number of the latest durable event.
     pub(crate) last_event: watch::Sender<u64>,
+    /// What changed of sessions.
+    feed: Feed,
     pub(crate) shim_program: (PathBuf, Vec<std::ffi::OsString>),
     pub(crate) limits: Limits,
     pub(crate) umask: Option<u32>,

@@ -2,6 +2,7 @@
 
 use super::recover::Audit;
 use super::{Closing, Engine, Health, Parts, memory};
+use crate::engine::feed::Feed;
 use crate::engine::input::{Handle, Input};
 use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
@@ -64,6 +65,7 @@ impl Engine {
             alarm: None,
             alone: parts.alone,
             last_event: watch::Sender::new(parts.last_event),
+            feed: Feed::default(),
             shim_program: parts.shim_program,
             limits: parts.limits,
             umask: parts.umask,

@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::crash;
+use crate::engine::feed::News;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
@@ -236,8 +237,14 @@ impl Engine {
             return;
         }
         match notice {
-            Notice::Ready => tracked.ready = true,
-            Notice::Status(status) => tracked.status = Some(status),
+            Notice::Ready => {
+                tracked.ready = true;
+                self.feed.note(id, News::Live);
+            }
+            Notice::Status(status) => {
+                tracked.status = Some(status);
+                self.feed.note(id, News::Live);
+            }
             Notice::Watchdog => self.of_run(id, run, RunEvent::SignOfLife),
             // The exit record carries what it said about its exit.
             Notice::Stopping | Notice::Exit(_) => {}

@@ -1,6 +1,7 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::define::definition::{self, Definition, Turns};
+use crate::engine::feed::News;
 use crate::engine::reply::Reply;
 use crate::engine::session_view::{SessionView, Snapshot};
 use crate::engine::stopping::{Farewell, Heard, Watch};
@@ -123,6 +124,8 @@ pub(crate) struct Pending {
     pub(crate) snapshot: Snapshot,
     /// Messages that it settles.
     pub(crate) settled: Vec<MessageId>,
+    /// What it is news of.
+    pub(crate) news: News,
 }
 
 /// What the loop does for a decision.
@@ -143,6 +146,7 @@ impl Pending {
             reply: Some(reply),
             snapshot,
             settled: Vec::new(),
+            news: News::Change,
         }
     }
 }
@@ -205,13 +209,13 @@ impl Tracked {
         }
     }
 
-    /// Tells whoever waits how things stand, once that is durable.
-    pub(crate) fn publish(&self, now: Snapshot) {
+    /// Tells whoever waits how things stand, once that is durable; whether that is anything new.
+    pub(crate) fn publish(&self, now: Snapshot) -> bool {
         self.seen.send_if_modified(|seen| {
             let changed = *seen != now;
             *seen = now;
             changed
-        });
+        })
     }
 
     /// Stops waiting for somebody else's lock.

@@ -1,6 +1,7 @@
 //! What may be read of the engine from outside: answers to questions, and copies of sessions to show from. Whoever has
 //! a [`View`] changes nothing.
 
+use super::feed::Became;
 use super::purge::{Candidate, Modes};
 use super::session::Tracked;
 use super::session_view::{SessionView, Snapshot};
@@ -191,6 +192,41 @@ impl<'a> View<'a> {
         self.0.home.log(id)
     }
 
+    /// Tells the number of the latest change of a session, whenever there is one; and the same of what is live.
+    pub(crate) fn watch_feed(self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
+        (self.0.feed.changes.watch(), self.0.feed.live.watch())
+    }
+
+    /// The generation of this daemon, and the number of the latest change.
+    pub(crate) fn revision(self) -> (u64, u64) {
+        (self.0.generation, self.0.feed.changes.latest())
+    }
+
+    /// The first changes after a number, each session as it is now; nothing where they are not known any more.
+    pub(crate) fn changes_after(self, number: u64, most: usize) -> Option<Vec<SessionChange>> {
+        Some(self.copied(self.0.feed.changes.after(number)?, most))
+    }
+
+    /// The same of what is live, which is forgotten only with the daemon.
+    pub(crate) fn live_after(self, number: u64, most: usize) -> Vec<SessionChange> {
+        self.0.feed.live.after(number).map(|live| self.copied(live, most)).unwrap_or_default()
+    }
+
+    fn copied<'b>(
+        self,
+        changes: impl Iterator<Item = (u64, SessionId, &'b Became)>,
+        most: usize,
+    ) -> Vec<SessionChange> {
+        let changes = changes.filter_map(|(number, id, became)| {
+            let what = match became {
+                Became::Changed => Changed::Session(Box::new(self.session(id)?.copy())),
+                Became::Removed(name) => Changed::Removed(name.clone()),
+            };
+            Some(SessionChange { number, id, what })
+        });
+        changes.take(most).collect()
+    }
+
     /// What the daemon says of itself.
     pub(crate) fn daemon(self) -> DaemonView<'a> {
         let engine = self.0;
@@ -204,6 +240,21 @@ impl<'a> View<'a> {
             socket_refused: engine.home.refused.as_deref(),
         }
     }
+}
+
+/// One change, as it is read.
+pub(crate) struct SessionChange {
+    pub(crate) number: u64,
+    pub(crate) id: SessionId,
+    pub(crate) what: Changed,
+}
+
+/// What became of a session.
+pub(crate) enum Changed {
+    /// How it is now.
+    Session(Box<SessionView>),
+    /// It was removed; what it was called.
+    Removed(String),
 }
 
 /// The daemon itself.

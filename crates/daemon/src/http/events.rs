@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Asked, Failure};
+use super::following::Following;
 use super::paging::{self, Head, PART};
 use super::streaming;
 use crate::caller::Pass;
@@ -13,6 +14,8 @@ use pinfold_api::object::Event;
 use pinfold_api::query::Events as Which;
 use pinfold_core::Wall;
 use pinfold_store::{EventQuery, Part, ReadError, Reader, Take};
+use std::convert::Infallible;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 pub(crate) async fn events(
@@ -75,33 +78,26 @@ fn shows(pass: &Pass, row: &pinfold_store::Event) -> bool {
 
 /// Sends what there is, then what comes, until the client has gone.
 async fn feed(context: Context, query: EventQuery, sender: mpsc::Sender<Sse>) {
-    let mut last_event = context.last_event.clone();
+    tokio::select! {
+        _ = send(&context, query, &sender) => {}
+        () = sender.closed() => {}
+        () = context.handle.ended() => {}
+    }
+}
+
+async fn send(context: &Context, query: EventQuery, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
     let begin = query.clone();
-    let Ok(mut after) = context.read(move |reader| reader.event_place(&begin)).await else { return };
+    let after = context.read(move |reader| reader.event_place(&begin)).await.ok()?;
+    let mut following = Following::begin(context, EventQuery { after, ..query });
     loop {
-        last_event.borrow_and_update();
-        let query = query.clone();
-        let read = context.read(move |reader| reader.event_part(&query, after, u64::MAX, PART));
-        let Ok(Part { rows, next }) = read.await else { return };
-        for row in rows {
-            after = row.seq;
+        for row in following.next().await? {
             if !shows(&context.pass, &row) {
                 continue;
             }
-            let event = show::event::event(row);
-            let Ok(text) = serde_json::to_string(&event) else { return };
+            let event = show::event::event(Arc::unwrap_or_clone(row));
+            let text = serde_json::to_string(&event).ok()?;
             let sse = Sse::default().id(event.seq.to_string()).event(event.kind.word()).data(text);
-            if sender.send(sse).await.is_err() {
-                return;
-            }
-        }
-        let gone = tokio::select! {
-            _ = std::future::ready(()), if next.is_some() => false,
-            changed = last_event.changed() => changed.is_err(),
-            () = sender.closed() => true,
-        };
-        if gone {
-            return;
+            sender.send(sse).await.ok()?;
         }
     }
 }

@@ -7,7 +7,9 @@ mod attach;
 mod connection;
 pub(crate) mod consumer;
 mod events;
+mod feed;
 pub(crate) mod file_watch;
+mod following;
 mod gate;
 mod hold_limits;
 mod holds;
@@ -20,6 +22,7 @@ mod openapi;
 mod paging;
 mod reach;
 mod reads;
+mod ring;
 mod routes;
 mod server;
 mod session_stream;
@@ -38,6 +41,9 @@ use pinfold_store::Reader;
 use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 
+use feed::Written;
+use following::Latest;
+
 pub(crate) use hold_limits::Holds;
 pub(crate) use routes::router;
 pub(crate) use server::serve;
@@ -48,6 +54,10 @@ pub(crate) struct Context {
     pub(crate) handle: Handle,
     pub(crate) database: Arc<Mutex<Reader>>,
     pub(crate) last_event: watch::Receiver<u64>,
+    /// What those who follow the audit records share.
+    pub(crate) events: Arc<Latest>,
+    /// What those who read the feed share.
+    pub(crate) feed: Arc<Written>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) folders: Folders,
     pub(crate) values: Values,

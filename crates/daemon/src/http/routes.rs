@@ -4,7 +4,7 @@ use super::answer::Largest;
 use super::gate::Gate;
 use super::reads::Reads;
 use super::{
-    Context, answer, archive, attach, events, gate, holds, locks, logs, messages, metrics, openapi,
+    Context, answer, archive, attach, events, feed, gate, holds, locks, logs, messages, metrics, openapi,
     session_stream, sessions, status,
 };
 use crate::caller::Act;
@@ -38,6 +38,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Backup => api.add::<endpoint::Backup, _, _>(Act::Backup, status::backup),
         Address::TakeAudit => api.add::<endpoint::TakeAudit, _, _>(Act::Down, status::audit),
         Address::ListEvents => api.add::<endpoint::ListEvents, _, _>(Act::List, events::events),
+        Address::Feed => api.add::<endpoint::Feed, _, _>(Act::List, feed::feed),
         // Everybody may read what can be asked.
         Address::OpenApi => api.add_open::<endpoint::OpenApi, _, _>(openapi::show),
         Address::Sessions => api.add::<endpoint::Sessions, _, _>(Act::List, sessions::list),

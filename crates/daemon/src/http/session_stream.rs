@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
+use super::following::Following;
 use super::logs::{Source, pass_on};
 use super::streaming;
 use crate::http::consumer::Consumer;
@@ -12,13 +13,11 @@ use axum::response::sse::Event as Sse;
 use pinfold_api::query::Stream as Which;
 use pinfold_core::MessageId;
 use pinfold_core::event::ConsumerKind;
-use pinfold_store::{EventQuery, SessionId, Take, Ulid};
+use pinfold_store::{EventQuery, SessionId, Ulid};
 use serde::Serialize;
 use std::convert::Infallible;
 use tokio::sync::mpsc;
 
-/// So many events are read at once.
-const PAGE: u32 = 1000;
 /// A client that lags behind so far makes the stream wait for it.
 const WAITING: usize = 64;
 
@@ -67,19 +66,12 @@ async fn show_output(mut printed: mpsc::Receiver<Bytes>, sender: &mpsc::Sender<S
 
 /// Shows the session and, whenever something happens to it, what is different.
 async fn show_events(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
-    let mut last_event = context.last_event.clone();
-    let mut after = *last_event.borrow_and_update();
+    let after = *context.last_event.borrow();
+    let query = EventQuery { after, session: Some(id), ..EventQuery::default() };
+    let mut following = Following::begin(context, query);
     show_state(context, id, sender).await?;
     loop {
-        last_event.changed().await.ok()?;
-        let take = Take::First(PAGE);
-        let query = EventQuery { after, session: Some(id), take, ..EventQuery::default() };
-        let events = context.read(move |reader| reader.events(&query)).await.ok()?;
-        if events.is_empty() {
-            continue;
-        }
-        for event in events {
-            after = event.seq;
+        for event in following.next().await? {
             let message =
                 event.data.get("message").and_then(|message| message.as_str()?.parse::<Ulid>().ok());
             if let Some(message) = message {

@@ -274,6 +274,8 @@ fn context(engine: &Engine, reader: Reader, handle: &Handle) -> Context {
         handle: handle.clone(),
         database: Arc::new(Mutex::new(reader)),
         last_event: engine.last_event.subscribe(),
+        events: Arc::default(),
+        feed: Arc::default(),
         disk: Arc::new(Disk::new(engine.home.state.clone())),
         folders: engine.folders(),
         values: engine.values.clone(),

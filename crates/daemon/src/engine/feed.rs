@@ -1,0 +1,185 @@
+//! The numbers of changes: which session changed last, in the order in which that became durable.
+//!
+//! Of each session only its latest change is kept, so whoever reads from a number on gets every session that changed
+//! since once, as it is now, and the room that this takes does not grow with time. Sessions that were removed are
+//! remembered up to a limit; whoever has not read for longer than that begins with a snapshot.
+
+use pinfold_store::SessionId;
+use std::collections::BTreeMap;
+use tokio::sync::watch;
+
+/// So many removed sessions are remembered: more than anybody removes between two looks.
+const MOST_REMOVED: usize = 1024;
+
+/// What became of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Became {
+    /// Something about it is different.
+    Changed,
+    /// It was removed; what it was called.
+    Removed(String),
+}
+
+/// Changes with their numbers.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    latest: watch::Sender<u64>,
+    of: BTreeMap<SessionId, u64>,
+    in_order: BTreeMap<u64, (SessionId, Became)>,
+    removed: usize,
+    /// Something up to this number has been forgotten.
+    forgotten: u64,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Numbers {
+            latest: watch::Sender::new(0),
+            of: BTreeMap::new(),
+            in_order: BTreeMap::new(),
+            removed: 0,
+            forgotten: 0,
+        }
+    }
+}
+
+impl Numbers {
+    /// Gives the change of a session its number.
+    pub(crate) fn note(&mut self, id: SessionId, became: Became) {
+        let number = self.latest() + 1;
+        if let Some(before) = self.of.insert(id, number) {
+            self.in_order.remove(&before);
+        }
+        if became != Became::Changed {
+            self.of.remove(&id);
+            self.removed += 1;
+        }
+        self.in_order.insert(number, (id, became));
+        if self.removed > MOST_REMOVED {
+            self.forget_first_removed();
+        }
+        self.latest.send_replace(number);
+    }
+
+    fn forget_first_removed(&mut self) {
+        let removed = self.in_order.iter().find(|(_, (_, became))| *became != Became::Changed);
+        if let Some(number) = removed.map(|(number, _)| *number) {
+            self.in_order.remove(&number);
+            self.removed -= 1;
+            self.forgotten = number;
+        }
+    }
+
+    /// The number of the latest change.
+    pub(crate) fn latest(&self) -> u64 {
+        *self.latest.borrow()
+    }
+
+    /// Tells the number of the latest change, whenever there is one.
+    pub(crate) fn watch(&self) -> watch::Receiver<u64> {
+        self.latest.subscribe()
+    }
+
+    /// The changes after a number, in order; nothing where they are not known any more, or the number is from nowhere.
+    pub(crate) fn after(&self, number: u64) -> Option<impl Iterator<Item = (u64, SessionId, &Became)>> {
+        if number < self.forgotten || number > self.latest() {
+            return None;
+        }
+        let after = self.in_order.range(number + 1..);
+        Some(after.map(|(number, (id, became))| (*number, *id, became)))
+    }
+}
+
+/// What is told to those who show sessions, or wait for them.
+#[derive(Debug, Default)]
+pub(crate) struct Feed {
+    /// Changes that are durable.
+    pub(crate) changes: Numbers,
+    /// What is measured or said of runs under way, which is not stored.
+    pub(crate) live: Numbers,
+}
+
+/// How much a decision is news of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    /// A change of the session.
+    Change,
+    /// Something about the run under way.
+    Live,
+    /// Nothing that is shown.
+    Nothing,
+}
+
+impl Feed {
+    pub(crate) fn note(&mut self, id: SessionId, news: News) {
+        match news {
+            News::Change => self.changes.note(id, Became::Changed),
+            News::Live => self.live.note(id, Became::Changed),
+            News::Nothing => {}
+        }
+    }
+
+    /// A session is not there any more.
+    pub(crate) fn removed(&mut self, id: SessionId, name: &str) {
+        self.changes.note(id, Became::Removed(name.to_owned()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_store::Ulid;
+
+    fn id(number: u128) -> SessionId {
+        SessionId(Ulid::new(0, number))
+    }
+
+    fn read(numbers: &Numbers, after: u64) -> Option<Vec<(u64, SessionId)>> {
+        Some(numbers.after(after)?.map(|(number, id, _)| (number, id)).collect())
+    }
+
+    #[test]
+    fn a_session_is_told_once_however_often_it_changed() {
+        let mut numbers = Numbers::default();
+        for changed in [1, 2, 1, 1] {
+            numbers.note(id(changed), Became::Changed);
+        }
+        assert_eq!(read(&numbers, 0), Some(vec![(2, id(2)), (4, id(1))]));
+        assert_eq!(read(&numbers, 2), Some(vec![(4, id(1))]));
+        assert_eq!(read(&numbers, 4), Some(vec![]));
+        assert_eq!(numbers.in_order.len(), 2, "the room does not grow with the changes");
+    }
+
+    #[test]
+    fn a_number_that_never_was_is_not_answered_as_if_nothing_had_changed() {
+        let mut numbers = Numbers::default();
+        numbers.note(id(1), Became::Changed);
+        assert_eq!(read(&numbers, 2), None);
+    }
+
+    #[test]
+    fn a_removed_session_is_told_as_removed_and_forgotten_in_the_end() {
+        let mut numbers = Numbers::default();
+        numbers.note(id(1), Became::Changed);
+        numbers.note(id(1), Became::Removed("a".into()));
+        let told: Vec<_> = numbers.after(0).unwrap().map(|(number, _, became)| (number, became)).collect();
+        assert_eq!(told, [(2, &Became::Removed("a".into()))]);
+        for other in 0..MOST_REMOVED as u128 {
+            numbers.note(id(10 + other), Became::Removed("b".into()));
+        }
+        assert_eq!(read(&numbers, 1), None, "its end is not known any more");
+        assert_eq!(read(&numbers, 2).map(|rest| rest.len()), Some(MOST_REMOVED));
+    }
+
+    #[test]
+    fn whoever_watches_hears_of_the_latest_number() {
+        let mut feed = Feed::default();
+        let (changes, live) = (feed.changes.watch(), feed.live.watch());
+        feed.note(id(1), News::Nothing);
+        assert!(!changes.has_changed().unwrap() && !live.has_changed().unwrap());
+        feed.note(id(1), News::Live);
+        assert!(!changes.has_changed().unwrap() && live.has_changed().unwrap());
+        feed.note(id(1), News::Change);
+        assert_eq!(*changes.borrow(), 1);
+    }
+}

@@ -1,0 +1,296 @@
+//! The feed: a snapshot of all sessions, then every change, as server-sent events. Whoever reads it is not a consumer.
+//!
+//! One task reads what changed and writes it once, however many read; each reader takes it from a ring. A reader that
+//! begins, or has fallen behind, asks the loop itself.
+
+use super::Context;
+use super::answer::{Asked, Failure};
+use super::ring::{Fetched, Ring};
+use super::streaming;
+use crate::caller::Pass;
+use crate::clock::Clock;
+use crate::engine::{Changed, SessionChange};
+use crate::show::{self, list};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use axum::response::sse::Event as Sse;
+use pinfold_api::feed::{self as object, Live, Snapshot};
+use pinfold_api::query::{self, Feed as Which};
+use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_store::SessionId;
+use serde::Serialize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{Instant, sleep_until};
+
+/// What is live is read no more often than this.
+const LIVE: Duration = Duration::from_millis(250);
+/// So many changes are read at once.
+const PART: usize = 64;
+/// A client that lags behind so far makes its own reader wait, and nobody else.
+const WAITING: usize = 64;
+
+/// The feed as it is written for everybody.
+pub(crate) type Written = Ring<Row>;
+
+/// One event, written.
+pub(crate) struct Row {
+    session: SessionId,
+    /// The number of the change; what is live has none.
+    number: Option<u64>,
+    kind: &'static str,
+    data: String,
+}
+
+pub(crate) async fn feed(
+    context: Context,
+    headers: HeaderMap,
+    Asked(which): Asked<Which>,
+) -> Result<Response, Failure> {
+    // Whoever lost the connection goes on where it was.
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
+    let since = last.or(which.since).map(|text| parse(&text)).transpose()?;
+    let (sender, receiver) = mpsc::channel(WAITING);
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = Reading::begin(&context, &sender, since) => {}
+            () = sender.closed() => {}
+            () = context.handle.ended() => {}
+        }
+    });
+    Ok(streaming::events(receiver))
+}
+
+fn parse(text: &str) -> Result<(u64, u64), Failure> {
+    let parts = text
+        .split_once('.')
+        .and_then(|(generation, number)| Some((generation.parse().ok()?, number.parse().ok()?)));
+    parts.ok_or_else(|| {
+        let text = format!("`{text}` is not a revision");
+        Failure::bad_value(
+            ErrorBody::new(ErrorKind::Usage, text).hint("GENERATION.NUMBER, as the feed says it"),
+        )
+    })
+}
+
+/// One client that reads.
+struct Reading<'a> {
+    context: &'a Context,
+    sender: &'a mpsc::Sender<Sse>,
+    pass: Pass,
+    generation: u64,
+    /// The number of the last change that it was told.
+    at: u64,
+    /// Its place in the ring.
+    place: u64,
+}
+
+impl<'a> Reading<'a> {
+    /// Sends what there is, then what comes; returns when that is impossible.
+    async fn begin(
+        context: &'a Context,
+        sender: &'a mpsc::Sender<Sse>,
+        since: Option<(u64, u64)>,
+    ) -> Option<()> {
+        let mut news = join(context);
+        let (generation, latest) = context.handle.view(|view| view.revision()).await.ok()?;
+        let pass = context.pass.clone();
+        let mut reading = Reading { context, sender, pass, generation, at: latest, place: *news.borrow() };
+        match since.filter(|(of, number)| *of == generation && *number <= latest) {
+            Some((_, number)) => {
+                reading.at = number;
+                reading.catch_up().await?;
+            }
+            None => reading.snapshot().await?,
+        }
+        loop {
+            news.borrow_and_update();
+            reading.go_on().await?;
+            news.changed().await.ok()?;
+        }
+    }
+
+    /// Sends what is new: from the ring, or from the loop where the ring does not have it.
+    async fn go_on(&mut self) -> Option<()> {
+        let ring = Arc::clone(&self.context.feed);
+        let Some(rows) = ring.after(self.place) else {
+            self.place = ring.latest();
+            return self.catch_up().await;
+        };
+        for (place, row) in rows {
+            self.place = place;
+            self.send(&row).await?;
+        }
+        Some(())
+    }
+
+    /// Reads every change since the last one that was told; a snapshot where they are not known any more.
+    async fn catch_up(&mut self) -> Option<()> {
+        loop {
+            let at = self.at;
+            let Some(changes) =
+                self.context.handle.view(move |view| view.changes_after(at, PART)).await.ok()?
+            else {
+                self.at = self.context.handle.view(|view| view.revision()).await.ok()?.1;
+                return self.snapshot().await;
+            };
+            let last = changes.len() < PART;
+            for change in &changes {
+                let row = written(self.generation, change)?;
+                self.send(&row).await?;
+            }
+            if last {
+                return Some(());
+            }
+        }
+    }
+
+    /// Sends all sessions in parts, as of the number that was read before; what changes meanwhile is told again.
+    async fn snapshot(&mut self) -> Option<()> {
+        let revision = revision(self.generation, self.at);
+        let filter = Arc::new(query::Sessions { all: true, ..query::Sessions::default() });
+        let mut after = None;
+        loop {
+            let (filter, pass) = (Arc::clone(&filter), self.pass.clone());
+            let part = self.context.handle.view(move |view| list::part(view, (&filter, &pass), after, PART));
+            let part = part.await.ok()?;
+            after = part.sessions.last().map(|last| last.id).or(after);
+            let now = Clock::new().now();
+            let sessions = part.sessions.iter().map(|view| show::session::brief(view, now)).collect();
+            let snapshot = Snapshot { revision: revision.clone(), sessions, more: part.more };
+            let sse = Sse::default().event("snapshot").data(serde_json::to_string(&snapshot).ok()?);
+            // Whoever comes back goes on behind a whole snapshot only.
+            let sse = if part.more { sse } else { sse.id(&revision) };
+            self.sender.send(sse).await.ok()?;
+            if !part.more {
+                return Some(());
+            }
+        }
+    }
+
+    async fn send(&mut self, row: &Row) -> Option<()> {
+        if row.number.is_some_and(|number| number <= self.at) {
+            return Some(());
+        }
+        self.at = row.number.unwrap_or(self.at);
+        if !self.pass.shows(row.session) {
+            return Some(());
+        }
+        let sse = Sse::default().event(row.kind).data(&row.data);
+        let sse = match row.number {
+            Some(number) => sse.id(revision(self.generation, number)),
+            None => sse,
+        };
+        self.sender.send(sse).await.ok()
+    }
+}
+
+fn revision(generation: u64, number: u64) -> String {
+    format!("{generation}.{number}")
+}
+
+/// Counts as a reader; the first one has the task begin.
+fn join(context: &Context) -> watch::Receiver<u64> {
+    let (news, fetched) = context.feed.join();
+    if fetched == Fetched::NotYet {
+        tokio::spawn(fetch(context.clone()));
+    }
+    news
+}
+
+/// Reads what changes and writes it, until nobody reads, or the daemon ends.
+async fn fetch(context: Context) -> Option<()> {
+    let look = |view: crate::engine::View<'_>| (view.watch_feed(), view.revision());
+    let ((mut changes, mut live), (generation, mut at)) = context.handle.view(look).await.ok()?;
+    let (mut live_at, mut live_due) = (*live.borrow_and_update(), Instant::now());
+    let ring = Arc::clone(&context.feed);
+    // Whoever came before this asks the loop for what it may have missed.
+    let mut place = ring.latest() + 1;
+    ring.begin(place);
+    loop {
+        tokio::select! {
+            changed = changes.changed() => {
+                changed.ok()?;
+                let read = context.handle.view(move |view| view.changes_after(at, PART)).await.ok()?;
+                let Some(read) = read else {
+                    // Not known any more: whoever reads is told so by the loop.
+                    (at, place) = (*changes.borrow_and_update(), place + 1);
+                    ring.begin(place);
+                    continue;
+                };
+                if read.len() == PART {
+                    changes.mark_changed();
+                }
+                at = put(&ring, &mut place, &read, |change| written(generation, change)).unwrap_or(at);
+            }
+            () = more_is_live(&mut live, live_due) => {
+                live_due = Instant::now() + LIVE;
+                live.borrow_and_update();
+                let read = context.handle.view(move |view| view.live_after(live_at, usize::MAX)).await.ok()?;
+                live_at = put(&ring, &mut place, &read, written_live).unwrap_or(live_at);
+            }
+            () = ring.unread() => if ring.end_if_unread() {
+                return Some(());
+            },
+        }
+    }
+}
+
+/// Returns when something live is to be read.
+async fn more_is_live(live: &mut watch::Receiver<u64>, due: Instant) {
+    if live.changed().await.is_err() {
+        return std::future::pending().await;
+    }
+    // It stays new until it is read: something else may happen first.
+    live.mark_changed();
+    sleep_until(due).await;
+}
+
+/// Puts changes into the ring; the number of the last one.
+fn put(
+    ring: &Written,
+    place: &mut u64,
+    changes: &[SessionChange],
+    write: impl Fn(&SessionChange) -> Option<Row>,
+) -> Option<u64> {
+    for row in changes.iter().filter_map(write) {
+        *place += 1;
+        ring.push(*place, row);
+    }
+    changes.last().map(|last| last.number)
+}
+
+fn written(generation: u64, change: &SessionChange) -> Option<Row> {
+    let revision = revision(generation, change.number);
+    let (kind, data) = match &change.what {
+        Changed::Session(view) => {
+            let session = show::session::brief(view, Clock::new().now());
+            ("session", text(&object::Changed { revision, session })?)
+        }
+        Changed::Removed(name) => {
+            let (id, name) = (change.id.to_string(), name.clone());
+            ("removed", text(&object::Gone { revision, id, name })?)
+        }
+    };
+    Some(Row { session: change.id, number: Some(change.number), kind, data })
+}
+
+fn written_live(change: &SessionChange) -> Option<Row> {
+    let Changed::Session(view) = &change.what else { return None };
+    let session = show::session::brief(view, Clock::new().now());
+    let live = Live {
+        id: session.id,
+        name: session.name,
+        activity: session.activity,
+        ready: session.ready,
+        status: session.status,
+        memory_bytes: session.memory_bytes,
+        swap_bytes: session.swap_bytes,
+    };
+    Some(Row { session: change.id, number: None, kind: "live", data: text(&live)? })
+}
+
+fn text(object: &impl Serialize) -> Option<String> {
+    serde_json::to_string(object).ok()
+}

@@ -1,0 +1,106 @@
+//! Audit records as they come. One task reads each of them from the database, however many clients follow; a client
+//! that begins, or has fallen behind, reads for itself.
+
+use super::Context;
+use super::paging::PART;
+use super::ring::{Fetched, Ring};
+use pinfold_store::{Event, EventQuery, Part};
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// The latest audit records.
+pub(crate) type Latest = Ring<Event>;
+
+/// One client that follows.
+pub(crate) struct Following<'a> {
+    context: &'a Context,
+    query: EventQuery,
+    news: watch::Receiver<u64>,
+}
+
+impl<'a> Following<'a> {
+    /// Follows what a query finds, after the number that it says.
+    pub(crate) fn begin(context: &'a Context, query: EventQuery) -> Following<'a> {
+        let (news, fetched) = context.events.join();
+        if fetched == Fetched::NotYet {
+            tokio::spawn(fetch(context.clone()));
+        }
+        Following { context, query, news }
+    }
+
+    /// The next records, when there are some; nothing where the database cannot be read.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Arc<Event>>> {
+        loop {
+            self.news.borrow_and_update();
+            let (rows, reached, more) = match self.context.events.after(self.query.after) {
+                Some(rows) => taken(rows, self.query.after),
+                None => self.read().await?,
+            };
+            self.query.after = reached;
+            let meant: Vec<_> = rows.into_iter().filter(|row| self.is_meant(row)).collect();
+            if !meant.is_empty() {
+                return Some(meant);
+            }
+            if !more {
+                self.news.changed().await.ok()?;
+            }
+        }
+    }
+
+    /// Reads from the database: what there is, up to which number, and whether there is more.
+    async fn read(&self) -> Option<(Vec<Arc<Event>>, u64, bool)> {
+        let (query, durable) = (self.query.clone(), *self.context.last_event.borrow());
+        let part = self.context.read(move |reader| reader.event_part(&query, query.after, u64::MAX, PART));
+        let Part { rows, next } = part.await.ok()?;
+        let last = rows.last().map_or(self.query.after, |last| last.seq);
+        // What was not found up to the end is not looked for again.
+        let reached = if next.is_some() { last } else { last.max(durable) };
+        Some((rows.into_iter().map(Arc::new).collect(), reached, next.is_some()))
+    }
+
+    fn is_meant(&self, row: &Event) -> bool {
+        self.query.session.is_none_or(|session| row.session == Some(session))
+            && self.query.since.is_none_or(|since| row.at >= since)
+    }
+}
+
+/// What the ring has after a number, and up to which.
+fn taken(rows: Vec<(u64, Arc<Event>)>, after: u64) -> (Vec<Arc<Event>>, u64, bool) {
+    let reached = rows.last().map_or(after, |(seq, _)| *seq);
+    (rows.into_iter().map(|(_, row)| row).collect(), reached, false)
+}
+
+/// Reads every record once it is durable, until nobody follows, or the daemon ends.
+async fn fetch(context: Context) -> Option<()> {
+    let mut durable = context.last_event.clone();
+    let mut after = *durable.borrow_and_update();
+    context.events.begin(after);
+    loop {
+        tokio::select! {
+            changed = durable.changed() => changed.ok()?,
+            () = context.events.unread() => if context.events.end_if_unread() {
+                return Some(());
+            } else {
+                continue;
+            },
+        }
+        loop {
+            let query = EventQuery { after, ..EventQuery::default() };
+            let read =
+                context.read(move |reader| reader.event_part(&query, query.after, u64::MAX, PART)).await;
+            let Ok(Part { rows, next }) = read else {
+                // Each client finds out for itself what is wrong.
+                after = *durable.borrow_and_update();
+                context.events.begin(after);
+                break;
+            };
+            for row in rows {
+                after = row.seq;
+                context.events.push(row.seq, row);
+            }
+            if next.is_none() {
+                break;
+            }
+        }
+    }
+}
