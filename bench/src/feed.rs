@@ -3,7 +3,6 @@
 use crate::messages::{Home, millis};
 use crate::table::{Table, median, part};
 use pinfold_api::client::Client;
-use pinfold_api::{endpoint, query};
 use serde_json::{Value, json};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,18 +26,21 @@ pub(crate) fn run() {
     let mut table = Table::new(["while", "median", "99 %", "must be"]);
     row(&mut table, "`ls`, nothing happens", beside(&home, || std::thread::sleep(Duration::from_secs(5))));
     row(&mut table, "`ls`, changes, no reader", beside(&home, || change(&home)));
-    let readers = Readers::begin(&home.client, &from_now_on(&home.client));
+    let readers = Readers::begin(&home.client, &address(&home.client));
     row(&mut table, "`ls`, changes and readers", beside(&home, || change(&home)));
     let late = readers.until_all_know();
     table.row(["the last reader knows".to_owned(), format!("{:.0} ms later", millis(late))]);
     table.print();
 }
 
-/// The events from now on.
-fn from_now_on(client: &Client) -> query::Events {
+/// The feed, where this daemon has one; the events from now on, where it does not.
+fn address(client: &Client) -> String {
+    let document: Value = client.get("/v1/openapi.json").unwrap();
+    if document["paths"]["/v1/feed"].is_object() {
+        return "/v1/feed".to_owned();
+    }
     let last: Vec<Value> = client.get("/v1/events?follow=false&last=1").unwrap();
-    let since = last[0]["seq"].as_u64().unwrap();
-    query::Events { since, follow: Some(true), ..query::Events::default() }
+    format!("/v1/events?follow=true&since={}", last[0]["seq"])
 }
 
 /// Queues a message at each tick: one durable change.
@@ -84,14 +86,14 @@ struct Readers {
 
 impl Readers {
     /// Begins to read; returns when all of them are connected.
-    fn begin(client: &Client, events: &query::Events) -> Readers {
+    fn begin(client: &Client, address: &str) -> Readers {
         let told: Arc<[AtomicUsize]> = (0..READERS).map(|_| AtomicUsize::new(0)).collect();
         let connected = Arc::new(Barrier::new(READERS + 1));
         for reader in 0..READERS {
             let (told, connected) = (told.clone(), connected.clone());
-            let (client, call) = (client.clone(), endpoint::ListEvents::call(events));
+            let (client, address) = (client.clone(), address.to_owned());
             std::thread::spawn(move || {
-                let lines = client.lines(&call).unwrap();
+                let lines = client.follow(&address).unwrap();
                 connected.wait();
                 let events = lines.map_while(Result::ok).filter(|line| line.starts_with("data:"));
                 events.for_each(|_| _ = told[reader].fetch_add(1, Ordering::Relaxed));

@@ -147,6 +147,17 @@ impl Client {
         self.send(call).map(|body| BufReader::new(body).lines())
     }
 
+    /// Follows what is at an address line by line, whatever that is: for tests, and for what this version does not know.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn follow(
+        &self,
+        path: &str,
+    ) -> Result<impl Iterator<Item = io::Result<String>> + use<>, ClientError> {
+        self.open("GET", path, None).map(|body| BufReader::new(body).lines())
+    }
+
     /// Sends a request; the head of its answer is read.
     pub(crate) fn send<E: Endpoint>(&self, call: &Call<E>) -> Result<BodyReader<Watched>, ClientError> {
         let body = call.body().map_err(ClientError::Garbled)?;

@@ -3,7 +3,8 @@
 use super::call::Call;
 use super::description::{Describe, Description, Method, schema_of};
 use super::form::{Answer, Events, Lines, Text, Whole};
-use crate::{feed, object, query, request};
+use crate::feed::FeedEvent;
+use crate::{object, query, request};
 use serde_json::Value;
 
 /// What an endpoint is asked or told that takes nothing: there is no value of it.
@@ -123,10 +124,10 @@ endpoints! {
     Backup: Post "/v1/daemon/backup" { request::Backup } => Whole<object::Backup>;
     /// Take what verbs wrote down into the events
     TakeAudit: Post "/v1/daemon/audit" => Whole<Value>;
-    /// All sessions, then every change of one: server-sent events `snapshot`, `session`, `removed`, `live`
-    Feed: Get "/v1/feed" ? query::Feed => Events<feed::FeedEvent>;
     /// Audit records: server-sent events, or an array with follow=false
     ListEvents: Get "/v1/events" ? query::Events => Events<object::Event>;
+    /// All sessions, then every change of one: server-sent events `snapshot`, `session`, `removed`, `live`
+    Feed: Get "/v1/feed" ? query::Feed => Events<FeedEvent>;
     /// This description of the API
     OpenApi: Get "/v1/openapi.json" => Whole<Value>;
 

@@ -15,7 +15,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::response::sse::Event as Sse;
 use pinfold_api::feed::{self as object, Live, Snapshot};
-use pinfold_api::query::{Feed as Which, Sessions};
+use pinfold_api::query::{self, Feed as Which};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_store::SessionId;
 use serde::Serialize;
@@ -149,7 +149,7 @@ impl<'a> Reading<'a> {
     /// Sends all sessions in parts, as of the number that was read before; what changes meanwhile is told again.
     async fn snapshot(&mut self) -> Option<()> {
         let revision = revision(self.generation, self.at);
-        let filter = Arc::new(Sessions { all: true, ..Sessions::default() });
+        let filter = Arc::new(query::Sessions { all: true, ..query::Sessions::default() });
         let mut after = None;
         loop {
             let (filter, pass) = (Arc::clone(&filter), self.pass.clone());
