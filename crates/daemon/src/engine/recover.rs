@@ -146,6 +146,11 @@ impl Engine {
         }
         let early = self.early.remove(&id);
         early.into_iter().flatten().for_each(|input| self.take(input));
+        self.take_waiting();
+    }
+
+    /// Takes up what waited until every session was looked at.
+    pub(super) fn take_waiting(&mut self) {
         if !self.unseen() {
             std::mem::take(&mut self.waiting).into_iter().for_each(|input| self.take(input));
         }
