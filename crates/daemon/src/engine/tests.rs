@@ -65,7 +65,7 @@ impl Room {
     }
 
     /// A session that waits for a message; `more` are fields of its definition.
-    fn create(&mut self, name: &str, more: Value) -> SessionId {
+    fn create(&mut self, name: &str, more: &Value) -> SessionId {
         let mut definition = json!({
             "agent": "command", "command": ["cat"], "dir": "/", "dir_lock": false, "mode": "on-demand",
         });
@@ -114,12 +114,12 @@ impl Room {
 #[tokio::test(flavor = "current_thread")]
 async fn a_session_is_found_by_its_name_or_the_beginning_of_its_id() {
     let mut room = Room::new();
-    let id = room.create("a", json!({}));
+    let id = room.create("a", &json!({}));
     assert_eq!(room.view().find("a"), Ok(id));
     assert_eq!(room.view().find(&id.to_string().to_lowercase()), Ok(id));
     assert_eq!(room.view().find("b"), Err(WhyNot::Unknown { wanted: "b".into() }));
     assert_eq!(room.view().is_free("a"), Err(WhyNot::Exists { name: "a".into() }));
-    room.create("b", json!({}));
+    room.create("b", &json!({}));
     let both = id.to_string()[..1].to_owned();
     assert_eq!(room.view().find(&both), Err(WhyNot::Ambiguous { wanted: both }));
 }
@@ -127,8 +127,8 @@ async fn a_session_is_found_by_its_name_or_the_beginning_of_its_id() {
 #[tokio::test(flavor = "current_thread")]
 async fn each_change_has_a_number_and_a_session_is_told_once() {
     let mut room = Room::new();
-    let a = room.create("a", json!({}));
-    room.create("b", json!({}));
+    let a = room.create("a", &json!({}));
+    room.create("b", &json!({}));
     let (generation, latest) = room.view().revision();
     assert_eq!(generation, 3);
     assert_eq!(room.changes(latest), []);
@@ -144,7 +144,7 @@ async fn each_change_has_a_number_and_a_session_is_told_once() {
 #[tokio::test(flavor = "current_thread")]
 async fn what_is_read_or_told_waits_until_every_session_was_looked_at() {
     let mut room = Room::new();
-    let id = room.create("a", json!({}));
+    let id = room.create("a", &json!({}));
     room.engine.early.insert(id, Vec::new());
     let (settled, _waits) = oneshot::channel();
     let (reply, mut told) = oneshot::channel();
@@ -162,7 +162,7 @@ async fn what_is_read_or_told_waits_until_every_session_was_looked_at() {
 #[tokio::test(flavor = "current_thread")]
 async fn a_list_is_read_in_parts_and_written_as_one() {
     let mut room = Room::new();
-    let ids: Vec<SessionId> = ["a", "b", "c"].iter().map(|name| room.create(name, json!({}))).collect();
+    let ids: Vec<SessionId> = ["a", "b", "c"].iter().map(|name| room.create(name, &json!({}))).collect();
     let (filter, pass) = (Filter { limit: Some(2), ..Filter::default() }, Pass::default());
     let first = list::part(room.view(), (&filter, &pass), None, 2);
     assert_eq!((first.sessions.len(), first.more, first.total), (2, true, Some(3)));
@@ -179,7 +179,7 @@ async fn a_list_is_read_in_parts_and_written_as_one() {
 #[tokio::test(flavor = "current_thread")]
 async fn only_an_archived_session_is_removed() {
     let mut room = Room::new();
-    let id = room.create("a", json!({}));
+    let id = room.create("a", &json!({}));
     let why = room.order(|done| Command::Remove { id, by: None, done }).unwrap().unwrap_err();
     assert_eq!(why, WhyNot::NotArchived { name: "a".into(), state: "idle" });
 }
@@ -187,9 +187,9 @@ async fn only_an_archived_session_is_removed() {
 #[tokio::test(flavor = "current_thread")]
 async fn what_attaching_means_is_said_by_the_definition() {
     let mut room = Room::new();
-    let plain = room.create("plain", json!({}));
-    let pty = room.create("pty", json!({ "pty": true }));
-    let vendor = room.create("vendor", json!({ "interactive": ["vi"] }));
+    let plain = room.create("plain", &json!({}));
+    let pty = room.create("pty", &json!({ "pty": true }));
+    let vendor = room.create("vendor", &json!({ "interactive": ["vi"] }));
     let mut way = |id, shows_only| {
         room.order(|reply| Command::PrepareAttach { id, size: None, shows_only, reply }).unwrap().unwrap()
     };
@@ -202,7 +202,7 @@ async fn what_attaching_means_is_said_by_the_definition() {
 #[tokio::test(flavor = "current_thread")]
 async fn an_attach_that_comes_to_nothing_is_told_as_that() {
     let mut room = Room::new();
-    let id = room.create("a", json!({ "interactive": ["vi"] }));
+    let id = room.create("a", &json!({ "interactive": ["vi"] }));
     assert_eq!(room.standing(id, Way::Terminal), Standing::Waiting);
     assert_eq!(room.standing(id, Way::Takeover), Standing::NoTakeover);
     room.ask(id, Ask::Stop { grace: None });
@@ -213,7 +213,7 @@ async fn an_attach_that_comes_to_nothing_is_told_as_that() {
 #[tokio::test(flavor = "current_thread")]
 async fn the_next_terminal_has_the_size_of_whoever_attached_last() {
     let mut room = Room::new();
-    let id = room.create("a", json!({ "pty": true }));
+    let id = room.create("a", &json!({ "pty": true }));
     let mut attach = |size| {
         room.order(|reply| Command::PrepareAttach { id, size, shows_only: false, reply });
         room.engine.sessions[&id].terminal
