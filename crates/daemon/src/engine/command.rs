@@ -42,6 +42,8 @@ pub(crate) enum Command {
     },
     /// Somebody has the terminal of the present run already, and leaves with it.
     KeepsViewing { id: SessionId, consumer: ConsumerId },
+    /// What verbs wrote down is taken into the events; says when it is there.
+    TakeAudit { done: oneshot::Sender<()> },
     /// Old records are forgotten.
     Prune { batch: Batch, done: oneshot::Sender<Outcome> },
     /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
@@ -68,6 +70,10 @@ impl Engine {
                 _ = reply.send(self.standing(id, way, consumer));
             }
             Command::KeepsViewing { id, consumer } => self.keeps_viewing(id, consumer),
+            Command::TakeAudit { done } => {
+                self.take_audit();
+                self.tell_when_audited(done);
+            }
             Command::Prune { batch, done } => {
                 // Whoever asked for it hears what came of it, and nobody else has to.
                 self.ports.journal.commit(batch, None, Box::new(move |outcome| _ = done.send(outcome)));

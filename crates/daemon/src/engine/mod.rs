@@ -30,6 +30,8 @@ mod speech;
 mod stopping;
 mod stops;
 mod strangers;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod unended;
 mod view;

@@ -17,6 +17,7 @@ use pinfold_store::{
 };
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 
 /// A shim that does not answer is asked again after this; its lock is waited for as well.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -29,8 +30,8 @@ const RECENT: u32 = 50;
 pub(super) enum Audit {
     #[default]
     No,
-    /// They are; and whether more were asked for meanwhile.
-    UnderWay { again: bool },
+    /// They are; whether more were asked for meanwhile, and who is told when they are there.
+    UnderWay { again: bool, waiting: Vec<oneshot::Sender<()>> },
 }
 
 impl Engine {
@@ -147,6 +148,11 @@ impl Engine {
         }
         let early = self.early.remove(&id);
         early.into_iter().flatten().for_each(|input| self.take(input));
+        self.take_waiting();
+    }
+
+    /// Takes up what waited until every session was looked at.
+    pub(super) fn take_waiting(&mut self) {
         if !self.unseen() {
             std::mem::take(&mut self.waiting).into_iter().for_each(|input| self.take(input));
         }
@@ -181,7 +187,7 @@ impl Engine {
     /// judged without it. It is short, and whoever appends to it has its lock for one write and its fsync.
     pub(crate) fn take_audit(&mut self) {
         // Nobody appends while records are on their way to the disk: the file is locked until they are there.
-        if let Audit::UnderWay { again } = &mut self.audit {
+        if let Audit::UnderWay { again, .. } = &mut self.audit {
             *again = true;
             return;
         }
@@ -205,7 +211,7 @@ impl Engine {
             return;
         }
         batch.fail_if_held_up();
-        self.audit = Audit::UnderWay { again: false };
+        self.audit = Audit::UnderWay { again: false, waiting: Vec::new() };
         let handle = self.handle.clone();
         let told = move |outcome: Outcome| {
             if outcome.is_ok()
@@ -223,8 +229,18 @@ impl Engine {
     pub(super) fn audit_stored(&mut self, outcome: Outcome) {
         let audit = std::mem::take(&mut self.audit);
         self.committed(None, outcome);
-        if let Audit::UnderWay { again: true } = audit {
+        let Audit::UnderWay { again, waiting } = audit else { return };
+        if again {
             self.take_audit();
+        }
+        waiting.into_iter().for_each(|done| self.tell_when_audited(done));
+    }
+
+    /// Says when nothing that verbs wrote down is on its way to the disk any more.
+    pub(super) fn tell_when_audited(&mut self, done: oneshot::Sender<()>) {
+        match &mut self.audit {
+            Audit::UnderWay { waiting, .. } => waiting.push(done),
+            Audit::No => _ = done.send(()),
         }
     }
 

@@ -294,3 +294,46 @@ fn written_live(change: &SessionChange) -> Option<Row> {
 fn text(object: &impl Serialize) -> Option<String> {
     serde_json::to_string(object).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_store::Ulid;
+    use serde_json::{Value, json};
+
+    #[test]
+    fn a_revision_is_two_numbers() {
+        assert_eq!(parse("7.42").ok(), Some((7, 42)));
+        for wrong in ["", "7", "7.", ".42", "7.x", "7.42.1", "-7.42"] {
+            let body = parse(wrong).map_err(Failure::into_body).unwrap_err();
+            assert_eq!(body.message, format!("`{wrong}` is not a revision"));
+        }
+    }
+
+    #[test]
+    fn a_removed_session_is_named_and_is_nothing_live() {
+        let id = SessionId(Ulid::new(0, 1));
+        let change = SessionChange { number: 42, id, what: Changed::Removed("a".into()) };
+        let row = written(7, &change).unwrap();
+        assert_eq!((row.kind, row.number), ("removed", Some(42)));
+        let data: Value = serde_json::from_str(&row.data).unwrap();
+        assert_eq!(data, json!({ "revision": "7.42", "id": id.to_string(), "name": "a" }));
+        assert!(written_live(&change).is_none());
+    }
+
+    #[test]
+    fn every_row_has_a_place_and_the_last_number_is_said() {
+        let ring = Written::default();
+        ring.begin(5);
+        let gone = |number| SessionChange {
+            number,
+            id: SessionId(Ulid::new(0, u128::from(number))),
+            what: Changed::Removed("a".into()),
+        };
+        let mut place = 5;
+        assert_eq!(put(&ring, &mut place, &[gone(3), gone(9)], |change| written(1, change)), Some(9));
+        assert_eq!(put(&ring, &mut place, &[], |change| written(1, change)), None);
+        let rows: Vec<_> = ring.after(5).unwrap().into_iter().map(|(at, row)| (at, row.number)).collect();
+        assert_eq!(rows, [(6, Some(3)), (7, Some(9))]);
+    }
+}

@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Answered, Failure, Said};
+use crate::engine::Command;
 use crate::engine::input::{Agents, Input};
 use crate::memory::capabilities;
 use crate::show;
@@ -95,7 +96,6 @@ fn not_copied(error: &BackupError) -> ErrorBody {
 
 /// A verb wrote something down: it becomes an event before this returns.
 pub(crate) async fn audit(context: Context) -> Answered<Value> {
-    context.handle.tell(Input::Audited);
-    context.handle.view(|_| ()).await?;
+    context.handle.order(|done| Command::TakeAudit { done }).await?;
     Ok(Json(json!({})))
 }

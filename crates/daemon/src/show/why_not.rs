@@ -141,3 +141,65 @@ fn unrecordable(trouble: &Trouble) -> ErrorBody {
     };
     ErrorBody::new(kind, trouble.to_string()).hint(hint)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(why: WhyNot) -> (ErrorKind, String, String) {
+        let body = ErrorBody::from(why);
+        (body.kind, body.message, body.hint.unwrap_or_default())
+    }
+
+    #[test]
+    fn each_says_what_is_wrong_and_what_to_do() {
+        let name = || "my chat".to_owned();
+        let cases = [
+            (WhyNot::Gone, ErrorKind::NotFound, "the session has been removed", ""),
+            (
+                WhyNot::Unknown { wanted: name() },
+                ErrorKind::NotFound,
+                "there is no session `my chat`",
+                "`pinfold ls --all` lists them",
+            ),
+            (
+                WhyNot::Exists { name: name() },
+                ErrorKind::Exists,
+                "session `my chat` exists already",
+                "`pinfold show 'my chat'` tells about it; `pinfold archive 'my chat'` frees the name",
+            ),
+            (
+                WhyNot::NotArchived { name: name(), state: "running" },
+                ErrorKind::Failed,
+                "session `my chat` is running, not archived",
+                "`pinfold archive 'my chat'` keeps everything; `rm` deletes what is archived",
+            ),
+            (
+                WhyNot::NoFolder { what: "the home cannot be written", full: true, problem: "no".into() },
+                ErrorKind::Failed,
+                "the disk is full: the home cannot be written: no",
+                "make room (`df`), or remove files where it has no inode left (`df -i`)",
+            ),
+            (WhyNot::GoingDown, ErrorKind::Unavailable, "the daemon is going down", ""),
+        ];
+        for (why, kind, message, hint) in cases {
+            assert_eq!(words(why), (kind, message.to_owned(), hint.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_parent_that_is_not_found_is_said_to_be_the_parent() {
+        let why = WhyNot::NoParent(Box::new(WhyNot::Ambiguous { wanted: "0".into() }));
+        let message = "its parent was not found: `0` is the beginning of several ids".to_owned();
+        assert_eq!(words(why), (ErrorKind::Usage, message, LISTS.to_owned()));
+    }
+
+    #[test]
+    fn what_was_on_its_way_may_still_be_recorded() {
+        let (full, what) = (Trouble::Full, "what was asked of `a`".to_owned());
+        let (kind, message, hint) = words(WhyNot::Unrecordable(full.clone()));
+        let told = words(WhyNot::PerhapsRecorded { trouble: full, what });
+        let longer = format!("{message}; what was asked of `a` was on its way, and may still be recorded");
+        assert_eq!(told, (kind, longer, hint));
+    }
+}

@@ -3,7 +3,7 @@
 //! Locks and database are real, in a folder of their own; no process is started. Each input that comes back to the loop
 //! is taken by the test's own hand, so that it can look between any two of them.
 
-use super::{Engine, Limits, Parts, Reply};
+use crate::engine::{Engine, Limits, Parts, Reply};
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::engine::input::{Create, Handle, Input, Post};

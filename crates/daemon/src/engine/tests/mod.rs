@@ -1,0 +1,4 @@
+//! Tests of the loop: what is durable before what, and what is seen of it from outside.
+
+mod durable;
+mod outside;

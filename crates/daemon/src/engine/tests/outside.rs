@@ -1,0 +1,228 @@
+//! The engine from outside: what is read of it, what it is told to do, and what it tells of changes. Nothing is started
+//! here, and nothing stored.
+
+use crate::engine::attach::{Standing, Way};
+use crate::engine::command::Command;
+use crate::engine::input::{Create, Handle, Input};
+use crate::engine::view::{Changed, View};
+use crate::engine::{Engine, Limits, Parts, WhyNot};
+use crate::caller::Pass;
+use crate::define::config::Config;
+use crate::define::definition::Definition;
+use crate::define::home::Home;
+use crate::ports::locks::Folders;
+use crate::show::list::{self, Filter, Shape, Writing};
+use pinfold_core::event::Ask;
+use pinfold_core::{ConsumerId, Event, MessageId, Now};
+use pinfold_shim::Size;
+use pinfold_store::{Facts, SessionId, Store};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+
+struct Room {
+    engine: Engine,
+    inputs: UnboundedReceiver<Input>,
+    _folder: tempfile::TempDir,
+}
+
+impl Room {
+    fn new() -> Room {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home {
+            state: folder.path().join("home"),
+            runtime: folder.path().join("home"),
+            config: folder.path().join("home/config.toml"),
+            user_locks: folder.path().join("locks"),
+            variables: Vec::new(),
+            refused: None,
+        };
+        pinfold_lock::private::make_private(&home.state, pinfold_lock::private::Wider::Refuse).unwrap();
+        let (handle, inputs) = Handle::new();
+        let parts = Parts {
+            socket: home.socket(),
+            folders: Folders::open(&home).unwrap(),
+            home,
+            store: Store::nowhere(),
+            reader: None,
+            alone: None,
+            generation: 3,
+            shim_program: (folder.path().join("no-shim"), Vec::new()),
+            limits: Limits::default(),
+            umask: None,
+            last_event: 0,
+            handle,
+            config: Config::default(),
+        };
+        Room { engine: Engine::new(parts).unwrap(), inputs, _folder: folder }
+    }
+
+    /// Takes what is there, and what comes of it.
+    fn settle(&mut self) {
+        while let Ok(input) = self.inputs.try_recv() {
+            self.engine.take(input);
+        }
+    }
+
+    /// A session that waits for a message; `more` are fields of its definition.
+    fn create(&mut self, name: &str, more: &Value) -> SessionId {
+        let mut definition = json!({
+            "agent": "command", "command": ["cat"], "dir": "/", "dir_lock": false, "mode": "on-demand",
+        });
+        definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let definition: Definition = serde_json::from_value(definition).unwrap();
+        let (reply, mut receiver) = oneshot::channel();
+        let name = name.parse().unwrap();
+        self.engine.take(Input::Create(Box::new(Create { name, definition, broken: None, by: None, reply })));
+        self.settle();
+        receiver.try_recv().unwrap().unwrap()
+    }
+
+    fn ask(&mut self, id: SessionId, ask: Ask) {
+        let event = Box::new(Event::Asked(ask));
+        self.engine.take(Input::Happened { id, event, facts: Box::<Facts>::default(), reply: None });
+        self.settle();
+    }
+
+    fn order<T>(&mut self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Option<T> {
+        let (sender, mut receiver) = oneshot::channel();
+        self.engine.take(Input::Command(Box::new(command(sender))));
+        self.settle();
+        receiver.try_recv().ok()
+    }
+
+    fn view(&self) -> View<'_> {
+        View(&self.engine)
+    }
+
+    /// What changed after a number: each with its number and the name of its session.
+    fn changes(&self, after: u64) -> Vec<(u64, String)> {
+        let changes = self.view().changes_after(after, 100).unwrap();
+        let name = |what| match what {
+            Changed::Session(view) => view.name,
+            Changed::Removed(name) => format!("{name} was removed"),
+        };
+        changes.into_iter().map(|change| (change.number, name(change.what))).collect()
+    }
+
+    fn standing(&mut self, id: SessionId, way: Way) -> Standing {
+        let order = |reply| Command::TellStanding { id, way, consumer: ConsumerId(1), reply };
+        self.order(order).unwrap().unwrap().0
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_session_is_found_by_its_name_or_the_beginning_of_its_id() {
+    let mut room = Room::new();
+    let id = room.create("a", &json!({}));
+    assert_eq!(room.view().find("a"), Ok(id));
+    assert_eq!(room.view().find(&id.to_string().to_lowercase()), Ok(id));
+    assert_eq!(room.view().find("b"), Err(WhyNot::Unknown { wanted: "b".into() }));
+    assert_eq!(room.view().is_free("a"), Err(WhyNot::Exists { name: "a".into() }));
+    room.create("b", &json!({}));
+    let both = id.to_string()[..1].to_owned();
+    assert_eq!(room.view().find(&both), Err(WhyNot::Ambiguous { wanted: both }));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn each_change_has_a_number_and_a_session_is_told_once() {
+    let mut room = Room::new();
+    let a = room.create("a", &json!({}));
+    room.create("b", &json!({}));
+    let (generation, latest) = room.view().revision();
+    assert_eq!(generation, 3);
+    assert_eq!(room.changes(latest), []);
+    room.ask(a, Ask::Stop { grace: None });
+    let told = room.changes(latest);
+    assert_eq!(told.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["a"]);
+    let all = room.changes(0);
+    assert_eq!(all.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+    room.ask(a, Ask::Stop { grace: None });
+    assert_eq!(room.view().revision().1, told[0].0, "what changes nothing has no number");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_is_read_or_told_waits_until_every_session_was_looked_at() {
+    let mut room = Room::new();
+    let id = room.create("a", &json!({}));
+    room.engine.early.insert(id, Vec::new());
+    let (settled, _waits) = oneshot::channel();
+    let (reply, mut told) = oneshot::channel();
+    let command = Command::AwaitMessage { id, message: MessageId(1), settled, reply };
+    room.engine.take(Input::Command(Box::new(command)));
+    let (seen, mut read) = oneshot::channel();
+    room.engine.take(Input::Look(Box::new(move |view| _ = seen.send(view.sessions().count()))));
+    assert!(told.try_recv().is_err() && read.try_recv().is_err());
+    room.engine.early.remove(&id);
+    room.engine.take_waiting();
+    assert!(told.try_recv().unwrap().is_some());
+    assert_eq!(read.try_recv(), Ok(1));
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_list_is_read_in_parts_and_written_as_one() {
+    let mut room = Room::new();
+    let mut ids: Vec<SessionId> = ["a", "b", "c"].iter().map(|name| room.create(name, &json!({}))).collect();
+    // Those of one millisecond are in any order.
+    ids.sort();
+    let (filter, pass) = (Filter { limit: Some(2), ..Filter::default() }, Pass::default());
+    let first = list::part(room.view(), (&filter, &pass), None, 2);
+    assert_eq!((first.sessions.len(), first.more, first.total), (2, true, Some(3)));
+    let last = list::part(room.view(), (&filter, &pass), Some(ids[1]), 2);
+    assert_eq!((last.sessions.len(), last.more), (1, false));
+    let mut writing = Writing::new(Shape::Row);
+    writing.add(&first.sessions, Now::default());
+    writing.add(&last.sessions, Now::default());
+    let rows: Vec<Value> = serde_json::from_slice(&writing.finish()).unwrap();
+    let names: BTreeSet<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!((rows.len(), names), (3, BTreeSet::from(["a", "b", "c"])));
+    assert_eq!(Writing::new(Shape::Whole).finish(), b"[]");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn only_an_archived_session_is_removed() {
+    let mut room = Room::new();
+    let id = room.create("a", &json!({}));
+    let why = room.order(|done| Command::Remove { id, by: None, done }).unwrap().unwrap_err();
+    assert_eq!(why, WhyNot::NotArchived { name: "a".into(), state: "idle" });
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_attaching_means_is_said_by_the_definition() {
+    let mut room = Room::new();
+    let plain = room.create("plain", &json!({}));
+    let pty = room.create("pty", &json!({ "pty": true }));
+    let vendor = room.create("vendor", &json!({ "interactive": ["vi"] }));
+    let mut way = |id, shows_only| {
+        room.order(|reply| Command::PrepareAttach { id, size: None, shows_only, reply }).unwrap().unwrap()
+    };
+    assert_eq!(way(plain, false), Way::Follow);
+    assert_eq!(way(pty, false), Way::Terminal);
+    assert_eq!(way(vendor, false), Way::Takeover);
+    assert_eq!(way(vendor, true), Way::Follow, "whoever only looks takes nothing over");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn an_attach_that_comes_to_nothing_is_told_as_that() {
+    let mut room = Room::new();
+    let id = room.create("a", &json!({ "interactive": ["vi"] }));
+    assert_eq!(room.standing(id, Way::Terminal), Standing::Waiting);
+    assert_eq!(room.standing(id, Way::Takeover), Standing::NoTakeover);
+    room.ask(id, Ask::Stop { grace: None });
+    assert_eq!(room.standing(id, Way::Takeover), Standing::CannotBe);
+    assert!(room.engine.sessions[&id].viewers.is_empty(), "nobody was told of a terminal");
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_next_terminal_has_the_size_of_whoever_attached_last() {
+    let mut room = Room::new();
+    let id = room.create("a", &json!({ "pty": true }));
+    let mut attach = |size| {
+        room.order(|reply| Command::PrepareAttach { id, size, shows_only: false, reply });
+        room.engine.sessions[&id].terminal
+    };
+    let size = Size::new(40, 100);
+    assert_eq!(attach(Some(size)), size);
+    assert_eq!(attach(None), size, "one without a terminal changes nothing");
+}
