@@ -294,6 +294,3 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::ShimLeft => None,
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -3,10 +3,10 @@
 //! Locks and database are real, in a folder of their own; no process is started. Each input that comes back to the loop
 //! is taken by the test's own hand, so that it can look between any two of them.
 
-use crate::engine::{Engine, Limits, Parts, Reply};
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::engine::input::{Create, Handle, Input, Post};
+use crate::engine::{Engine, Limits, Parts, Reply};
 use crate::ports::locks::Folders;
 use crate::ports::shims::Greeted;
 use pinfold_api::request::NewSession;

@@ -1,21 +1,22 @@
 //! The engine from outside: what is read of it, what it is told to do, and what it tells of changes. Nothing is started
 //! here, and nothing stored.
 
+use crate::caller::Pass;
+use crate::define::config::Config;
+use crate::define::definition::Definition;
+use crate::define::home::Home;
 use crate::engine::attach::{Standing, Way};
 use crate::engine::command::Command;
 use crate::engine::input::{Create, Handle, Input};
 use crate::engine::view::{Changed, View};
 use crate::engine::{Engine, Limits, Parts, WhyNot};
-use crate::caller::Pass;
-use crate::define::config::Config;
-use crate::define::definition::Definition;
-use crate::define::home::Home;
 use crate::ports::locks::Folders;
-use crate::show::list::{self, Filter, Shape, Writing};
+use crate::show::list::{self, Shape, Writing};
+use pinfold_api::query::Sessions as Filter;
 use pinfold_core::event::Ask;
 use pinfold_core::{ConsumerId, Event, MessageId, Now};
 use pinfold_shim::Size;
-use pinfold_store::{Facts, SessionId, Store};
+use pinfold_store::{Backend, Facts, History, SessionId};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -38,13 +39,13 @@ impl Room {
             variables: Vec::new(),
             refused: None,
         };
-        pinfold_lock::private::make_private(&home.state, pinfold_lock::private::Wider::Refuse).unwrap();
+        pinfold_kernel::private::make_private(&home.state, pinfold_kernel::private::Wider::Refuse).unwrap();
         let (handle, inputs) = Handle::new();
         let parts = Parts {
             socket: home.socket(),
             folders: Folders::open(&home).unwrap(),
             home,
-            store: Store::nowhere(),
+            store: pinfold_store::open(&Backend::Memory(History::Newest(100))).unwrap(),
             reader: None,
             alone: None,
             generation: 3,
