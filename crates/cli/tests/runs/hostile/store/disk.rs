@@ -194,6 +194,7 @@ fn after_a_down_on_a_full_disk_what_was_stopped_stays_and_what_ran_runs() {
     disk.free();
     world.ok(&["up"]);
     assert_eq!(world.show("runs")["state"], "stopped");
+    world.wait("again", "running");
     let again = world.show("again");
     assert_eq!((again["state"].as_str(), &again["crashes"]), (Some("running"), &0.into()), "{again}");
     world.ok(&["down"]);
