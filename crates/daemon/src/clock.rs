@@ -2,7 +2,9 @@
 
 use pinfold_core::{Boot, Jitter, Now, Wall};
 use pinfold_lock::time::rfc3339;
+use rustix::rand::{GetRandomFlags, getrandom};
 use rustix::time::{ClockId, clock_gettime};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Tells the time and draws the jitter.
@@ -23,13 +25,28 @@ impl Clock {
         Now { wall: wall(), boot: boot(), jitter: Jitter((self.draw() >> 48) as u16) }
     }
 
-    /// 64 random bits; xorshift is good enough for waits and ids.
-    pub(crate) fn draw(&mut self) -> u64 {
+    /// 64 random bits; xorshift is good enough for waits.
+    fn draw(&mut self) -> u64 {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
         self.dice ^= self.dice << 17;
         self.dice
     }
+}
+
+/// The dice of an id, from the kernel: two daemons that start in the same moment draw different ones.
+pub(crate) fn dice() -> u128 {
+    let mut bytes = [0; 16];
+    match getrandom(&mut bytes, GetRandomFlags::empty()) {
+        // So few bytes come whole or not at all.
+        Ok(_) => u128::from_ne_bytes(bytes),
+        // A sandbox may forbid the call; the tables of the standard library have keys from the kernel all the same.
+        Err(_) => [0, 64].into_iter().map(|place| u128::from(hash_key()) << place).sum(),
+    }
+}
+
+fn hash_key() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 pub(crate) fn boot() -> Boot {
@@ -72,5 +89,13 @@ mod tests {
         let (first, second) = (clock.now(), clock.now());
         assert!(second.boot >= first.boot && first.boot.0 > 0 && first.wall.0 > 1_600_000_000_000);
         assert_ne!(clock.draw(), clock.draw());
+    }
+
+    #[test]
+    fn every_bit_of_the_dice_is_drawn() {
+        let rolls: Vec<u128> = (0..200).map(|_| dice()).collect();
+        let (ever, always) = rolls.iter().fold((0, u128::MAX), |(any, all), roll| (any | roll, all & roll));
+        assert_eq!((ever, always), (u128::MAX, 0), "a bit that never changes is not random");
+        assert_ne!(hash_key(), hash_key());
     }
 }

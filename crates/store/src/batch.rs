@@ -1,29 +1,30 @@
 //! What is to become durable together: built by the caller, applied by the writer as one.
 
+use crate::step::{EventRun, EventStep, NewSession, Prune, Step};
 use crate::ulid::{RunId, SessionId};
-use pinfold_core::decision::RunExited;
-use pinfold_core::inbox::MessageChange;
-use pinfold_core::life::{Process, Purpose};
-use pinfold_core::{Life, RunNumber, Session, Wall};
+use pinfold_core::{Life, Session, Wall};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
-use std::num::NonZeroU64;
 
 /// Steps that become durable together or not at all, in the order in which they were added.
+///
+/// It is plain data: a back-end needs nothing else to know what to do. Its methods add steps.
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct Batch {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) reloaded: BTreeSet<SessionId>,
+    /// What is to be done, in this order.
+    pub steps: Vec<Step>,
+    /// Sessions that were read again after a batch of them had failed; see [`Batch::reloaded`].
+    pub reloaded: BTreeSet<SessionId>,
     /// It does not wait for a disk that cannot take it now.
-    pub(crate) impatient: bool,
+    pub impatient: bool,
     /// What becomes of what it deletes.
-    pub(crate) tidy: Tidy,
+    pub tidy: Tidy,
 }
 
 /// What is done once a batch is durable, before its caller hears of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Tidy {
+pub enum Tidy {
     /// Nothing: the log is brought into the file when it is due.
     #[default]
     Later,
@@ -31,21 +32,6 @@ pub(crate) enum Tidy {
     Log,
     /// Nothing of it is left in unused parts of the file either.
     File,
-}
-
-/// What a session is before anything has happened to it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NewSession {
-    /// Its id, for ever.
-    pub id: SessionId,
-    /// Its name; must be free among sessions that are not archived.
-    pub name: String,
-    /// What the caller knows of it and the core does not: argv, directory, environment, tags.
-    pub definition: Value,
-    /// The session that it belongs to.
-    pub parent: Option<SessionId>,
-    /// When it was created.
-    pub created_at: Wall,
 }
 
 /// An event that no decision of the core led to: `daemon_started`, `daemon_stopped`, `unlocked`.
@@ -63,111 +49,6 @@ pub struct AuditEvent {
     pub why: String,
     /// Its own fields; [`EVENT_FIELDS`](crate::EVENT_FIELDS) are taken.
     pub data: Map<String, Value>,
-}
-
-/// Which events to forget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Prune {
-    /// Only those before the first event that is not older than this.
-    pub before: Wall,
-    /// Never the newest so many: the numbering goes on from them.
-    pub keep: NonZeroU64,
-}
-
-/// Where the output of a turn stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TurnPlace {
-    /// The run that has the turn.
-    pub run: RunNumber,
-    /// The position in the session's log where it begins.
-    pub from: u64,
-    /// Where it ends, once it has.
-    pub to: Option<u64>,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum Step {
-    Create {
-        new: Box<NewSession>,
-        core: String,
-        archived_at: Option<Wall>,
-    },
-    Update {
-        id: SessionId,
-        core: String,
-        archived_at: Option<Wall>,
-    },
-    Define {
-        id: SessionId,
-        definition: String,
-    },
-    Remove {
-        id: SessionId,
-    },
-    Message {
-        session: SessionId,
-        at: Wall,
-        change: MessageChange,
-        words: Option<String>,
-        from: Option<String>,
-        place: Option<TurnPlace>,
-    },
-    Run {
-        session: SessionId,
-        at: Wall,
-        run: RunStep,
-    },
-    Event(EventStep),
-    Generation {
-        generation: u64,
-        boot_id: String,
-    },
-    Prune(Prune),
-    PruneRuns {
-        session: SessionId,
-        before: Wall,
-    },
-    PruneMessages {
-        session: SessionId,
-        before: Wall,
-    },
-    #[cfg(test)]
-    Panic,
-}
-
-#[derive(Debug, Clone)]
-pub(crate) enum RunStep {
-    Decided {
-        run: RunNumber,
-        purpose: Purpose,
-        id: Option<RunId>,
-    },
-    Started {
-        run: RunNumber,
-        purpose: Purpose,
-        process: Process,
-    },
-    Exited(Box<RunExited>),
-    /// All up to this one are over, also those that came to nothing.
-    Settled {
-        run: RunNumber,
-    },
-}
-
-#[derive(Debug, Clone)]
-pub(crate) struct EventStep {
-    pub(crate) at: Wall,
-    pub(crate) session: Option<SessionId>,
-    pub(crate) run: Option<EventRun>,
-    pub(crate) kind: String,
-    pub(crate) why: String,
-    pub(crate) data: String,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum EventRun {
-    Number(RunNumber),
-    Id(RunId),
 }
 
 impl Batch {
@@ -193,6 +74,7 @@ impl Batch {
             | Step::Message { .. }
             | Step::Run { .. }
             | Step::Event(_)
+            | Step::OwnedBy { .. }
             | Step::Prune(_)
             | Step::PruneRuns { .. }
             | Step::PruneMessages { .. } => None,
@@ -201,7 +83,7 @@ impl Batch {
         })
     }
 
-    /// Adds all steps of another batch behind its own.
+    /// Adds all steps of another batch after its own.
     pub fn append(&mut self, mut other: Batch) {
         self.steps.append(&mut other.steps);
         self.reloaded.append(&mut other.reloaded);
@@ -283,25 +165,6 @@ impl Batch {
     /// [`Batch::prune`]. Those that wait or have failed stay, and so do those of an archived session.
     pub fn prune_messages(&mut self, session: SessionId, before: Wall) {
         self.steps.push(Step::PruneMessages { session, before });
-    }
-}
-
-impl Step {
-    /// The session whose state it is about.
-    pub(crate) fn session(&self) -> Option<SessionId> {
-        match self {
-            Step::Create { new, .. } => Some(new.id),
-            Step::Update { id, .. } | Step::Define { id, .. } | Step::Remove { id } => Some(*id),
-            Step::Message { session, .. } | Step::Run { session, .. } => Some(*session),
-            // Forgetting the past changes no state.
-            Step::Event(_)
-            | Step::Generation { .. }
-            | Step::Prune(_)
-            | Step::PruneRuns { .. }
-            | Step::PruneMessages { .. } => None,
-            #[cfg(test)]
-            Step::Panic => None,
-        }
     }
 }
 

@@ -1,11 +1,10 @@
 //! Why a batch did not become durable.
 
-use crate::reserve;
+use crate::cause::Cause;
 use crate::trouble::Trouble;
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::RunNumber;
-use rusqlite::ErrorCode;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Why a batch did not become durable. Nothing of it is visible.
 #[derive(Debug, thiserror::Error)]
@@ -15,27 +14,27 @@ pub enum CommitError {
     StorageFull {
         /// The store.
         path: PathBuf,
-        /// What SQLite says.
+        /// What the back-end says.
         #[source]
-        source: rusqlite::Error,
+        source: Cause,
     },
     /// The disk cannot be written.
     #[error("`{path}` cannot be written")]
     StorageFailed {
         /// The store.
         path: PathBuf,
-        /// What SQLite says.
+        /// What the back-end says.
         #[source]
-        source: rusqlite::Error,
+        source: Cause,
     },
     /// The file is damaged.
     #[error("`{path}` is damaged")]
     Damaged {
         /// The store.
         path: PathBuf,
-        /// What SQLite says.
+        /// What the back-end says.
         #[source]
-        source: rusqlite::Error,
+        source: Cause,
     },
     /// Another process kept on writing for longer than the busy time-out.
     #[error("`{path}` is being written by another process")]
@@ -101,9 +100,9 @@ pub enum CommitError {
     /// The batch contradicts what is stored.
     #[error("the change contradicts what is stored")]
     Contradiction {
-        /// What SQLite says.
+        /// What the back-end says.
         #[source]
-        source: rusqlite::Error,
+        source: Cause,
     },
     /// The writer has ended. Whether this batch became durable is not known.
     #[error("the writer of the store has ended")]
@@ -111,27 +110,6 @@ pub enum CommitError {
 }
 
 impl CommitError {
-    /// What an error of SQLite's means for a commit into this file.
-    pub(crate) fn from_sqlite(path: &Path, source: rusqlite::Error) -> CommitError {
-        let path = path.to_owned();
-        match source.sqlite_error_code() {
-            Some(ErrorCode::DiskFull) => CommitError::StorageFull { path, source },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CommitError::Busy { path },
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                CommitError::Damaged { path, source }
-            }
-            // Not every file of SQLite's says so itself when it finds no room.
-            Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if reserve::is_full(&path) => {
-                CommitError::StorageFull { path, source }
-            }
-            Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
-                CommitError::StorageFailed { path, source }
-            }
-            // The remaining codes are SQLite's, not ours: all say that these statements do not fit these tables.
-            Some(_) | None => CommitError::Contradiction { source },
-        }
-    }
-
     /// What keeps every batch from being written, where it is not this one that is wrong.
     pub(crate) fn trouble(&self) -> Option<Trouble> {
         match self {

@@ -1,7 +1,9 @@
 //! From a decision of the core to the rows that it changes.
 
 use crate::audit::{self, event_data};
-use crate::batch::{Batch, EventRun, EventStep, RunStep, Step, TurnPlace};
+use crate::batch::Batch;
+use crate::rows::TurnPlace;
+use crate::step::{EventRun, EventStep, RunStep, Step};
 use crate::ulid::{RunId, SessionId};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{HolderSeen, Process};

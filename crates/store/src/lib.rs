@@ -31,43 +31,56 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod apply;
 mod audit;
-pub mod backup;
 mod batch;
-mod check;
+mod broken;
+mod cause;
 mod commit_error;
+mod copy;
 mod decided;
-mod footing;
+mod journal;
+mod memory;
 mod open;
-mod parse;
-mod reader;
-mod reserve;
-mod room;
+mod owners;
+mod pace;
+mod position;
+mod query;
 mod rows;
-mod schema;
-mod statements;
+mod size;
+mod solo;
+mod sqlite;
+mod step;
 mod store;
-mod sums;
 mod ticket;
 mod trouble;
 mod ulid;
-mod witness;
-mod writer;
+
+pub mod backup {
+    //! Copies of a store: made while it is in use ([`Query::backup`](crate::Query::backup)), and put back while it is not.
+
+    pub use crate::copy::{BackupError, Files};
+    pub use crate::sqlite::backup::{Found, look};
+}
 
 pub use audit::{EVENT_FIELDS, event_data};
-pub use batch::{AuditEvent, Batch, NewSession, Prune, TurnPlace};
-pub use check::Pace;
+pub use batch::{AuditEvent, Batch, Tidy};
+pub use cause::Cause;
 pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
+pub use journal::Journal;
+pub use memory::History;
 pub use open::{Damage, HeldUp, OpenError, Opened, Options};
-pub use reader::{EventQuery, MessageQuery, Part, Place, ReadError, Reader, Take};
+pub use owners::{Owner, Owners, Put};
+pub use pace::Pace;
+pub use position::Position;
+pub use query::{EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
 pub use rows::{
     DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, StoredSession,
-    UnknownMessageState,
+    TurnPlace, UnknownMessageState,
 };
-pub use store::Store;
-pub use ticket::{Committed, Outcome, Ticket};
-pub use trouble::Trouble;
+pub use solo::Solo;
+pub use step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step};
+pub use store::{Backend, Reader, Store, open};
+pub use ticket::{Committed, Outcome, Promise, Ticket};
+pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};
-pub use witness::Position;

@@ -1,6 +1,5 @@
 //! What readers return: rows as they are stored, with their times and ids parsed.
 
-use crate::batch::TurnPlace;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{RunNumber, Session, Wall};
 use serde_json::{Map, Value};
@@ -112,6 +111,17 @@ impl FromStr for MessageState {
             .find(|state| state.word() == word)
             .ok_or_else(|| UnknownMessageState { found: word.to_owned() })
     }
+}
+
+/// Where the output of a turn stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TurnPlace {
+    /// The run that has the turn.
+    pub run: RunNumber,
+    /// The position in the session's log where it begins.
+    pub from: u64,
+    /// Where it ends, once it has.
+    pub to: Option<u64>,
 }
 
 /// One message.

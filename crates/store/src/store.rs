@@ -1,175 +1,169 @@
-//! The way in: one handle that writes through one thread, and as many readers as are wanted.
+//! The way in: opens a back-end, and gives its journal and its readers the calls that are wanted every day.
 
 use crate::batch::Batch;
-use crate::open::{self, OpenError, Opened, Options, Writable};
-use crate::reader::Reader;
-use crate::reserve::Reserve;
-use crate::ticket::{Committed, Outcome, Promise, Ticket};
-use crate::trouble::{Health, Trouble};
-use crate::writer::{Job, Surroundings, Writer};
+use crate::copy::{BackupError, Files};
+use crate::journal::Journal;
+use crate::memory::{History, MemoryJournal};
+use crate::open::{OpenError, Opened, Options};
+use crate::position::Position;
+use crate::query::Query;
+use crate::sqlite::{SqliteJournal, SqliteReader};
+use crate::ticket::{Outcome, Promise, Ticket};
+use crate::trouble::Trouble;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Sender, channel};
-use std::thread::{self, JoinHandle};
+
+/// What a store is kept in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    /// A file of SQLite's.
+    Sqlite {
+        /// The file; a missing or empty one becomes a new store.
+        path: PathBuf,
+        /// How it is opened.
+        options: Options,
+    },
+    /// This process's memory: it ends with the last of its handles.
+    Memory(History),
+}
 
 /// An open store: whatever is committed through it is durable when its ticket says so.
 ///
 /// Whoever opens it sees to it that there is only one writer at a time: two would not damage the file, but
 /// each would believe in states that the other one has changed.
-/// Dropping it waits until everything that was committed is written.
-#[derive(Debug)]
+/// Dropping the last clone waits until everything that was committed is written.
+#[derive(Debug, Clone)]
 pub struct Store {
-    path: PathBuf,
-    options: Options,
-    opened: Opened,
-    jobs: Option<Sender<Job>>,
-    writer: Option<JoinHandle<()>>,
-    keeps: Keeps,
-    health: Health,
-    leaving: Arc<AtomicBool>,
+    journal: Arc<dyn Journal>,
 }
 
-/// What a store keeps of what is committed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keeps {
-    Everything,
-    Nothing,
+/// Opens a store, whatever it is kept in. A new back-end is one arm here.
+///
+/// # Errors
+/// A damaged file, or one of a later version, is refused and left as it is.
+pub fn open(backend: &Backend) -> Result<Store, OpenError> {
+    let journal: Arc<dyn Journal> = match backend {
+        Backend::Sqlite { path, options } => Arc::new(SqliteJournal::open(path, options)?),
+        Backend::Memory(history) => Arc::new(MemoryJournal::new(*history)),
+    };
+    Ok(Store { journal })
 }
 
 impl Store {
-    /// Opens the store at `path`; a missing or empty file becomes a new store.
+    /// Opens the store in a file of SQLite's.
     ///
     /// # Errors
-    /// A damaged file, or one of a later version, is refused and left as it is.
+    /// As [`open`].
     pub fn open(path: &Path, options: &Options) -> Result<Store, OpenError> {
-        let Writable { conn, opened, position, witness } = open::open_writer(path, options)?;
-        let (jobs, waiting) = channel();
-        let (health, leaving) = (Health::default(), Arc::<AtomicBool>::default());
-        let around = Surroundings {
-            path: path.to_owned(),
-            witness,
-            reserve: Reserve::new(options.reserve.clone()),
-            health: health.clone(),
-            when_held_up: options.when_held_up,
-            leaving: Arc::clone(&leaving),
-        };
-        let writer = Writer::new(conn, position, around);
-        let writer = thread::Builder::new()
-            .name("store".into())
-            .spawn(move || writer.run(&waiting))
-            .map_err(|source: io::Error| OpenError::Io { path: path.to_owned(), source })?;
-        Ok(Store {
-            path: path.to_owned(),
-            options: options.clone(),
-            opened,
-            jobs: Some(jobs),
-            writer: Some(writer),
-            keeps: Keeps::Everything,
-            health,
-            leaving,
-        })
-    }
-
-    /// A store that keeps nothing, for what ends with its process: every batch is taken at once and forgotten.
-    #[must_use]
-    pub fn nowhere() -> Store {
-        Store {
-            path: PathBuf::new(),
-            options: Options::default(),
-            opened: Opened::default(),
-            jobs: None,
-            writer: None,
-            keeps: Keeps::Nothing,
-            health: Health::default(),
-            leaving: Arc::default(),
-        }
-    }
-
-    /// What opening it did to it.
-    #[must_use]
-    pub fn opened(&self) -> Opened {
-        self.opened
-    }
-
-    /// The file that it is in.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+        open(&Backend::Sqlite { path: path.to_owned(), options: options.clone() })
     }
 
     /// Queues a batch. Batches become durable in the order in which they are queued.
     pub fn commit(&self, batch: Batch) -> Ticket {
         let (promise, ticket) = Promise::with_ticket();
-        self.send(Job { batch, promise });
+        self.journal.commit(batch, promise);
         ticket
     }
 
-    /// Queues a batch, and calls back on the writer's thread when it is durable or has failed.
+    /// Queues a batch, and calls back, on the thread that writes, when it is durable or has failed.
     ///
     /// The callback holds up all writing: wake somebody and return, and never wait for a ticket in it.
     pub fn commit_then(&self, batch: Batch, callback: impl FnOnce(Outcome) + Send + 'static) {
-        self.send(Job { batch, promise: Promise::new(callback) });
+        self.journal.commit(batch, Promise::new(callback));
+    }
+
+    /// The back-end's journal itself, for whoever brings a promise of its own.
+    #[must_use]
+    pub fn journal(&self) -> &dyn Journal {
+        &*self.journal
+    }
+
+    /// How far it is with what was acknowledged.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.journal.position()
+    }
+
+    /// What opening it did to it.
+    #[must_use]
+    pub fn opened(&self) -> Opened {
+        self.journal.opened()
     }
 
     /// What keeps it from being written at the moment.
     #[must_use]
     pub fn trouble(&self) -> Trouble {
-        self.health.now()
+        self.journal.trouble()
     }
 
-    /// Calls back, on the writer's thread, whenever that changes.
+    /// Calls back, on the thread that writes, whenever that changes.
     pub fn on_trouble(&self, listener: impl Fn(&Trouble) + Send + 'static) {
-        self.health.listen(Box::new(listener));
+        self.journal.on_trouble(Box::new(listener));
     }
 
     /// Stops waiting for what holds it up: from here on what cannot be written fails.
     pub fn give_up(&self) {
-        self.leaving.store(true, Ordering::Release);
+        self.journal.give_up();
     }
 
-    /// A connection of its own for reading, usable from any one thread.
+    /// A reader of its own, usable from any one thread.
     ///
     /// # Errors
-    /// The file can no longer be opened.
+    /// The store can no longer be opened.
     pub fn reader(&self) -> Result<Reader, OpenError> {
-        Reader::open_with(&self.path, &self.options)
-    }
-
-    fn send(&self, job: Job) {
-        if self.keeps == Keeps::Nothing {
-            return job.promise.keep(Ok(Committed::default()));
-        }
-        // If the writer is gone the job comes back, and dropping it tells its caller.
-        if let Some(jobs) = &self.jobs {
-            drop(jobs.send(job));
-        }
+        Ok(Reader { query: self.journal.reader()? })
     }
 }
 
-impl Drop for Store {
-    fn drop(&mut self) {
-        drop(self.jobs.take());
-        self.give_up();
-        let Some(writer) = self.writer.take() else { return };
-        // Dropped by one of its own callbacks, it cannot wait for itself.
-        if writer.thread().id() != thread::current().id() {
-            drop(writer.join());
-        }
+/// A reader of a store, whatever that is kept in: everything that [`Query`] has.
+#[derive(Debug)]
+pub struct Reader {
+    query: Box<dyn Query>,
+}
+
+impl Reader {
+    /// Opens a file of SQLite's for reading only, whether or not another process writes it.
+    ///
+    /// # Errors
+    /// A missing, damaged or too new file.
+    pub fn open(path: &Path) -> Result<Reader, OpenError> {
+        Ok(Reader { query: Box::new(SqliteReader::open_with(path, &Options::default())?) })
+    }
+
+    /// Copies the store, as [`Query::backup`] does, with nothing beside it.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn backup(&self, file: &Path) -> Result<u64, BackupError> {
+        self.query.backup(file, &mut || Ok(Vec::new()))
+    }
+
+    /// The same, with files that belong to the store and are not in it; they are read when it was copied.
+    ///
+    /// # Errors
+    /// As there, or they cannot be read.
+    pub fn backup_with(
+        &self,
+        file: &Path,
+        beside: impl FnOnce() -> io::Result<Files>,
+    ) -> Result<u64, BackupError> {
+        let mut beside = Some(beside);
+        self.query.backup(file, &mut || beside.take().map_or(Ok(Vec::new()), |read| read()))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Deref for Reader {
+    type Target = dyn Query;
 
-    #[test]
-    fn a_store_that_keeps_nothing_takes_everything_at_once() {
-        let store = Store::nowhere();
-        let (sender, told) = channel();
-        store.commit_then(Batch::new(), move |outcome| sender.send(outcome.is_ok()).unwrap());
-        assert_eq!(told.try_recv(), Ok(true), "before it returns");
-        assert_eq!(store.commit(Batch::new()).wait().ok(), Some(Committed::default()));
+    fn deref(&self) -> &(dyn Query + 'static) {
+        &*self.query
+    }
+}
+
+impl DerefMut for Reader {
+    fn deref_mut(&mut self) -> &mut (dyn Query + 'static) {
+        &mut *self.query
     }
 }

@@ -1,6 +1,7 @@
 //! How a caller learns that its batch is durable, or that it will never be.
 
 use crate::commit_error::CommitError;
+use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -32,9 +33,7 @@ impl Ticket {
     pub fn wait(self) -> Outcome {
         self.0.recv().unwrap_or_else(|_| Err(Arc::new(CommitError::WriterGone)))
     }
-}
 
-impl Ticket {
     /// The same, for no longer than this; nothing where it takes longer. It may become durable all the same.
     #[must_use]
     pub fn wait_for(self, limit: Duration) -> Option<Outcome> {
@@ -46,21 +45,25 @@ impl Ticket {
     }
 }
 
-/// The other end of a ticket: whatever happens to it, somebody is told.
-pub(crate) struct Promise(Option<Box<dyn FnOnce(Outcome) + Send>>);
+/// The other end of a ticket: whatever happens to it, somebody is told. One that is dropped says that the writer is gone.
+pub struct Promise(Option<Box<dyn FnOnce(Outcome) + Send>>);
 
 impl Promise {
-    pub(crate) fn new(callback: impl FnOnce(Outcome) + Send + 'static) -> Promise {
+    /// A promise that is kept by calling back.
+    #[must_use]
+    pub fn new(callback: impl FnOnce(Outcome) + Send + 'static) -> Promise {
         Promise(Some(Box::new(callback)))
     }
 
-    pub(crate) fn with_ticket() -> (Promise, Ticket) {
+    /// A promise, and the ticket that tells when it is kept.
+    pub fn with_ticket() -> (Promise, Ticket) {
         let (sender, receiver) = channel();
         // Whoever drops the ticket does not want to know.
         (Promise::new(move |outcome| drop(sender.send(outcome))), Ticket(receiver))
     }
 
-    pub(crate) fn keep(mut self, outcome: Outcome) {
+    /// Says what became of the batch.
+    pub fn keep(mut self, outcome: Outcome) {
         self.tell(outcome);
     }
 
@@ -69,6 +72,12 @@ impl Promise {
             // A callback that panics has said so on stderr; the batches of others are none of its business.
             drop(catch_unwind(AssertUnwindSafe(|| callback(outcome))));
         }
+    }
+}
+
+impl fmt::Debug for Promise {
+    fn fmt(&self, text: &mut fmt::Formatter<'_>) -> fmt::Result {
+        text.debug_struct("Promise").field("kept", &self.0.is_none()).finish()
     }
 }
 

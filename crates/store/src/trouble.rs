@@ -70,7 +70,8 @@ impl fmt::Display for Trouble {
     }
 }
 
-type Listener = Box<dyn Fn(&Trouble) + Send>;
+/// Who is told of troubles.
+pub type Listener = Box<dyn Fn(&Trouble) + Send>;
 
 /// What is wrong at the moment, shared by the writer and those who ask.
 #[derive(Clone, Default)]

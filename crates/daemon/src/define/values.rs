@@ -10,7 +10,6 @@ use pinfold_store::Ulid;
 use rustix::fs::{Mode, OFlags};
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -159,8 +158,7 @@ enum Sync {
 
 /// A name that no other file has.
 fn new_name() -> Ulid {
-    let draw = || u128::from(RandomState::new().build_hasher().finish());
-    Ulid::new(u64::try_from(crate::clock::wall().0).unwrap_or(0), (draw() << 64) | draw())
+    Ulid::new(u64::try_from(crate::clock::wall().0).unwrap_or(0), crate::clock::dice())
 }
 
 #[cfg(test)]

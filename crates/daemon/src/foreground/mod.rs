@@ -21,15 +21,21 @@ use pinfold_api::{ErrorBody, ErrorKind, Name, NotAName};
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, State};
 use pinfold_shim::client::Foreground;
-use pinfold_store::{SessionId, Store};
+use pinfold_store::{Backend, History, SessionId};
 use scratch::Scratch;
 use signals::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
+
+/// There is one, and it ends with its session.
+const GENERATION: u64 = 1;
+/// What is kept of the past: nobody reads more, and a run may be repeated for months.
+const HISTORY: History = History::Newest(100);
 
 /// What a run in the foreground is started with.
 pub struct Options {
@@ -96,14 +102,16 @@ fn run_through(
         let (handle, inputs) = Handle::new();
         let foreground = Foreground { streams: Arc::new(streams), scratch: scratch.path().to_owned() };
         let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
+        let store = pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?;
+        let own = Rc::new(store.reader().map_err(StartError::from)?);
         let parts = Parts {
             socket: home.socket(),
             home,
-            store: Store::nowhere(),
-            reader: None,
+            store,
+            reader: own,
             alone: Some(Alone { foreground, witness, reapers }),
             folders,
-            generation: 1,
+            generation: GENERATION,
             shim_program: options.shim,
             limits,
             umask: None,

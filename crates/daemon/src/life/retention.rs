@@ -108,10 +108,11 @@ async fn forget(context: &Context, retention: Retention, forgotten: &mut Forgott
         forgotten.events += events(context, before(age)).await?;
     }
     if let Some(age) = retention.runs {
-        forgotten.runs += rows(context, before(age), Reader::with_old_runs, Batch::prune_runs).await?;
+        forgotten.runs +=
+            rows(context, before(age), |reader, at| reader.with_old_runs(at), Batch::prune_runs).await?;
     }
     if let Some(age) = retention.messages {
-        let of = rows(context, before(age), Reader::with_old_messages, Batch::prune_messages);
+        let of = rows(context, before(age), |reader, at| reader.with_old_messages(at), Batch::prune_messages);
         forgotten.messages += of.await?;
     }
     match retention.size {
@@ -122,14 +123,14 @@ async fn forget(context: &Context, retention: Retention, forgotten: &mut Forgott
 
 /// The oldest events and runs together, until what is left is small enough.
 async fn shrink(context: &Context, size: u64, forgotten: &mut Forgotten) -> Result<(), ErrorBody> {
-    while context.read(Reader::bytes_used).await? > size {
+    while context.read(|reader| reader.bytes_used()).await? > size {
         let oldest = Prune { before: Wall(i64::MAX), keep: NEWEST };
         let gone = prune(context, |batch| batch.prune(oldest)).await?;
         forgotten.events += gone;
         // Runs go with the events that told of them.
-        let oldest = context.read(Reader::oldest_event).await?.unwrap_or(Wall(i64::MAX));
+        let oldest = context.read(|reader| reader.oldest_event()).await?.unwrap_or(Wall(i64::MAX));
         let oldest = if gone == 0 { Wall(i64::MAX) } else { oldest };
-        let runs = rows(context, oldest, Reader::with_old_runs, Batch::prune_runs).await?;
+        let runs = rows(context, oldest, |reader, at| reader.with_old_runs(at), Batch::prune_runs).await?;
         forgotten.runs += runs;
         forgotten.by_size |= gone + runs > 0;
         if gone + runs == 0 {
@@ -141,7 +142,7 @@ async fn shrink(context: &Context, size: u64, forgotten: &mut Forgotten) -> Resu
 
 async fn events(context: &Context, limit: Wall) -> Result<u64, ErrorBody> {
     // Nearly always there is nothing to write.
-    if context.read(Reader::oldest_event).await?.is_none_or(|oldest| oldest >= limit) {
+    if context.read(|reader| reader.oldest_event()).await?.is_none_or(|oldest| oldest >= limit) {
         return Ok(0);
     }
     let mut all = 0;

@@ -8,10 +8,10 @@ use pinfold_core::exit::Exit;
 use pinfold_core::rules::verdict::Asked;
 use pinfold_core::{LastExit, MessageId, RunNumber, Session, Verdict};
 use pinfold_store::{
-    Batch, Event, EventQuery, Loaded, Message, Outcome, ReadError, Reader, Run, RunId, SessionId, Store,
-    StoredSession, Take, Trouble,
+    Batch, Event, EventQuery, Loaded, Message, Outcome, Owner, Owners, Promise, Put, ReadError, Reader, Run,
+    RunId, SessionId, Solo, Store, StoredSession, Take, Trouble,
 };
-use std::sync::Arc;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// The last run that ended is among so many runs, and its end among so many events, or is not looked for.
@@ -34,10 +34,10 @@ pub(crate) trait Journal {
     fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError>;
 
     /// The message that a dedupe key of a session stands for.
-    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<Message>, ReadError>;
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError>;
 
-    /// How many bytes of text wait in an inbox; nothing where nothing is remembered.
-    fn waiting_bytes(&self, session: SessionId) -> Option<u64>;
+    /// How many bytes of text wait in an inbox.
+    fn waiting_bytes(&self, session: SessionId) -> u64;
 
     /// Whose run it is.
     fn session_of_run(&self, run: RunId) -> Option<SessionId>;
@@ -70,26 +70,30 @@ impl Remembered {
     }
 }
 
-/// A store, and one reader of it for the loop alone; none where nothing is kept.
+/// Where this machine's sessions are kept, and one reader for the loop alone.
 pub(crate) struct StoreJournal {
-    store: Arc<Store>,
-    reader: Option<Reader>,
+    owners: Box<dyn Owners>,
+    /// As whom it writes.
+    owner: Owner,
+    store: Store,
+    reader: Rc<Reader>,
 }
 
 impl StoreJournal {
-    pub(crate) fn new(store: Arc<Store>, reader: Option<Reader>) -> StoreJournal {
-        StoreJournal { store, reader }
+    pub(crate) fn new(owners: Solo, store: Store, reader: Rc<Reader>) -> StoreJournal {
+        StoreJournal { owner: owners.here(), owners: Box::new(owners), store, reader }
     }
 }
 
 impl Journal for StoreJournal {
     fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>) {
-        self.store.commit_then(batch, move |outcome| {
+        let promise = Promise::new(move |outcome| {
             if let (Some(order), Ok(_)) = (with, &outcome) {
                 order.give();
             }
             then(outcome);
         });
+        self.owners.put(Put { seen: self.owner.clone(), batch }, promise);
     }
 
     fn trouble(&self) -> Trouble {
@@ -97,26 +101,25 @@ impl Journal for StoreJournal {
     }
 
     fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError> {
-        self.reader.as_ref().map_or(Ok(None), |reader| reader.message(message))
+        self.owners.message(message)
     }
 
-    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<Message>, ReadError> {
-        self.reader.as_ref().map_or(Ok(None), |reader| reader.message_by_key(session, key))
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError> {
+        self.owners.known(session, key)
     }
 
-    fn waiting_bytes(&self, session: SessionId) -> Option<u64> {
+    fn waiting_bytes(&self, session: SessionId) -> u64 {
         // What cannot be read now is counted another time.
-        self.reader.as_ref().map(|reader| reader.waiting_bytes(session).unwrap_or(0))
+        self.owners.waiting_bytes(session).unwrap_or(0)
     }
 
     fn session_of_run(&self, run: RunId) -> Option<SessionId> {
-        self.reader.as_ref()?.run(run).ok().flatten().map(|run| run.session)
+        self.reader.run(run).ok().flatten().map(|run| run.session)
     }
 
     fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
         let query = EventQuery { session: Some(session), take: Take::Last(most), ..EventQuery::default() };
-        let events = self.reader.as_ref().map(|reader| reader.events(&query));
-        events.transpose().unwrap_or_default().unwrap_or_default()
+        self.reader.events(&query).unwrap_or_default()
     }
 
     fn session(&self, id: SessionId) -> Result<Option<Remembered>, String> {

@@ -102,3 +102,17 @@ fn a_changed_description_of_the_tables_is_refused() {
     let error = Store::open(&home.path(), &Options::default()).unwrap_err();
     assert!(matches!(error, OpenError::Damaged { problem: Damage::Tables, .. }), "{error:?}");
 }
+
+#[test]
+fn a_damaged_event_hides_no_other() {
+    let home = Home::new();
+    let store = home.open();
+    (1..=3).for_each(|number| drop(store.commit(note(number))));
+    drop(store);
+    home.raw().execute("UPDATE events SET data = '{torn', session = 'no id' WHERE seq = 2", []).unwrap();
+    let events = home.reader().events(&EventQuery::default()).unwrap();
+    assert_eq!(events.len(), 3);
+    assert_eq!((events[1].kind.as_str(), events[1].data.is_empty()), ("damaged", true), "{:?}", events[1]);
+    assert_eq!(events[1].damage.as_ref().map(|damage| damage.id.as_str()), Some("2"));
+    assert!(events[0].damage.is_none() && events[2].damage.is_none());
+}

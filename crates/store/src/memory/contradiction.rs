@@ -1,0 +1,31 @@
+//! What a batch says that cannot be: what SQLite's constraints refuse, refused by name.
+
+use crate::commit_error::CommitError;
+use crate::ulid::SessionId;
+
+pub(super) type Applied = Result<(), CommitError>;
+
+/// What a batch says that cannot be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Contradiction {
+    #[error("session {0} is there already")]
+    SessionThere(SessionId),
+    #[error("session {0} is not there")]
+    NoSession(SessionId),
+    #[error("the JSON of a session's definition cannot be read")]
+    Definition(#[source] serde_json::Error),
+    #[error("there is a message of this id already")]
+    MessageThere,
+    #[error("there is a message with this key already")]
+    KeyTaken,
+    #[error("there is a run of this id already")]
+    RunThere,
+    #[error("the JSON of an event's fields cannot be read")]
+    Fields(#[source] serde_json::Error),
+}
+
+impl From<Contradiction> for CommitError {
+    fn from(cause: Contradiction) -> CommitError {
+        CommitError::Contradiction { source: cause.into() }
+    }
+}

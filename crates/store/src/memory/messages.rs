@@ -1,0 +1,162 @@
+//! Messages: each step has states that it may be taken from.
+
+use super::contradiction::{Applied, Contradiction};
+use super::tables::{Stand, Tables};
+use crate::audit::failure_word;
+use crate::commit_error::CommitError;
+use crate::rows::{Message, MessageState, TurnPlace};
+use crate::step::{PRUNE_AT_ONCE, message_of};
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::Wall;
+use pinfold_core::inbox::{Cost, MessageChange};
+
+/// What is told of a step beside what it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Told<'a> {
+    pub(super) at: Wall,
+    pub(super) words: Option<&'a str>,
+    pub(super) from: Option<&'a str>,
+    pub(super) place: Option<TurnPlace>,
+}
+
+pub(super) fn apply(
+    tables: &mut Tables,
+    session: SessionId,
+    change: &MessageChange,
+    told: Told<'_>,
+) -> Applied {
+    let id = Ulid::from(message_of(change));
+    match change {
+        MessageChange::Queued { key, .. } => queue(tables, session, id, key.as_deref(), told)?,
+        MessageChange::Delivering { .. } => {}
+        MessageChange::Retried { .. } => retry(tables, session, id)?,
+        MessageChange::Taken { .. }
+        | MessageChange::Requeued { .. }
+        | MessageChange::Done { .. }
+        | MessageChange::Failed { .. } => step(tables, session, id, change, told)?,
+    }
+    if let (Some(place), Some((at, message))) = (told.place, found(tables, session, id)) {
+        tables.put_message(at, Some(Message { place: Some(place), ..message }));
+    }
+    Ok(())
+}
+
+fn found(tables: &Tables, session: SessionId, id: Ulid) -> Option<(Stand, Message)> {
+    let at = *tables.stands.get(&id)?;
+    let message = tables.messages.get(&at)?;
+    (at.0 == session).then(|| (at, message.clone()))
+}
+
+fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, told: Told<'_>) -> Applied {
+    let text = told.words.ok_or(CommitError::MessageWithoutText { message: id })?.to_owned();
+    if !tables.sessions.contains_key(&session) {
+        return Err(Contradiction::NoSession(session).into());
+    }
+    if tables.stands.contains_key(&id) {
+        return Err(Contradiction::MessageThere.into());
+    }
+    if key.is_some_and(|key| tables.keys.contains_key(&(session, key.to_owned()))) {
+        return Err(Contradiction::KeyTaken.into());
+    }
+    let message = Message {
+        id,
+        session,
+        key: key.map(str::to_owned),
+        from: told.from.map(str::to_owned),
+        text,
+        state: MessageState::Queued,
+        tries: 0,
+        enqueued_at: told.at,
+        done_at: None,
+        answer: None,
+        failure: None,
+        place: None,
+        damage: None,
+    };
+    put_last(tables, message);
+    Ok(())
+}
+
+fn put_last(tables: &mut Tables, message: Message) {
+    tables.last_place += 1;
+    tables.put_message((message.session, tables.last_place), Some(message));
+}
+
+/// One that waits takes a step, and stays where it stands.
+fn step(
+    tables: &mut Tables,
+    session: SessionId,
+    id: Ulid,
+    change: &MessageChange,
+    told: Told<'_>,
+) -> Applied {
+    let waits = |message: &Message| match message.state {
+        MessageState::Queued => true,
+        MessageState::Delivered => !matches!(change, MessageChange::Taken { .. }),
+        MessageState::Done | MessageState::Failed => false,
+    };
+    let before = found(tables, session, id).filter(|(_, message)| waits(message));
+    let (at, before) = before.ok_or(CommitError::NoSuchMessage { session, message: id })?;
+    tables.put_message(at, Some(changed(before, change, told)));
+    Ok(())
+}
+
+fn changed(before: Message, change: &MessageChange, told: Told<'_>) -> Message {
+    let done_at = Some(told.at);
+    match change {
+        MessageChange::Taken { .. } => {
+            Message { state: MessageState::Delivered, tries: before.tries + 1, ..before }
+        }
+        MessageChange::Requeued { cost, .. } => {
+            let free = *cost == Cost::Nothing && before.state == MessageState::Delivered;
+            Message { state: MessageState::Queued, tries: before.tries - u32::from(free), ..before }
+        }
+        MessageChange::Done { .. } => {
+            Message { state: MessageState::Done, done_at, answer: told.words.map(str::to_owned), ..before }
+        }
+        MessageChange::Failed { why, .. } => {
+            let failure = Some(failure_word(*why).to_owned());
+            Message { state: MessageState::Failed, done_at, failure, ..before }
+        }
+        MessageChange::Queued { .. } | MessageChange::Delivering { .. } | MessageChange::Retried { .. } => {
+            before
+        }
+    }
+}
+
+/// It goes to the end of the queue: rows stand in the order of their turns.
+fn retry(tables: &mut Tables, session: SessionId, id: Ulid) -> Applied {
+    let failed = found(tables, session, id).filter(|(_, message)| message.state == MessageState::Failed);
+    let (at, before) = failed.ok_or(CommitError::NoSuchMessage { session, message: id })?;
+    tables.put_message(at, None);
+    let (state, done_at, failure) = (MessageState::Queued, None, None);
+    put_last(tables, Message { state, tries: 0, done_at, failure, ..before });
+    Ok(())
+}
+
+/// Forgets messages that were done before a moment, the oldest first.
+pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall) -> u64 {
+    if !tables.is_active(session) {
+        return 0;
+    }
+    let old = done(tables, session).filter(|(_, message)| message.done_at.is_some_and(|at| at < before));
+    let old = old.map(|(place, _)| place).take(PRUNE_AT_ONCE as usize).collect();
+    remove(tables, session, old)
+}
+
+/// Forgets messages that are done until no more than so many are there.
+pub(super) fn forget(tables: &mut Tables, session: SessionId, most: usize) {
+    let many = done(tables, session).count().saturating_sub(most);
+    let old = done(tables, session).map(|(place, _)| place).take(many).collect();
+    remove(tables, session, old);
+}
+
+fn done(tables: &Tables, session: SessionId) -> impl Iterator<Item = (i64, &Message)> {
+    tables.messages_of(session).filter(|(_, message)| message.state == MessageState::Done)
+}
+
+fn remove(tables: &mut Tables, session: SessionId, places: Vec<i64>) -> u64 {
+    let count = places.len() as u64;
+    places.into_iter().for_each(|place| tables.put_message((session, place), None));
+    count
+}

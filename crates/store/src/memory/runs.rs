@@ -1,0 +1,126 @@
+//! Runs: from their decision to their verdict.
+
+use super::contradiction::{Applied, Contradiction};
+use super::tables::Tables;
+use crate::audit::{purpose_word, whole_millis};
+use crate::commit_error::CommitError;
+use crate::rows::Run;
+use crate::step::{PRUNE_AT_ONCE, RunStep};
+use crate::ulid::{RunId, SessionId};
+use pinfold_core::decision::RunExited;
+use pinfold_core::life::{Process, Purpose};
+use pinfold_core::{RunNumber, Wall};
+
+pub(super) fn apply(tables: &mut Tables, session: SessionId, at: Wall, step: &RunStep) -> Applied {
+    match step {
+        RunStep::Decided { run, purpose, id } => decided(tables, session, *run, *purpose, *id),
+        RunStep::Started { run, purpose, process } => {
+            started(tables, at, new(session, *run, purpose_word(*purpose)), *process)
+        }
+        RunStep::Exited(exited) => ended(tables, session, at, exited),
+        RunStep::Settled { run } => {
+            settled(tables, session, at, *run);
+            Ok(())
+        }
+    }
+}
+
+fn decided(
+    tables: &mut Tables,
+    session: SessionId,
+    run: RunNumber,
+    purpose: Purpose,
+    id: Option<RunId>,
+) -> Applied {
+    let known = tables.runs.contains_key(&(session, run));
+    match id {
+        // A later stage of a start does not name the id again.
+        None if known => Ok(()),
+        None => Err(CommitError::RunWithoutId { session, run }),
+        Some(_) if known => Ok(()),
+        Some(id) if tables.run_ids.contains_key(&id) => Err(Contradiction::RunThere.into()),
+        Some(id) => put(tables, Run { id: Some(id), ..new(session, run, purpose_word(purpose)) }),
+    }
+}
+
+fn started(tables: &mut Tables, at: Wall, new: Run, process: Process) -> Applied {
+    let before = tables.runs.get(&(new.session, new.number)).cloned().unwrap_or(new);
+    let Process { pid, fence } = process;
+    put(tables, Run { pid: Some(pid), fence: Some(fence), started_at: Some(at), ..before })
+}
+
+/// A run that only its exit record tells of is headless for all that is known.
+fn ended(tables: &mut Tables, session: SessionId, at: Wall, exited: &RunExited) -> Applied {
+    let before = tables.runs.get(&(session, exited.run)).cloned();
+    let before = before.unwrap_or_else(|| new(session, exited.run, purpose_word(Purpose::Headless)));
+    let run = Run {
+        ended_at: Some(at),
+        code: exited.exit.code(),
+        signal: exited.exit.signal(),
+        verdict: Some(exited.verdict.word().to_owned()),
+        lived_ms: Some(whole_millis(exited.lived)),
+        forced: exited.forced,
+        ..before
+    };
+    put(tables, run)
+}
+
+/// Ends the runs whose end nobody told.
+fn settled(tables: &mut Tables, session: SessionId, at: Wall, last: RunNumber) {
+    let open = tables.runs_of(session).filter(|run| run.number <= last && run.ended_at.is_none());
+    for run in open.cloned().collect::<Vec<_>>() {
+        tables.put_run((session, run.number), Some(Run { ended_at: Some(at), ..run }));
+    }
+}
+
+fn put(tables: &mut Tables, run: Run) -> Applied {
+    if !tables.sessions.contains_key(&run.session) {
+        return Err(Contradiction::NoSession(run.session).into());
+    }
+    tables.put_run((run.session, run.number), Some(run));
+    Ok(())
+}
+
+fn new(session: SessionId, number: RunNumber, purpose: &str) -> Run {
+    Run {
+        session,
+        number,
+        id: None,
+        purpose: purpose.to_owned(),
+        pid: None,
+        fence: None,
+        started_at: None,
+        ended_at: None,
+        code: None,
+        signal: None,
+        verdict: None,
+        lived_ms: None,
+        forced: false,
+        damage: None,
+    }
+}
+
+/// The newest run stays: its number is the last one that was used.
+pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall) -> u64 {
+    if !tables.is_active(session) {
+        return 0;
+    }
+    let newest = tables.runs_of(session).next_back().map(|run| run.number);
+    let old = tables.runs_of(session).filter(|run| run.ended_at.is_some_and(|at| at < before));
+    let old = old.map(|run| run.number).filter(|number| Some(*number) != newest);
+    remove(tables, session, old.take(PRUNE_AT_ONCE as usize).collect())
+}
+
+/// Forgets runs that are over until no more than so many are there.
+pub(super) fn forget(tables: &mut Tables, session: SessionId, most: usize) {
+    let many = tables.runs_of(session).count().saturating_sub(most);
+    let over = tables.runs_of(session).take(many).filter(|run| run.ended_at.is_some());
+    let over = over.map(|run| run.number).collect();
+    remove(tables, session, over);
+}
+
+fn remove(tables: &mut Tables, session: SessionId, runs: Vec<RunNumber>) -> u64 {
+    let count = runs.len() as u64;
+    runs.into_iter().for_each(|number| tables.put_run((session, number), None));
+    count
+}

@@ -1,0 +1,169 @@
+//! Rows in memory, and what it takes to take a change back.
+
+use crate::rows::{Event, Message, Run};
+use crate::ulid::{RunId, SessionId, Ulid};
+use pinfold_core::{RunNumber, Wall};
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+
+/// A session as it is stored.
+#[derive(Debug, Clone)]
+pub(super) struct SessionRow {
+    pub(super) name: String,
+    pub(super) definition: Value,
+    /// What the core knows of it, as JSON: it is read as it is from a file.
+    pub(super) core: String,
+    pub(super) created_at: Wall,
+    pub(super) archived_at: Option<Wall>,
+    pub(super) parent: Option<SessionId>,
+    pub(super) position: i64,
+}
+
+/// Where a message stands: in the order of turns within its session.
+pub(super) type Stand = (SessionId, i64);
+/// A run by its session and number.
+pub(super) type RunKey = (SessionId, RunNumber);
+
+/// All rows. They change through the methods below only, which remember what was there.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) sessions: BTreeMap<SessionId, SessionRow>,
+    pub(super) messages: BTreeMap<Stand, Message>,
+    pub(super) stands: BTreeMap<Ulid, Stand>,
+    pub(super) keys: BTreeMap<(SessionId, String), Ulid>,
+    pub(super) runs: BTreeMap<RunKey, Run>,
+    pub(super) run_ids: BTreeMap<RunId, RunKey>,
+    pub(super) events: VecDeque<Event>,
+    /// The number of the newest event.
+    pub(super) newest: u64,
+    /// The last place that a message got.
+    pub(super) last_place: i64,
+    pub(super) generation: Option<u64>,
+    pub(super) boot_id: Option<String>,
+    /// How many batches without an event there were.
+    pub(super) steps: u64,
+    undo: Vec<Undo>,
+}
+
+/// What was there before a change.
+#[derive(Debug)]
+enum Undo {
+    Session(SessionId, Option<SessionRow>),
+    Message(Stand, Option<Message>),
+    Run(RunKey, Option<Run>),
+    Event,
+    Pruned(Vec<Event>),
+    Generation(Option<u64>, Option<String>),
+}
+
+impl Tables {
+    pub(super) fn put_session(&mut self, id: SessionId, row: Option<SessionRow>) {
+        let before = self.set_session(id, row);
+        self.undo.push(Undo::Session(id, before));
+    }
+
+    pub(super) fn put_message(&mut self, at: Stand, row: Option<Message>) {
+        let before = self.set_message(at, row);
+        self.undo.push(Undo::Message(at, before));
+    }
+
+    pub(super) fn put_run(&mut self, key: RunKey, row: Option<Run>) {
+        let before = self.set_run(key, row);
+        self.undo.push(Undo::Run(key, before));
+    }
+
+    pub(super) fn add_event(&mut self, event: Event) {
+        self.newest = event.seq;
+        self.events.push_back(event);
+        self.undo.push(Undo::Event);
+    }
+
+    /// Takes the oldest events away.
+    pub(super) fn drop_events(&mut self, count: usize) {
+        let gone = self.events.drain(..count).collect();
+        self.undo.push(Undo::Pruned(gone));
+    }
+
+    pub(super) fn put_generation(&mut self, generation: u64, boot_id: &str) {
+        let before = (self.generation.replace(generation), self.boot_id.replace(boot_id.to_owned()));
+        self.undo.push(Undo::Generation(before.0, before.1));
+    }
+
+    /// Takes back everything since the last [`keep`](Tables::keep).
+    pub(super) fn take_back(&mut self) {
+        while let Some(undo) = self.undo.pop() {
+            match undo {
+                Undo::Session(id, row) => drop(self.set_session(id, row)),
+                Undo::Message(at, row) => drop(self.set_message(at, row)),
+                Undo::Run(key, row) => drop(self.set_run(key, row)),
+                Undo::Event => {
+                    drop(self.events.pop_back());
+                    self.newest -= 1;
+                }
+                Undo::Pruned(gone) => gone.into_iter().rev().for_each(|event| self.events.push_front(event)),
+                Undo::Generation(generation, boot_id) => {
+                    (self.generation, self.boot_id) = (generation, boot_id);
+                }
+            }
+        }
+    }
+
+    /// Lets everything stay that was changed.
+    pub(super) fn keep(&mut self) {
+        self.undo.clear();
+    }
+
+    fn set_session(&mut self, id: SessionId, row: Option<SessionRow>) -> Option<SessionRow> {
+        match row {
+            Some(row) => self.sessions.insert(id, row),
+            None => self.sessions.remove(&id),
+        }
+    }
+
+    fn set_message(&mut self, at: Stand, row: Option<Message>) -> Option<Message> {
+        let before = self.messages.remove(&at);
+        if let Some(before) = &before {
+            self.stands.remove(&before.id);
+            before.key.as_ref().map(|key| self.keys.remove(&(at.0, key.clone())));
+        }
+        if let Some(row) = row {
+            self.stands.insert(row.id, at);
+            row.key.as_ref().map(|key| self.keys.insert((at.0, key.clone()), row.id));
+            self.messages.insert(at, row);
+        }
+        before
+    }
+
+    fn set_run(&mut self, key: RunKey, row: Option<Run>) -> Option<Run> {
+        let before = self.runs.remove(&key);
+        before.as_ref().and_then(|run| run.id).map(|id| self.run_ids.remove(&id));
+        if let Some(row) = row {
+            row.id.map(|id| self.run_ids.insert(id, key));
+            self.runs.insert(key, row);
+        }
+        before
+    }
+}
+
+impl Tables {
+    /// The messages of a session, in the order of their turns.
+    pub(super) fn messages_of(&self, session: SessionId) -> impl DoubleEndedIterator<Item = (i64, &Message)> {
+        self.messages.range((session, i64::MIN)..=(session, i64::MAX)).map(|(at, message)| (at.1, message))
+    }
+
+    /// The runs of a session, by their numbers.
+    pub(super) fn runs_of(&self, session: SessionId) -> impl DoubleEndedIterator<Item = &Run> {
+        self.runs.range((session, RunNumber(0))..=(session, RunNumber(u64::MAX))).map(|(_, run)| run)
+    }
+
+    /// Whether a session is there and not archived.
+    pub(super) fn is_active(&self, session: SessionId) -> bool {
+        self.sessions.get(&session).is_some_and(|row| row.archived_at.is_none())
+    }
+
+    /// The session that has a name, and is not archived.
+    pub(super) fn named(&self, name: &str) -> Option<SessionId> {
+        let has = |(_, row): &(&SessionId, &SessionRow)| row.archived_at.is_none() && row.name == name;
+        self.sessions.iter().find(has).map(|(id, _)| *id)
+    }
+}

@@ -1,0 +1,37 @@
+//! How far a store is: what is compared to see whether something of it was lost.
+
+/// How far a store is. Later ones are greater.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Position {
+    /// The generation of the daemon that wrote last.
+    pub generation: u64,
+    /// The number of its newest event.
+    pub seq: u64,
+    /// How many groups without an event were written.
+    pub steps: u64,
+    /// The checksum of its newest event; says nothing about earlier or later. 0 where rows have none.
+    pub sum: i64,
+}
+
+impl Position {
+    /// Whether something of what `noted` saw is not there.
+    #[must_use]
+    pub fn is_behind(&self, noted: &Position) -> bool {
+        self.generation < noted.generation || self.seq < noted.seq || self.steps < noted.steps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_behind_when_any_part_of_it_is() {
+        let at = |seq| Position { generation: 2, seq, steps: 3, sum: -7 };
+        let now = at(5);
+        assert!(!now.is_behind(&at(5)) && !at(6).is_behind(&now));
+        assert!(at(4).is_behind(&now));
+        assert!(Position { generation: 1, ..now }.is_behind(&now));
+        assert!(Position { steps: 2, ..at(5) }.is_behind(&now));
+    }
+}

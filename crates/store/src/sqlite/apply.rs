@@ -1,0 +1,363 @@
+//! The steps of a batch as statements. Runs inside a transaction that somebody else begins and ends.
+
+use super::errors::commit_error;
+use super::statements;
+use super::sums::EVENTS;
+use crate::audit::{failure_word, purpose_word, whole_millis};
+use crate::commit_error::CommitError;
+use crate::rows::TurnPlace;
+use crate::step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step, message_of};
+use crate::ticket::Committed;
+use crate::ulid::{RunId, SessionId, Ulid};
+use pinfold_core::decision::RunExited;
+use pinfold_core::inbox::{Cost, MessageChange};
+use pinfold_core::life::{Process, Purpose};
+use pinfold_core::{RunNumber, Wall};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Params, params, params_from_iter};
+use std::path::Path;
+
+/// The newest run stays: its number is the last one that was used.
+const PRUNE_RUNS: &str = "DELETE FROM runs WHERE session = ?1 AND number IN (
+         SELECT number FROM runs WHERE session = ?1 AND ended_at < ?2
+             AND number < (SELECT max(number) FROM runs WHERE session = ?1)
+             AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
+         ORDER BY number LIMIT ?3)";
+const PRUNE_MESSAGES: &str = "DELETE FROM messages WHERE rowid IN (
+         SELECT rowid FROM messages WHERE session = ?1 AND state = 'done' AND done_at < ?2
+             AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
+         ORDER BY rowid LIMIT ?3)";
+
+/// Applies steps to one store, and notes what came of them.
+pub(crate) struct Applier<'a> {
+    conn: &'a Connection,
+    path: &'a Path,
+    committed: Committed,
+    /// The checksum of its last event.
+    sum: Option<i64>,
+    /// The session of the last event and its name: the next one is nearly always of the same.
+    named: Option<(SessionId, Option<String>)>,
+}
+
+type Applied = Result<(), CommitError>;
+
+impl<'a> Applier<'a> {
+    pub(crate) fn new(conn: &'a Connection, path: &'a Path) -> Applier<'a> {
+        Applier { conn, path, committed: Committed::default(), sum: None, named: None }
+    }
+
+    /// What came of the steps so far, once they are durable, and the checksum of their last event.
+    pub(crate) fn applied(self) -> (Committed, Option<i64>) {
+        (self.committed, self.sum)
+    }
+
+    pub(crate) fn apply(&mut self, step: &Step) -> Applied {
+        match step {
+            Step::Create { new, core, archived_at } => {
+                self.named = None;
+                self.create(new, core, *archived_at)
+            }
+            Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
+            Step::Define { id, definition } => self.define(*id, definition),
+            Step::Remove { id } => {
+                self.named = None;
+                self.remove(*id)
+            }
+            Step::Message { session, at, change, words, from, place } => {
+                self.message(*session, *at, change, words.as_deref(), from.as_deref())?;
+                place.map_or(Ok(()), |place| self.place(message_of(change), place))
+            }
+            Step::Run { session, at, run } => self.run(*session, *at, run),
+            Step::Event(event) => self.event(event),
+            Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
+            Step::OwnedBy { incarnation } => self.owned_by(*incarnation),
+            Step::Prune(prune) => self.prune(*prune),
+            Step::PruneRuns { session, before } => self.prune_rows(PRUNE_RUNS, *session, *before),
+            Step::PruneMessages { session, before } => self.prune_rows(PRUNE_MESSAGES, *session, *before),
+            #[cfg(test)]
+            Step::Panic => panic!("a test asked the writer to die"),
+        }
+    }
+
+    fn create(&self, new: &NewSession, core: &str, archived_at: Option<Wall>) -> Applied {
+        let created = self.execute(
+            &statements::CREATE,
+            params![
+                new.id.to_string(),
+                new.name,
+                new.definition.to_string(),
+                core,
+                new.created_at.0,
+                archived_at.map(|at| at.0),
+                new.parent.map(|parent| parent.to_string()),
+            ],
+        );
+        created.map(drop).map_err(|error| self.or_name_taken(error, || Ok(Some(new.name.clone()))))
+    }
+
+    fn update(&self, id: SessionId, core: &str, archived_at: Option<Wall>) -> Applied {
+        let (of, archived_at) = (id.to_string(), archived_at.map(|at| at.0));
+        // Nearly always it stays where it was, and then no index of names has to be written.
+        if self.execute(&statements::UPDATE, params![of, core, archived_at])? > 0 {
+            return Ok(());
+        }
+        let updated = self.execute(&statements::MOVE, params![of, core, archived_at]);
+        let rows = updated.map_err(|error| self.or_name_taken(error, || self.name_of(id)))?;
+        self.session_changed(id, rows)
+    }
+
+    /// Says by name what the index of names refused.
+    fn or_name_taken(
+        &self,
+        error: CommitError,
+        name: impl FnOnce() -> Result<Option<String>, CommitError>,
+    ) -> CommitError {
+        let CommitError::Contradiction { source } = error else { return error };
+        if !source.to_string().contains("sessions.name") {
+            return CommitError::Contradiction { source };
+        }
+        match name() {
+            Ok(Some(name)) => CommitError::NameTaken { name },
+            Ok(None) | Err(_) => CommitError::Contradiction { source },
+        }
+    }
+
+    fn name_of(&self, id: SessionId) -> Result<Option<String>, CommitError> {
+        self.one("SELECT name FROM sessions WHERE id = ?1", [id.to_string()])
+    }
+
+    fn define(&self, id: SessionId, definition: &str) -> Applied {
+        let rows = self.execute(&statements::DEFINE, params![id.to_string(), definition])?;
+        self.session_changed(id, rows)
+    }
+
+    fn remove(&self, id: SessionId) -> Applied {
+        let sql = "DELETE FROM sessions WHERE id = ?1";
+        self.session_changed(id, self.execute(sql, params![id.to_string()])?)
+    }
+
+    fn message(
+        &self,
+        session: SessionId,
+        at: Wall,
+        change: &MessageChange,
+        words: Option<&str>,
+        from: Option<&str>,
+    ) -> Applied {
+        let id = Ulid::from(message_of(change));
+        let (message, of) = (id.to_string(), session.to_string());
+        let changed = match change {
+            MessageChange::Queued { key, .. } => {
+                let text = words.ok_or(CommitError::MessageWithoutText { message: id })?;
+                self.execute(&statements::QUEUE, params![message, of, key, text, at.0, from])
+            }
+            MessageChange::Delivering { .. } => return Ok(()),
+            MessageChange::Taken { .. } => self.execute(&statements::TAKE, params![message, of]),
+            MessageChange::Requeued { cost, .. } => {
+                self.execute(&statements::REQUEUE, params![message, of, *cost == Cost::Nothing])
+            }
+            MessageChange::Done { .. } => {
+                self.execute(&statements::FINISH, params![message, of, at.0, words])
+            }
+            MessageChange::Failed { why, .. } => {
+                self.execute(&statements::FAIL, params![message, of, at.0, failure_word(*why)])
+            }
+            MessageChange::Retried { .. } => self.execute(&statements::RETRY, params![message, of]),
+        };
+        match changed? {
+            0 => Err(CommitError::NoSuchMessage { session, message: id }),
+            _ => Ok(()),
+        }
+    }
+
+    fn place(&self, message: pinfold_core::MessageId, place: TurnPlace) -> Applied {
+        let id = Ulid::from(message).to_string();
+        self.execute(&statements::PLACE, params![id, place.run.0, place.from, place.to]).map(drop)
+    }
+
+    fn run(&self, session: SessionId, at: Wall, step: &RunStep) -> Applied {
+        match step {
+            RunStep::Decided { run, purpose, id } => self.run_decided(session, *run, *purpose, *id),
+            RunStep::Started { run, purpose, process } => {
+                self.run_started(session, at, *run, *purpose, *process)
+            }
+            RunStep::Exited(exited) => self.run_exited(session, at, exited),
+            RunStep::Settled { run } => self.runs_settled(session, at, *run),
+        }
+    }
+
+    /// Ends the runs whose end nobody told. There is hardly ever one, and a look costs less than the table that SQLite
+    /// makes for itself to change many rows.
+    fn runs_settled(&self, session: SessionId, at: Wall, run: RunNumber) -> Applied {
+        let session = session.to_string();
+        let open: Option<i64> = self.one(statements::RUNS_OPEN, params![session, run.0])?;
+        match open {
+            Some(_) => self.execute(&statements::RUNS_SETTLED, params![session, run.0, at.0]).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn run_decided(
+        &self,
+        session: SessionId,
+        run: RunNumber,
+        purpose: Purpose,
+        id: Option<RunId>,
+    ) -> Applied {
+        let of = session.to_string();
+        let Some(id) = id else {
+            // A later stage of a start does not name the id again.
+            let known: Option<u64> =
+                self.one("SELECT number FROM runs WHERE session = ?1 AND number = ?2", params![of, run.0])?;
+            return known.map(drop).ok_or(CommitError::RunWithoutId { session, run });
+        };
+        let params = params![of, run.0, id.to_string(), purpose_word(purpose)];
+        self.execute(&statements::RUN_DECIDED, params).map(drop)
+    }
+
+    fn run_started(
+        &self,
+        session: SessionId,
+        at: Wall,
+        run: RunNumber,
+        purpose: Purpose,
+        process: Process,
+    ) -> Applied {
+        let Process { pid, fence } = process;
+        let params = params![session.to_string(), run.0, purpose_word(purpose), pid, fence, at.0];
+        self.execute(&statements::RUN_STARTED, params).map(drop)
+    }
+
+    fn run_exited(&self, session: SessionId, at: Wall, exited: &RunExited) -> Applied {
+        self.execute(
+            &statements::RUN_EXITED,
+            params![
+                session.to_string(),
+                exited.run.0,
+                at.0,
+                exited.exit.code(),
+                exited.exit.signal(),
+                exited.verdict.word(),
+                whole_millis(exited.lived),
+                exited.forced,
+            ],
+        )
+        .map(drop)
+    }
+
+    fn event(&mut self, event: &EventStep) -> Applied {
+        let seq = self.next_seq()?;
+        self.learn_name(event.session)?;
+        let (session, run) = (event.session.map(|session| session.to_string()), self.run_of(event)?);
+        let name = event.session.and(self.named.as_ref()).and_then(|(_, name)| name.as_deref());
+        let row = [
+            ValueRef::Integer(seq.cast_signed()),
+            ValueRef::Integer(event.at.0),
+            session.as_deref().into(),
+            name.into(),
+            run.as_deref().into(),
+            event.kind.as_str().into(),
+            event.why.as_str().into(),
+            event.data.as_str().into(),
+        ];
+        let sum = insert_event(self.conn, row).map_err(|source| commit_error(self.path, source))?;
+        let first = if self.committed.seqs.is_empty() { seq } else { self.committed.seqs.start };
+        self.committed.seqs = first..seq + 1;
+        self.sum = Some(sum);
+        Ok(())
+    }
+
+    /// The id of the run that an event belongs to.
+    fn run_of(&self, event: &EventStep) -> Result<Option<String>, CommitError> {
+        match (event.run, event.session) {
+            (Some(EventRun::Id(id)), _) => Ok(Some(id.to_string())),
+            (Some(EventRun::Number(number)), Some(session)) => {
+                let sql = "SELECT id FROM runs WHERE session = ?1 AND number = ?2";
+                Ok(self.one::<Option<String>>(sql, params![session.to_string(), number.0])?.flatten())
+            }
+            (Some(EventRun::Number(_)), None) | (None, _) => Ok(None),
+        }
+    }
+
+    fn learn_name(&mut self, session: Option<SessionId>) -> Applied {
+        let known = self.named.as_ref().map(|(session, _)| *session);
+        if let Some(session) = session.filter(|session| known != Some(*session)) {
+            self.named = Some((session, self.name_of(session)?));
+        }
+        Ok(())
+    }
+
+    /// Nobody else writes within this transaction, so the numbers of a batch follow each other.
+    fn next_seq(&self) -> Result<u64, CommitError> {
+        if !self.committed.seqs.is_empty() {
+            return Ok(self.committed.seqs.end);
+        }
+        let newest = self.one::<u64>("SELECT seq FROM events ORDER BY seq DESC LIMIT 1", [])?;
+        Ok(newest.unwrap_or(0) + 1)
+    }
+
+    fn generation(&self, generation: u64, boot_id: &str) -> Applied {
+        let stored = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
+        if let Some(found) = stored.filter(|found| *found >= generation) {
+            return Err(CommitError::StaleGeneration { wanted: generation, found });
+        }
+        let program = env!("CARGO_PKG_VERSION");
+        let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+        self.execute(sql, params!["generation", generation])?;
+        self.execute(sql, params!["boot_id", boot_id])?;
+        self.execute(sql, params!["program", program]).map(drop)
+    }
+
+    fn owned_by(&self, incarnation: u64) -> Applied {
+        let announced = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
+        let later = announced.filter(|found| *found > incarnation);
+        later.map_or(Ok(()), |found| Err(CommitError::StaleGeneration { wanted: incarnation, found }))
+    }
+
+    /// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.
+    fn prune(&mut self, prune: Prune) -> Applied {
+        let Some(oldest) = self.one::<u64>("SELECT seq FROM events ORDER BY seq LIMIT 1", [])? else {
+            return Ok(());
+        };
+        let newest = self.one::<u64>("SELECT seq FROM events ORDER BY seq DESC LIMIT 1", [])?;
+        let kept_from = (newest.unwrap_or(oldest) + 1).saturating_sub(prune.keep.get());
+        let end = kept_from.min(oldest + PRUNE_AT_ONCE);
+        // The plus keeps SQLite from sorting all younger events to find the first.
+        let young = "SELECT seq FROM events WHERE seq < ?1 AND +at >= ?2 ORDER BY seq LIMIT 1";
+        let cut = self.one::<u64>(young, params![end, prune.before.0])?.unwrap_or(end);
+        let removed = self.execute("DELETE FROM events WHERE seq < ?1", [cut])?;
+        self.committed.pruned += removed as u64;
+        Ok(())
+    }
+
+    fn prune_rows(&mut self, sql: &str, session: SessionId, before: Wall) -> Applied {
+        let removed = self.execute(sql, params![session.to_string(), before.0, PRUNE_AT_ONCE])?;
+        self.committed.pruned += removed as u64;
+        Ok(())
+    }
+
+    fn session_changed(&self, id: SessionId, rows: usize) -> Applied {
+        if rows == 0 { Err(CommitError::NoSuchSession { id }) } else { Ok(()) }
+    }
+
+    fn one<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<Option<T>, CommitError> {
+        let found = self
+            .conn
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(params, |row| row.get(0)).optional());
+        found.map_err(|source| commit_error(self.path, source))
+    }
+
+    fn execute(&self, sql: &str, params: impl Params) -> Result<usize, CommitError> {
+        let rows = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute(params));
+        rows.map_err(|source| commit_error(self.path, source))
+    }
+}
+
+/// Writes an event whose columns are these, and gives its checksum.
+pub(crate) fn insert_event(conn: &Connection, row: [ValueRef<'_>; 8]) -> rusqlite::Result<i64> {
+    let sum = EVENTS.sum(row);
+    let values = row.into_iter().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);
+    conn.prepare_cached(&statements::EVENT)?.execute(params_from_iter(values))?;
+    Ok(sum)
+}

@@ -1,0 +1,272 @@
+//! Copies of a store: made while it is in use, and put back while it is not.
+
+use super::apply::insert_event;
+use super::files::{self, log_of};
+use super::open;
+use super::reader::Reader;
+use super::reserve;
+use super::schema;
+use super::witness::{self, Noted, Witness};
+use crate::copy::{BackupError, Files};
+use crate::open::{Damage, OpenError, Options};
+use crate::pace::Pace;
+use crate::position::Position;
+use pinfold_core::Wall;
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Pages that are copied in one go.
+const PAGES: i32 = 1024;
+/// Generations between what was known and a store that was put back: no shim has seen them.
+const LEAP: u64 = 1 << 20;
+
+type Done<T> = Result<T, BackupError>;
+
+impl Reader {
+    /// Writes a whole and consistent copy to a new file, with the files that belong to it.
+    pub(super) fn backup(&self, file: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<u64> {
+        let failed = |source| BackupError::Io { path: file.to_owned(), source };
+        if file.symlink_metadata().is_ok() {
+            return Err(BackupError::Exists { path: file.to_owned() });
+        }
+        let draft = draft_beside(file);
+        let whole =
+            || open::check_all(&draft, &Options::default()).map_err(|error| of_source(error, self.conn()));
+        let copied = copy(self.conn(), &draft, beside).and_then(|()| Ok(whole()?)).and_then(|()| {
+            // Unlike a rename, a link does not replace what another program made meanwhile.
+            fs::hard_link(&draft, file).map_err(|error| {
+                let exists = error.kind() == io::ErrorKind::AlreadyExists;
+                if exists { BackupError::Exists { path: file.to_owned() } } else { failed(error) }
+            })
+        });
+        drop(fs::remove_file(&draft));
+        copied?;
+        files::sync_folder(file).map_err(failed)?;
+        Ok(fs::metadata(file).map_err(failed)?.len())
+    }
+}
+
+/// A copy is as damaged as what was copied.
+fn of_source(error: OpenError, source: &Connection) -> OpenError {
+    match error {
+        OpenError::Damaged { problem, .. } => OpenError::Damaged { path: place(source), problem },
+        OpenError::Missing { .. }
+        | OpenError::TooNew { .. }
+        | OpenError::Io { .. }
+        | OpenError::Unusable { .. } => error,
+    }
+}
+
+fn place(conn: &Connection) -> PathBuf {
+    conn.path().map(PathBuf::from).unwrap_or_default()
+}
+
+/// A name of its own for each copy under way: one daemon may be asked for several at once.
+fn draft_beside(file: &Path) -> PathBuf {
+    static DRAFTS: AtomicU64 = AtomicU64::new(0);
+    let number = DRAFTS.fetch_add(1, Ordering::Relaxed);
+    files::beside(file, &format!(".new.{}.{number}", std::process::id()))
+}
+
+/// In a copy, and only there, files beside the store have a row each.
+const FILE: &str = "file:";
+/// The first key behind theirs.
+const AFTER_FILES: &str = "file;";
+
+/// Copies all pages as they are at one moment, and then files beside them, durably.
+fn copy(from: &Connection, draft: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<()> {
+    let failed = |source| BackupError::Io { path: draft.to_owned(), source };
+    let refused = |source| not_copied(from, draft, source);
+    drop(fs::remove_file(draft));
+    File::options().write(true).create_new(true).mode(0o600).open(draft).map_err(failed)?;
+    copy_pages(from, draft).map_err(refused)?;
+    add_files(draft, &beside().map_err(failed)?).map_err(refused)?;
+    File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
+}
+
+/// Pages that are missing, or make no sense, are the fault of what was copied; everything else that of the copy.
+fn not_copied(from: &Connection, draft: &Path, source: rusqlite::Error) -> BackupError {
+    let short = Some(rusqlite::ffi::SQLITE_IOERR_SHORT_READ);
+    let damaged = [Some(ErrorCode::DatabaseCorrupt), Some(ErrorCode::NotADatabase)]
+        .contains(&source.sqlite_error_code());
+    if damaged || source.sqlite_extended_error_code() == short {
+        return OpenError::Damaged { path: place(from), problem: Damage::Unreadable(source.into()) }.into();
+    }
+    not_written(draft, source)
+}
+
+/// A full disk is said as one, whatever SQLite makes of it.
+fn not_written(draft: &Path, source: rusqlite::Error) -> BackupError {
+    let path = draft.to_owned();
+    match reserve::is_full(draft) {
+        true => BackupError::Io { path, source: rustix::io::Errno::NOSPC.into() },
+        false => BackupError::Copy { path, source: source.into() },
+    }
+}
+
+fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
+    // Within one transaction the source stands still, however much is written meanwhile.
+    let moment = from.unchecked_transaction()?;
+    moment.query_row("SELECT count(*) FROM meta", [], |_| Ok(()))?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut to = Connection::open_with_flags(draft, flags)?;
+    let backup = Backup::new(from, &mut to)?;
+    let mut step = StepResult::More;
+    while step == StepResult::More {
+        step = backup.step(PAGES)?;
+    }
+    if step != StepResult::Done {
+        return Err(rusqlite::Error::SqliteFailure(busy(), None));
+    }
+    drop(backup);
+    // One file, without a log beside it.
+    to.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    to.close().map_err(|(_, error)| error)
+}
+
+fn add_files(draft: &Path, files: &Files) -> rusqlite::Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let mut to = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let whole = to.transaction()?;
+    for (name, content) in files {
+        let row = params![format!("{FILE}{name}"), content];
+        whole.execute("INSERT INTO meta (key, value) VALUES (?1, ?2)", row)?;
+    }
+    whole.commit()?;
+    to.close().map_err(|(_, error)| error)
+}
+
+fn busy() -> rusqlite::ffi::Error {
+    rusqlite::ffi::Error { code: ErrorCode::DatabaseBusy, extended_code: rusqlite::ffi::SQLITE_BUSY }
+}
+
+/// A copy that may be put back.
+#[derive(Debug)]
+pub struct Found {
+    file: PathBuf,
+    /// How far it is.
+    pub position: Position,
+}
+
+/// Looks at a copy, all over.
+///
+/// # Errors
+/// It is damaged, too new, or no store.
+pub fn look(file: &Path) -> Done<Found> {
+    let options = Options::default();
+    open::check_all(file, &options)?;
+    let mut reader = Reader::open_with(file, &options)?;
+    let unreadable = |source: rusqlite::Error| OpenError::Damaged {
+        path: file.to_owned(),
+        problem: Damage::Unreadable(source.into()),
+    };
+    let old = schema::version(reader.conn()).map_err(unreadable)? < schema::SUMMED;
+    if old {
+        // What it knows of daemons is in the same place in all versions.
+        let sql = "SELECT value FROM meta WHERE key = 'generation'";
+        let generation = reader.conn().query_row(sql, [], |row| row.get(0)).unwrap_or(0);
+        let position = Position { generation, ..Position::default() };
+        return Ok(Found { file: file.to_owned(), position });
+    }
+    let findings = reader.check(&Pace::at_once()).unwrap_or_else(|error| vec![error.to_string()]);
+    if !findings.is_empty() {
+        return Err(OpenError::Damaged { path: file.to_owned(), problem: Damage::Faults(findings) }.into());
+    }
+    let position = witness::position(reader.conn()).map_err(unreadable)?;
+    Ok(Found { file: file.to_owned(), position })
+}
+
+impl Found {
+    /// The files that were copied with it.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn files(&self) -> Done<Files> {
+        let reader = Reader::open_with(&self.file, &Options::default())?;
+        let unreadable = |source: rusqlite::Error| OpenError::Damaged {
+            path: self.file.clone(),
+            problem: Damage::Unreadable(source.into()),
+        };
+        let sql = "SELECT substr(key, ?1), value FROM meta WHERE key >= ?2 AND key < ?3";
+        let range = params![FILE.len() + 1, FILE, AFTER_FILES];
+        let read = reader.conn().prepare(sql).and_then(|mut all| {
+            let rows = all.query_map(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        });
+        Ok(read.map_err(unreadable)?)
+    }
+
+    /// Puts it in the place of a store that nobody uses. What was there is kept beside it, as `.old`.
+    ///
+    /// Its generation is greater than all that were ever seen here, and the witness tells of it from now on.
+    ///
+    /// # Errors
+    /// The files cannot be written; what was there is then still there, under its own name or as `.old`.
+    pub fn put_back(&self, database: &Path, witness: &Path, seen: u64, at: Wall) -> Done<Position> {
+        // The database that is replaced may have been newer than any shim that lives.
+        let noted = if let Ok(Noted::At(noted)) = witness::look(witness) { noted.generation } else { 0 };
+        let seen = seen.max(noted);
+        let draft = draft_beside(database);
+        let source = Reader::open_with(&self.file, &Options::default())?;
+        let made =
+            copy(source.conn(), &draft, &mut || Ok(Vec::new())).and_then(|()| self.renew(&draft, seen, at));
+        let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
+        let failed = |source| BackupError::Io { path: database.to_owned(), source };
+        // Without a witness no half of this is taken for the other: a missing database is said, and this done again.
+        missing_is_fine(fs::remove_file(witness)).map_err(failed)?;
+        let old = files::beside(database, ".old");
+        missing_is_fine(fs::rename(log_of(database), log_of(&old))).map_err(failed)?;
+        missing_is_fine(fs::rename(database, &old)).map_err(failed)?;
+        missing_is_fine(fs::remove_file(files::beside(database, "-shm"))).map_err(failed)?;
+        fs::rename(&draft, database).map_err(failed)?;
+        files::sync_folder(database).map_err(failed)?;
+        Witness::open(witness, &position).map_err(failed)?;
+        Ok(position)
+    }
+
+    /// Brings a copy up to date, and its generation above all others.
+    fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<Position> {
+        let refused = |source| not_written(draft, source);
+        let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
+        let generation = seen.max(self.position.generation) + LEAP;
+        self.note(&conn, generation, at).map_err(refused)?;
+        let position = witness::position(&conn).map_err(refused)?;
+        conn.close().map_err(|(_, source)| refused(source))?;
+        File::open(draft)
+            .and_then(|file| file.sync_all())
+            .map_err(|source| BackupError::Io { path: draft.to_owned(), source })?;
+        Ok(position)
+    }
+
+    fn note(&self, conn: &Connection, generation: u64, at: Wall) -> rusqlite::Result<()> {
+        let moment = conn.unchecked_transaction()?;
+        // They belong beside the store; whoever puts it back has taken them out.
+        conn.execute("DELETE FROM meta WHERE key >= ?1 AND key < ?2", [FILE, AFTER_FILES])?;
+        let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+        conn.execute(sql, params!["generation", generation])?;
+        let newest: i64 = conn.query_row("SELECT coalesce(max(seq), 0) FROM events", [], |row| row.get(0))?;
+        let why = format!("a backup was put back: it ends with event {newest}");
+        let (seq, at) = (ValueRef::Integer(newest + 1), ValueRef::Integer(at.0));
+        let [session, name, run] = [ValueRef::Null; 3];
+        insert_event(
+            conn,
+            [seq, at, session, name, run, "backup_restored".into(), why.as_str().into(), "{}".into()],
+        )?;
+        moment.commit()
+    }
+}
+
+fn missing_is_fine(done: io::Result<()>) -> io::Result<()> {
+    match done {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,166 @@
+//! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
+
+use super::files::log_of;
+use super::parse::{event_row, message_row, run_row, session_row};
+use super::reader::Reader;
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
+use crate::pace::Pace;
+use crate::query::ReadError;
+use crate::rows::{Loaded, RowDamage};
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+use rustix::time::{ClockId, clock_gettime};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// Whoever has more wrong than this has enough to do.
+const MOST_FINDINGS: usize = 20;
+/// So many rows are read before the log may go on.
+const PAGE: usize = 500;
+/// A look that keeps the log from being used again hurries.
+const LONG_LOG: u64 = 64 << 20;
+/// Whoever ends the look waits no longer than this.
+const NAP: Duration = Duration::from_millis(20);
+/// Steps of SQLite between two looks at the clock.
+const STEPS: i32 = 1000;
+
+/// One who looks.
+struct Walker {
+    pace: Pace,
+    log: PathBuf,
+    worked: Duration,
+}
+
+impl Walker {
+    fn new(pace: &Pace, reader: &Reader) -> Walker {
+        Walker { pace: pace.clone(), log: log_of(reader.path()), worked: worked() }
+    }
+
+    /// Rests if it is time to; whether to stop.
+    fn step(&mut self) -> bool {
+        let since = worked().saturating_sub(self.worked);
+        if self.pace.rest > 0 && since > Duration::from_millis(2) {
+            let long = std::fs::metadata(&self.log).is_ok_and(|log| log.len() > LONG_LOG);
+            let until = Instant::now() + since * self.pace.rest;
+            while !long && Instant::now() < until && !self.pace.is_over() {
+                std::thread::sleep(NAP);
+            }
+            self.worked = worked();
+        }
+        self.pace.is_over()
+    }
+}
+
+/// The time that this thread has worked.
+fn worked() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+}
+
+impl Reader {
+    /// Looks at every page, index and checksum, and says what is wrong; nothing when all is well.
+    ///
+    /// # Errors
+    /// The file cannot be read at all.
+    pub(super) fn check(&mut self, pace: &Pace) -> Result<Vec<String>, ReadError> {
+        let mut findings = Vec::new();
+        for table in TABLES {
+            self.check_pages(table, pace, &mut findings)?;
+            self.check_rows(table, pace, &mut findings)?;
+        }
+        findings.truncate(MOST_FINDINGS);
+        Ok(findings)
+    }
+
+    fn check_pages(
+        &mut self,
+        table: &Table,
+        pace: &Pace,
+        findings: &mut Vec<String>,
+    ) -> Result<(), ReadError> {
+        let mut walker = Walker::new(pace, self);
+        let conn = self.conn_mut();
+        let paced = conn.progress_handler(STEPS, Some(move || walker.step()));
+        let told = paced.and_then(|()| {
+            let mut check = conn.prepare(&format!("PRAGMA integrity_check({})", table.name))?;
+            check.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()
+        });
+        drop(conn.progress_handler(STEPS, None::<fn() -> bool>));
+        match told {
+            Ok(told) => {
+                let wrong = told.into_iter().filter(|line| line != "ok");
+                findings.extend(wrong.map(|line| format!("table {} is damaged: {line}", table.name)));
+                Ok(())
+            }
+            Err(_) if pace.is_over() => Ok(()),
+            Err(source) => Err(self.error(source)),
+        }
+    }
+
+    fn check_rows(&self, table: &Table, pace: &Pace, findings: &mut Vec<String>) -> Result<(), ReadError> {
+        let (keys, damage_in) = how(table);
+        let mut walker = Walker::new(pace, self);
+        let mut after: Vec<Value> = keys.iter().map(|_| Value::Null).collect();
+        loop {
+            let rows = self.page(table, keys, &after, damage_in)?;
+            findings.extend(rows.iter().filter_map(|(damage, _)| damage.as_ref()).map(|damage| {
+                let what = table.name.trim_end_matches('s');
+                format!("{what} {} is damaged: {}", damage.id, damage.problem)
+            }));
+            let Some((_, last)) = rows.into_iter().next_back() else { return Ok(()) };
+            after = last;
+            if walker.step() || findings.len() >= MOST_FINDINGS {
+                return Ok(());
+            }
+        }
+    }
+
+    /// The rows behind a key: what is wrong with each, and its own key.
+    fn page(
+        &self,
+        table: &Table,
+        keys: &[&str],
+        after: &[Value],
+        damage_in: DamageIn,
+    ) -> Result<Vec<Judged>, ReadError> {
+        let (names, all) = (keys.join(", "), table.all());
+        let begun = !after.iter().all(|key| *key == Value::Null);
+        let marks = if keys.len() == 2 { "(?1, ?2)" } else { "(?1)" };
+        let behind = if begun { format!("WHERE ({names}) > {marks}") } else { String::new() };
+        let sql = format!("SELECT {all}, {names} FROM {} {behind} ORDER BY {names} LIMIT {PAGE}", table.name);
+        let first = table.columns.len() + 1 + table.besides.len();
+        let parse = |row: &Row<'_>| {
+            let key = (first..first + keys.len()).map(|column| row.get(column)).collect::<Result<_, _>>()?;
+            Ok((damage_in(row)?, key))
+        };
+        let after: &[Value] = if begun { after } else { &[] };
+        let rows = self.conn().prepare_cached(&sql).and_then(|mut statement| {
+            statement.query_map(params_from_iter(after), parse)?.collect::<Result<Vec<_>, _>>()
+        });
+        rows.map_err(|source| self.error(source))
+    }
+}
+
+/// What is wrong with a row, and its key.
+type Judged = (Option<RowDamage>, Vec<Value>);
+type DamageIn = fn(&Row<'_>) -> rusqlite::Result<Option<RowDamage>>;
+
+/// By which key a table is walked, and how its rows are judged.
+fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
+    if table.name == SESSIONS.name {
+        return (&["rowid"], |row| {
+            Ok(match session_row(row)? {
+                Loaded::Whole(_) => None,
+                Loaded::Damaged(damaged) => Some(RowDamage { id: damaged.id, problem: damaged.problem }),
+            })
+        });
+    }
+    if table.name == MESSAGES.name {
+        return (&["rowid"], |row| Ok(message_row(row)?.damage));
+    }
+    if table.name == RUNS.name {
+        return (&["session", "number"], |row| Ok(run_row(row)?.damage));
+    }
+    debug_assert_eq!(table.name, EVENTS.name, "there are four tables");
+    (&["seq"], |row| Ok(event_row(row)?.damage))
+}

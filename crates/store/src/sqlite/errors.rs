@@ -1,0 +1,72 @@
+//! What errors of SQLite's mean, in the words of the store.
+
+use super::reserve;
+use crate::commit_error::CommitError;
+use crate::open::{Damage, OpenError};
+use crate::query::ReadError;
+use rusqlite::ErrorCode;
+use std::io;
+use std::path::Path;
+
+/// What an error of SQLite's means for a commit into this file.
+pub(crate) fn commit_error(path: &Path, source: rusqlite::Error) -> CommitError {
+    let (path, code) = (path.to_owned(), source.sqlite_error_code());
+    let source = source.into();
+    match code {
+        Some(ErrorCode::DiskFull) => CommitError::StorageFull { path, source },
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => CommitError::Busy { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => CommitError::Damaged { path, source },
+        // Not every file of SQLite's says so itself when it finds no room.
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if reserve::is_full(&path) => {
+            CommitError::StorageFull { path, source }
+        }
+        Some(ErrorCode::SystemIoFailure | ErrorCode::ReadOnly | ErrorCode::CannotOpen) => {
+            CommitError::StorageFailed { path, source }
+        }
+        // The remaining codes are SQLite's, not ours: all say that these statements do not fit these tables.
+        Some(_) | None => CommitError::Contradiction { source },
+    }
+}
+
+/// What an error of SQLite's means for a reader of this file.
+pub(crate) fn read_error(path: &Path, source: rusqlite::Error) -> ReadError {
+    let (path, code) = (path.to_owned(), source.sqlite_error_code());
+    let source = source.into();
+    match code {
+        // `Unknown` is SQLite's word for a statement that does not fit the tables: they are not ours any more.
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) | None => {
+            ReadError::Damaged { path, source }
+        }
+        Some(_) => ReadError::Failed { path, source },
+    }
+}
+
+pub(crate) fn damaged(path: &Path, problem: Damage) -> OpenError {
+    OpenError::Damaged { path: path.to_owned(), problem }
+}
+
+pub(crate) fn io_error(path: &Path, source: io::Error) -> OpenError {
+    OpenError::Io { path: path.to_owned(), source }
+}
+
+/// What an error of SQLite's says about opening: these codes tell of locks, rights and space, all others
+/// of the file itself.
+pub(crate) fn unusable(path: &Path, source: rusqlite::Error) -> OpenError {
+    let refused = [ErrorCode::DiskFull, ErrorCode::CannotOpen, ErrorCode::SystemIoFailure];
+    if source.sqlite_error_code().is_some_and(|code| refused.contains(&code)) && reserve::is_full(path) {
+        return io_error(path, rustix::io::Errno::NOSPC.into());
+    }
+    match source.sqlite_error_code() {
+        Some(
+            ErrorCode::CannotOpen
+            | ErrorCode::DatabaseBusy
+            | ErrorCode::DatabaseLocked
+            | ErrorCode::DiskFull
+            | ErrorCode::OutOfMemory
+            | ErrorCode::PermissionDenied
+            | ErrorCode::ReadOnly
+            | ErrorCode::SystemIoFailure,
+        ) => OpenError::Unusable { path: path.to_owned(), source: source.into() },
+        Some(_) | None => damaged(path, Damage::Unreadable(source.into())),
+    }
+}

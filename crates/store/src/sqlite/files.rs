@@ -1,0 +1,54 @@
+//! The files of a store: their names, lengths and modes. They are looked at by name only, and never opened here.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// The files that make up a store.
+pub(crate) fn files(path: &Path) -> [PathBuf; 3] {
+    [path.to_owned(), log_of(path), beside(path, "-shm")]
+}
+
+/// SQLite's log.
+pub(crate) fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// How long a file is; one that is missing has nothing in it.
+pub(crate) fn length(path: &Path) -> io::Result<u64> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(found.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts the names in the folder of a file on disk.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+/// Takes away what others may do with the files; tells whether there was anything to take away.
+pub(crate) fn tighten(path: &Path) -> io::Result<bool> {
+    let mut tightened = false;
+    for file in files(path) {
+        match fs::metadata(&file) {
+            Ok(found) if found.permissions().mode() & 0o077 != 0 => {
+                fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
+                tightened = true;
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(tightened)
+}

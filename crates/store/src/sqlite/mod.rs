@@ -1,0 +1,29 @@
+//! The back-end that lasts: one file of SQLite's, one thread that writes it, and as many readers as are wanted.
+//!
+//! A batch goes from `journal` (its queue) to `writer` (one transaction and one fsync for all that wait), which has
+//! `apply` turn steps into `statements`; `sums` makes the checksums within them, `witness` notes how far it is.
+//! `footing`, `reserve` and `wal_space` look after the files. Rows come back through `reader`, `parse` and `query`.
+
+mod apply;
+pub(crate) mod backup;
+mod check;
+mod errors;
+mod files;
+mod footing;
+mod journal;
+mod old;
+mod open;
+mod parse;
+mod parts;
+mod query;
+mod reader;
+mod reserve;
+mod schema;
+mod statements;
+mod sums;
+mod wal_space;
+mod witness;
+mod writer;
+
+pub(crate) use journal::SqliteJournal;
+pub(crate) use reader::Reader as SqliteReader;

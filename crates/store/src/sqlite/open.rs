@@ -1,0 +1,310 @@
+//! Opening a file: what is damaged, foreign or too new is refused, and not one byte of it is changed.
+//!
+//! Nothing here opens the file other than through SQLite: closing any descriptor of a file takes away all
+//! POSIX locks that this process has on it, those of other connections too.
+
+use super::errors::{damaged, io_error, unusable};
+use super::files::{beside, files, length, log_of, sync_folder, tighten};
+use super::schema;
+use super::sums::{self, EVENTS};
+use super::witness::{self, Noted, Witness};
+use crate::open::{Damage, OpenError, Opened, Options};
+use crate::position::Position;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, ffi};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A log that has grown larger is cut back when it is reset; below this it is reused as it is, which is faster.
+pub(crate) const LARGEST_LOG: u64 = 16 << 20;
+
+/// What a connection keeps of the file, in KiB: the kernel has the rest, and there are two connections.
+const KEPT: i64 = 512;
+
+/// A file up to this size is checked all over before it is used: that takes a few milliseconds.
+const CHECKED_AT_ONCE: u64 = 8 << 20;
+
+/// A store that can be written.
+pub(crate) struct Writable {
+    pub(crate) conn: Connection,
+    pub(crate) opened: Opened,
+    pub(crate) position: Position,
+    pub(crate) witness: Option<Witness>,
+}
+
+/// Opens or creates a file for writing.
+pub(crate) fn open_writer(path: &Path, options: &Options) -> Result<Writable, OpenError> {
+    let noted = match &options.witness {
+        Some(witness) => witness::look(witness).map_err(|source| io_error(witness, source))?,
+        None => Noted::Missing,
+    };
+    let created = is_missing(path)?;
+    match (created, noted) {
+        (true, Noted::At(position)) => return Err(damaged(path, Damage::Missing(position))),
+        (_, Noted::Damaged) => {
+            return Err(damaged(path, Damage::Witness(options.witness.clone().unwrap_or_default())));
+        }
+        (true, Noted::Missing) => create(path)?,
+        (false, Noted::At(position)) => check(path, options, Some(position))?,
+        (false, Noted::Missing) => check(path, options, None)?,
+    }
+    let tightened = tighten(path).map_err(|source| io_error(path, source))?;
+    let conn = connect_writer(path, options).map_err(|source| unusable(path, source))?;
+    let position = witness::position(&conn).map_err(|source| unusable(path, source))?;
+    let witness = options
+        .witness
+        .as_ref()
+        .map(|witness| Witness::open(witness, &position).map_err(|source| io_error(witness, source)));
+    let witnessed = !created && options.witness.is_some() && noted == Noted::Missing;
+    let opened = Opened { created, tightened, witnessed };
+    Ok(Writable { conn, opened, position, witness: witness.transpose()? })
+}
+
+/// Opens an existing file for reading, also while another process writes it.
+pub(crate) fn open_reader(path: &Path, options: &Options) -> Result<Connection, OpenError> {
+    if is_missing(path)? {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
+    let conn = connect_reader(path, options).map_err(|source| unusable(path, source))?;
+    check_version(path, &conn)?;
+    Ok(conn)
+}
+
+/// Whether nothing is there yet. A log without its file is no such case: something was lost.
+fn is_missing(path: &Path) -> Result<bool, OpenError> {
+    let there = length(path).map_err(|source| io_error(path, source))? > 0;
+    if !there && has_log(path)? {
+        return Err(OpenError::Damaged { path: path.to_owned(), problem: Damage::LogOnly });
+    }
+    Ok(!there)
+}
+
+fn has_log(path: &Path) -> Result<bool, OpenError> {
+    let log = log_of(path);
+    length(&log).map(|bytes| bytes > 0).map_err(|source| io_error(&log, source))
+}
+
+/// Makes a complete file aside and then gives it its name: nobody ever sees half of one.
+fn create(path: &Path) -> Result<(), OpenError> {
+    let draft = beside(path, &format!(".new.{}", std::process::id()));
+    let made = make(&draft).and_then(|()| publish(&draft, path).map_err(|source| io_error(path, source)));
+    // Left over only if making it failed; that error is the one to tell.
+    drop(fs::remove_file(&draft));
+    made
+}
+
+fn make(draft: &Path) -> Result<(), OpenError> {
+    drop(fs::remove_file(draft));
+    File::options()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(draft)
+        .map_err(|source| io_error(draft, source))?;
+    let conn = connect_writer(draft, &Options::default()).map_err(|source| unusable(draft, source))?;
+    conn.close().map_err(|(_, source)| unusable(draft, source))?;
+    File::open(draft).and_then(|file| file.sync_all()).map_err(|source| io_error(draft, source))
+}
+
+fn publish(draft: &Path, path: &Path) -> io::Result<()> {
+    // Unlike a rename, a link does not replace what another process made meanwhile.
+    match fs::hard_link(draft, path) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && length(path)? > 0 => return Ok(()),
+        // The file is there and empty, or this file system has no links.
+        Err(_) => fs::rename(draft, path)?,
+    }
+    sync_folder(path)
+}
+
+/// Whether the file is whole, ours, of a version that we know, and as far as it was; looks without touching.
+fn check(path: &Path, options: &Options, noted: Option<Position>) -> Result<(), OpenError> {
+    let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
+    check_version(path, &conn)?;
+    check_schema(path, &conn)?;
+    check_length(path, &conn)?;
+    if let Some(noted) = noted {
+        check_position(path, &conn, noted)?;
+    }
+    // What is small is looked at all over, at once; the rest is looked at while it is in use.
+    let bytes = files(path).iter().map(|file| length(file).unwrap_or(0)).sum::<u64>();
+    if bytes <= CHECKED_AT_ONCE { check_pages(path, &conn) } else { Ok(()) }
+}
+
+/// Whether a file that is small enough to be looked at all over is whole.
+pub(crate) fn is_small_and_whole(conn: &Connection, path: &Path) -> bool {
+    length(path).is_ok_and(|bytes| bytes <= CHECKED_AT_ONCE) && check_pages(path, conn).is_ok()
+}
+
+/// Whether a file is whole, ours and of a version that we know, however large it is.
+pub(crate) fn check_all(path: &Path, options: &Options) -> Result<(), OpenError> {
+    if is_missing(path)? {
+        return Err(OpenError::Missing { path: path.to_owned() });
+    }
+    let conn = connect_checker(path, options).map_err(|source| unusable(path, source))?;
+    check_version(path, &conn)?;
+    check_schema(path, &conn)?;
+    check_length(path, &conn)?;
+    check_pages(path, &conn)
+}
+
+/// Whether everything is there that was there.
+fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(), OpenError> {
+    let failed = |source| unusable(path, source);
+    // A file from before there were witnesses is older than any of them.
+    let old = schema::version(conn).map_err(failed)? < schema::SUMMED;
+    let found = if old { Position::default() } else { witness::position(conn).map_err(failed)? };
+    if found.is_behind(&noted) {
+        return Err(damaged(path, Damage::Behind { found, noted }));
+    }
+    let same = conn.query_row(&format!("{} WHERE seq = ?1", EVENTS.select()), [noted.seq], |row| {
+        let sum: Option<i64> = row.get(EVENTS.columns.len())?;
+        // One that is damaged says nothing about all the others; it is named when it is read.
+        Ok(sum == Some(noted.sum) || !EVENTS.holds(row)?)
+    });
+    match same.optional().map_err(failed)? {
+        Some(false) => Err(damaged(path, Damage::Another(noted))),
+        Some(true) | None => Ok(()),
+    }
+}
+
+/// SQLite reads what is missing of the last page as zeros. With a log, the rest may still be in there.
+fn check_length(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    let page: u64 =
+        conn.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(|source| unusable(path, source))?;
+    let bytes = length(path).map_err(|source| io_error(path, source))?;
+    if has_log(path)? || bytes.is_multiple_of(page) {
+        return Ok(());
+    }
+    Err(damaged(path, Damage::Truncated { bytes }))
+}
+
+fn check_version(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    let owner: i32 = conn
+        .query_row("PRAGMA application_id", [], |row| row.get(0))
+        .map_err(|source| unusable(path, source))?;
+    let found = schema::version(conn).map_err(|source| unusable(path, source))?;
+    if owner != schema::APPLICATION_ID || found < 1 {
+        return Err(damaged(path, Damage::NotOurs));
+    }
+    if found > schema::VERSION {
+        let named = conn.query_row("SELECT value FROM meta WHERE key = 'program'", [], |row| row.get(0));
+        let (path, known) = (path.to_owned(), schema::VERSION);
+        return Err(OpenError::TooNew { path, found, known, program: named.ok() });
+    }
+    Ok(())
+}
+
+fn check_schema(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    match schema::holds(conn).map_err(|source| unusable(path, source))? {
+        true => Ok(()),
+        false => Err(damaged(path, Damage::Tables)),
+    }
+}
+
+fn check_pages(path: &Path, conn: &Connection) -> Result<(), OpenError> {
+    let faults = conn
+        .prepare("PRAGMA integrity_check(3)")
+        .and_then(|mut check| check.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>())
+        .map_err(|source| unusable(path, source))?;
+    if faults == ["ok"] { Ok(()) } else { Err(damaged(path, Damage::Faults(faults))) }
+}
+
+/// A connection that creates and changes nothing. With a log it needs SQLite's shared index, which is
+/// not data; without one, nobody writes, and the file can be read as it lies there.
+fn connect_checker(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+    if length(&log_of(path)).is_ok_and(|bytes| bytes > 0) {
+        return connect_reader(path, options);
+    }
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+    Connection::open_with_flags(format!("file:{}?immutable=1", percent_encoded(path)), flags)
+}
+
+fn percent_encoded(path: &Path) -> String {
+    let mut text = String::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => {
+                text.push(char::from(*byte));
+            }
+            other => text.push_str(&format!("%{other:02X}")),
+        }
+    }
+    text
+}
+
+fn connect_reader(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(options.busy_timeout)?;
+    conn.pragma_update(None, "mmap_size", 0)?;
+    conn.pragma_update(None, "cache_size", -KEPT)?;
+    Ok(conn)
+}
+
+/// A connection that writes durably, to tables of this version.
+pub(crate) fn connect_writer(path: &Path, options: &Options) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_with_flags(path, flags)?;
+    conn.busy_timeout(options.busy_timeout)?;
+    conn.set_prepared_statement_cache_capacity(64);
+    conn.pragma_update(None, "mmap_size", 0)?;
+    conn.pragma_update(None, "cache_size", -KEPT)?;
+    conn.pragma_update_and_check(None, "journal_mode", "WAL", in_wal_mode)?;
+    conn.pragma_update(None, "synchronous", "FULL")?;
+    // Only macOS knows the difference: there an fsync is not enough.
+    conn.pragma_update(None, "fullfsync", true)?;
+    conn.pragma_update(None, "checkpoint_fullfsync", true)?;
+    conn.pragma_update(None, "journal_size_limit", LARGEST_LOG.cast_signed())?;
+    conn.pragma_update(None, "foreign_keys", true)?;
+    // What is deleted is overwritten; all that it costs are pages that are written anyway.
+    conn.pragma_update(None, "secure_delete", true)?;
+    sums::teach(&conn)?;
+    schema::migrate(&mut conn)?;
+    Ok(conn)
+}
+
+fn in_wal_mode(row: &Row<'_>) -> rusqlite::Result<()> {
+    match row.get_ref(0)?.as_str()? {
+        "wal" => Ok(()),
+        other => {
+            let cause = ffi::Error::new(ffi::SQLITE_CANTOPEN);
+            let text = format!("the file system allows journal mode `{other}` only, and `wal` is needed");
+            Err(rusqlite::Error::SqliteFailure(cause, Some(text)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_writer_is_durable_and_a_reader_cannot_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let writer = open_writer(&path, &Options::default()).unwrap().conn;
+        let pragma = |name: &str| -> i64 { writer.pragma_query_value(None, name, |row| row.get(0)).unwrap() };
+        assert_eq!((pragma("synchronous"), pragma("foreign_keys"), pragma("mmap_size")), (2, 1, 0));
+        let mode: String = writer.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+        assert_eq!((mode.as_str(), pragma("busy_timeout")), ("wal", 5000));
+        let reader = open_reader(&path, &Options::default()).unwrap();
+        reader.execute("DELETE FROM events", []).unwrap_err();
+    }
+
+    #[test]
+    fn a_store_that_somebody_else_made_meanwhile_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let (draft, path) = (folder.path().join("draft"), folder.path().join("s.db"));
+        fs::write(&draft, "mine").unwrap();
+        fs::write(&path, "theirs").unwrap();
+        publish(&draft, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"theirs");
+        fs::write(&path, "").unwrap();
+        publish(&draft, &path).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"mine");
+    }
+}

@@ -1,0 +1,240 @@
+//! From rows of the tables to what readers return.
+
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, Table};
+use crate::rows::{
+    DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, StoredSession, TurnPlace,
+};
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::inbox::Queued;
+use pinfold_core::{RunNumber, Wall};
+use rusqlite::Row;
+use rusqlite::types::{Type, ValueRef};
+use serde_json::Map;
+use std::str::FromStr;
+
+const SUM: &str = "its checksum is wrong";
+
+/// Never fails for what stands in the record: that would hide all sessions behind one.
+pub(crate) fn session_row(row: &Row<'_>) -> rusqlite::Result<Loaded> {
+    let damaged = |problem: String| {
+        let [id, name] = [0, 1].map(|column| readable(row, column).unwrap_or_default());
+        Loaded::Damaged(DamagedSession { id, name, problem })
+    };
+    Ok(match checked(row, &SESSIONS, whole_session)? {
+        Ok(stored) => Loaded::Whole(Box::new(stored)),
+        Err(problem) => damaged(problem),
+    })
+}
+
+/// A row as it was written, or what is wrong with it. Only what SQLite itself cannot read fails.
+fn checked<T>(
+    row: &Row<'_>,
+    table: &Table,
+    whole: fn(&Row<'_>) -> rusqlite::Result<T>,
+) -> rusqlite::Result<Result<T, String>> {
+    match whole(row) {
+        Err(error) if error.sqlite_error_code().is_some() => Err(error),
+        Err(error) => Ok(Err(problem(&error, table))),
+        Ok(_) if !table.holds(row)? => Ok(Err(SUM.to_owned())),
+        Ok(whole) => Ok(Ok(whole)),
+    }
+}
+
+fn whole_session(row: &Row<'_>) -> rusqlite::Result<StoredSession> {
+    Ok(StoredSession {
+        damaged: 0,
+        id: parsed(row, 0)?,
+        name: row.get(1)?,
+        definition: json(row, 2)?,
+        session: json(row, 3)?,
+        created_at: Wall(row.get(4)?),
+        archived_at: wall(row, 5)?,
+        position: row.get(6)?,
+        parent: parsed_if_any(row, 8)?,
+    })
+}
+
+/// As much of a text as can be read.
+fn readable(row: &Row<'_>, column: usize) -> Option<String> {
+    let bytes = row.get_ref(column).ok()?.as_bytes_or_null().ok()??;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
+fn problem(error: &rusqlite::Error, table: &Table) -> String {
+    if let rusqlite::Error::FromSqlConversionFailure(column, _, cause) = error {
+        let besides = || column.checked_sub(table.columns.len() + 1).and_then(|at| table.besides.get(at));
+        let name = match table.columns.get(*column).or_else(besides) {
+            Some(&"core") => "state",
+            Some(name) => name,
+            None => "record",
+        };
+        return format!("its {name} cannot be read: {cause}");
+    }
+    error.to_string()
+}
+
+pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(checked(row, &MESSAGES, whole_message)?.unwrap_or_else(|problem| Message {
+        id: known(row, 0),
+        session: SessionId(known(row, 1)),
+        key: None,
+        from: None,
+        text: String::new(),
+        state: MessageState::Failed,
+        tries: 0,
+        enqueued_at: Wall(0),
+        done_at: None,
+        answer: None,
+        failure: None,
+        place: None,
+        damage: Some(RowDamage { id: readable(row, 0).unwrap_or_default(), problem }),
+    }))
+}
+
+/// An id as far as it is one.
+fn known(row: &Row<'_>, column: usize) -> Ulid {
+    readable(row, column).and_then(|id| id.parse().ok()).unwrap_or_else(|| Ulid::new(0, 0))
+}
+
+fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: parsed(row, 0)?,
+        session: parsed(row, 1)?,
+        key: row.get(2)?,
+        from: row.get(13)?,
+        text: row.get(3)?,
+        state: parsed(row, 4)?,
+        tries: row.get(5)?,
+        enqueued_at: Wall(row.get(6)?),
+        done_at: wall(row, 7)?,
+        answer: row.get(8)?,
+        failure: row.get(9)?,
+        place: place(row)?,
+        damage: None,
+    })
+}
+
+fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {
+    let (run, from, to): (Option<u64>, Option<u64>, Option<u64>) = (row.get(10)?, row.get(11)?, row.get(12)?);
+    Ok(run.zip(from).map(|(run, from)| TurnPlace { run: RunNumber(run), from, to }))
+}
+
+/// A row that an index says is a message that waits.
+pub(crate) struct WaitingRow {
+    pub(crate) session: SessionId,
+    pub(crate) message: Waiting,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Waiting {
+    Whole(Queued),
+    /// It is not as it was written, and must not be delivered.
+    Damaged,
+    /// The index is wrong.
+    Not,
+}
+
+pub(crate) fn waiting_row(row: &Row<'_>) -> rusqlite::Result<WaitingRow> {
+    let Message { id, session, state, tries, damage, .. } = message_row(row)?;
+    let message = match state {
+        _ if damage.is_some() => Waiting::Damaged,
+        MessageState::Queued | MessageState::Delivered => {
+            Waiting::Whole(Queued { message: id.into(), tries })
+        }
+        MessageState::Done | MessageState::Failed => Waiting::Not,
+    };
+    Ok(WaitingRow { session, message })
+}
+
+pub(crate) fn run_row(row: &Row<'_>) -> rusqlite::Result<Run> {
+    Ok(checked(row, &RUNS, whole_run)?.unwrap_or_else(|problem| Run {
+        session: SessionId(known(row, 0)),
+        number: RunNumber(0),
+        id: None,
+        purpose: String::new(),
+        pid: None,
+        fence: None,
+        started_at: None,
+        ended_at: None,
+        code: None,
+        signal: None,
+        verdict: None,
+        lived_ms: None,
+        forced: false,
+        damage: Some(RowDamage { id: readable(row, 2).unwrap_or_default(), problem }),
+    }))
+}
+
+fn whole_run(row: &Row<'_>) -> rusqlite::Result<Run> {
+    Ok(Run {
+        session: parsed(row, 0)?,
+        number: RunNumber(row.get(1)?),
+        id: parsed_if_any(row, 2)?,
+        purpose: row.get(3)?,
+        pid: row.get(4)?,
+        fence: row.get(5)?,
+        started_at: wall(row, 6)?,
+        ended_at: wall(row, 7)?,
+        code: row.get(8)?,
+        signal: row.get(9)?,
+        verdict: row.get(10)?,
+        lived_ms: row.get(11)?,
+        forced: row.get(12)?,
+        damage: None,
+    })
+}
+
+pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
+    let seq = row.get::<_, i64>(0)?.cast_unsigned();
+    Ok(checked(row, &EVENTS, whole_event)?.unwrap_or_else(|problem| Event {
+        seq,
+        at: Wall(0),
+        session: None,
+        name: None,
+        run: None,
+        kind: "damaged".to_owned(),
+        why: format!("event {seq} is damaged: {problem}"),
+        data: Map::new(),
+        damage: Some(RowDamage { id: seq.to_string(), problem }),
+    }))
+}
+
+fn whole_event(row: &Row<'_>) -> rusqlite::Result<Event> {
+    Ok(Event {
+        seq: row.get(0)?,
+        at: Wall(row.get(1)?),
+        session: parsed_if_any(row, 2)?,
+        name: row.get(3)?,
+        run: row.get(4)?,
+        kind: row.get(5)?,
+        why: row.get(6)?,
+        data: json(row, 7)?,
+        damage: None,
+    })
+}
+
+fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Wall>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Wall))
+}
+
+fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    serde_json::from_str(&text)
+        .map_err(|cause| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(cause)))
+}
+
+fn parsed<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<T> {
+    let text: String = row.get(column)?;
+    text.parse()
+        .map_err(|cause| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(cause)))
+}
+
+fn parsed_if_any<T: FromStr<Err: std::error::Error + Send + Sync + 'static>>(
+    row: &Row<'_>,
+    column: usize,
+) -> rusqlite::Result<Option<T>> {
+    if row.get_ref(column)? == ValueRef::Null { Ok(None) } else { parsed(row, column).map(Some) }
+}

@@ -1,0 +1,231 @@
+//! Lists of any length, a part at a time: whoever reads one never has more of it in memory than fits into the room
+//! that it gives.
+
+use super::parse::{event_row, message_row};
+use super::reader::{EVENT, MESSAGE, Reader};
+use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
+use crate::rows::{Event, Message, MessageState};
+use crate::size::{MOST, of_event, of_message};
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::MessageId;
+use rusqlite::{Params, Row, params};
+
+impl Reader {
+    /// Messages of a session behind a place, in their order, until there are `most` or the room is used up; at least
+    /// one, where there is one.
+    pub(super) fn message_part(
+        &self,
+        query: MessageQuery,
+        after: Place,
+        most: u64,
+        room: usize,
+    ) -> Read<Part<Message, Place>> {
+        let most = most.min(MOST);
+        let places = self.places(query, after, most)?;
+        let (mut rows, mut used, mut last) = (Vec::new(), 0, after);
+        let whole = (places.len() as u64) < most;
+        for place in places {
+            if used >= room {
+                return Ok(Part { rows, next: Some(last) });
+            }
+            // One that has gone meanwhile, or to the end of the queue, is no longer here.
+            let row = self.one(&format!("{} WHERE rowid = ?1", *MESSAGE), [place], message_row)?;
+            used += row.as_ref().map_or(0, of_message);
+            rows.extend(row);
+            last = Place(place);
+        }
+        Ok(Part { rows, next: (!whole).then_some(last) })
+    }
+
+    /// The place behind which a list begins that takes only some of the messages: after one of them, or the last ones.
+    pub(super) fn message_place(&self, query: MessageQuery, take: Take) -> Read<Place> {
+        let Take::Last(count) = take else { return Ok(Place::default()) };
+        if count == 0 {
+            return Ok(Place(i64::MAX));
+        }
+        let sql = format!("{} ORDER BY rowid DESC LIMIT 1 OFFSET ?2", places_of(query));
+        let first = self.one(&sql, params![query.session.to_string(), count - 1], rowid)?;
+        Ok(first.map_or_else(Place::default, |first| Place(first - 1)))
+    }
+
+    /// The place behind a message of a session.
+    pub(super) fn place_behind(&self, session: SessionId, message: MessageId) -> Read<Option<Place>> {
+        let sql = "SELECT rowid FROM messages WHERE session = ?1 AND id = ?2";
+        let params = params![session.to_string(), Ulid::from(message).to_string()];
+        Ok(self.one(sql, params, rowid)?.map(Place))
+    }
+
+    /// The last message of a list of `most` behind a place, if more come behind it.
+    pub(super) fn message_behind_which_more_come(
+        &self,
+        query: MessageQuery,
+        after: Place,
+        most: u64,
+    ) -> Read<Option<Ulid>> {
+        let Some(before) = most.checked_sub(1) else { return Ok(None) };
+        let sql = format!("{} AND rowid > ?2 ORDER BY rowid LIMIT 2 OFFSET ?3", places_of(query));
+        let params = params![query.session.to_string(), after.0, before];
+        let places: Vec<i64> = self.all(&sql, params, rowid)?;
+        let [last, _] = places[..] else { return Ok(None) };
+        let id: Option<String> =
+            self.one("SELECT id FROM messages WHERE rowid = ?1", [last], |row| row.get(0))?;
+        Ok(id.and_then(|id| id.parse().ok()))
+    }
+
+    /// How many messages there are behind a place.
+    pub(super) fn count_messages(&self, query: MessageQuery, after: Place) -> Read<u64> {
+        let sql = format!("{} AND rowid > ?2", places_of(query)).replacen("rowid", "count(*)", 1);
+        self.count(&sql, params![query.session.to_string(), after.0])
+    }
+
+    fn places(&self, query: MessageQuery, after: Place, most: u64) -> Read<Vec<i64>> {
+        let sql = format!("{} AND rowid > ?2 ORDER BY rowid LIMIT ?3", places_of(query));
+        self.all(&sql, params![query.session.to_string(), after.0, most], rowid)
+    }
+
+    /// Events behind a number, in their order, until there are `most` or the room is used up; at least one, where there
+    /// is one. What the query says of how many to take is not looked at: see [`Query::event_place`].
+    pub(super) fn event_part(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+        room: usize,
+    ) -> Read<Part<Event, u64>> {
+        let most = usize::try_from(most.min(MOST)).unwrap_or(usize::MAX);
+        let sql = format!("{} {} ORDER BY seq", *EVENT, where_events(query));
+        let part = self.conn().prepare_cached(&sql).and_then(|mut statement| {
+            let mut found = statement.query(event_params(query, after))?;
+            let (mut rows, mut used) = (Vec::new(), 0);
+            while let Some(row) = found.next()? {
+                if rows.len() >= most || used >= room {
+                    return Ok(Part { next: rows.last().map(|last: &Event| last.seq), rows });
+                }
+                let event = event_row(row)?;
+                used += of_event(&event);
+                rows.push(event);
+            }
+            Ok(Part { rows, next: None })
+        });
+        part.map_err(|source| self.error(source))
+    }
+
+    /// The number behind which a list of events begins.
+    pub(super) fn event_place(&self, query: &EventQuery) -> Read<u64> {
+        let first = match query.since {
+            // The index of times has the numbers too: it tells the first one without a look at any event.
+            Some(since) => self.one(
+                "SELECT min(seq) FROM events INDEXED BY events_by_time WHERE at >= ?1",
+                [since.0],
+                |row| row.get::<_, Option<u64>>(0),
+            )?,
+            None => Some(Some(0)),
+        };
+        let Some(first) = first.flatten() else { return Ok(query.after.max(self.max_seq()?)) };
+        let after = query.after.max(first.saturating_sub(1));
+        let Take::Last(count) = query.take else { return Ok(after) };
+        if count == 0 {
+            return Ok(after.max(self.max_seq()?));
+        }
+        let sql =
+            format!("SELECT seq FROM events {} ORDER BY seq DESC LIMIT 1 OFFSET ?5", where_events(query));
+        let first = self
+            .one(&sql, with(event_params(query, after), u64::from(count - 1)), |row| row.get::<_, u64>(0))?;
+        Ok(first.map_or(after, |first| first - 1))
+    }
+
+    /// The last event of a list of `most` behind a number, if more come behind it.
+    pub(super) fn event_behind_which_more_come(
+        &self,
+        query: &EventQuery,
+        after: u64,
+        most: u64,
+    ) -> Read<Option<u64>> {
+        let Some(before) = most.checked_sub(1) else { return Ok(None) };
+        let sql = format!("SELECT seq FROM events {} ORDER BY seq LIMIT 2 OFFSET ?5", where_events(query));
+        let seqs: Vec<u64> = self.all(&sql, with(event_params(query, after), before), |row| row.get(0))?;
+        let [last, _] = seqs[..] else { return Ok(None) };
+        Ok(Some(last))
+    }
+
+    /// How many events there are behind a number.
+    pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
+        let sql = format!("SELECT count(*) FROM events {}", where_events(query));
+        self.count(&sql, event_params(query, after))
+    }
+
+    fn count(&self, sql: &str, params: impl Params) -> Read<u64> {
+        Ok(self.one(sql, params, |row| row.get(0))?.unwrap_or(0))
+    }
+}
+
+/// The places of messages, as a statement of the session.
+fn places_of(query: MessageQuery) -> String {
+    format!("SELECT rowid FROM messages WHERE session = ?1 AND {}", in_state(query.state))
+}
+
+/// A condition that SQLite can answer from the smallest index: it does not look into parameters, nor draw conclusions.
+pub(super) fn in_state(state: Option<MessageState>) -> &'static str {
+    match state {
+        None => "TRUE",
+        Some(MessageState::Queued) => "state IN ('queued', 'delivered') AND state = 'queued'",
+        Some(MessageState::Delivered) => "state IN ('queued', 'delivered') AND state = 'delivered'",
+        Some(MessageState::Done) => "state = 'done'",
+        Some(MessageState::Failed) => "state = 'failed'",
+    }
+}
+
+fn rowid(row: &Row<'_>) -> rusqlite::Result<i64> {
+    row.get(0)
+}
+
+/// Only what is asked for is in the statement. A plus hides the time from the choice of an index: numbers are walked
+/// through in their order, from where the list begins.
+fn where_events(query: &EventQuery) -> String {
+    let since = if query.since.is_some() { "+at >= ?3" } else { "?3 IS NULL" };
+    let session = if query.session.is_some() { "session = ?4" } else { "?4 IS NULL" };
+    format!("WHERE seq > ?1 AND seq <= ?2 AND {since} AND {session}")
+}
+
+type EventParams = (u64, u64, Option<i64>, Option<String>);
+
+fn event_params(query: &EventQuery, after: u64) -> EventParams {
+    const LARGEST: u64 = i64::MAX as u64;
+    let until = query.until.unwrap_or(LARGEST).min(LARGEST);
+    let session = query.session.map(|session| session.to_string());
+    (after.min(LARGEST), until, query.since.map(|at| at.0), session)
+}
+
+fn with((after, until, since, session): EventParams, offset: u64) -> impl Params {
+    (after, until, since, session, offset)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Options, Store};
+
+    /// A session may have a million messages that are done: the others are found without them.
+    #[test]
+    fn messages_in_a_state_are_found_by_the_smallest_index() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let _store = Store::open(&path, &Options::default()).unwrap();
+        let reader = Reader::open_with(&path, &Options::default()).unwrap();
+        let plan = |state| {
+            let session = SessionId(Ulid::new(0, 0));
+            let places = places_of(MessageQuery { session, state });
+            let sql = format!("EXPLAIN QUERY PLAN {places} AND rowid > ?2 ORDER BY rowid LIMIT ?3");
+            reader.conn().query_row(&sql, params!["", 0, 1], |row| row.get::<_, String>("detail")).unwrap()
+        };
+        for (state, index) in [
+            (None, "messages_by_session"),
+            (Some(MessageState::Queued), "messages_waiting"),
+            (Some(MessageState::Delivered), "messages_waiting"),
+            (Some(MessageState::Done), "messages_by_session"),
+            (Some(MessageState::Failed), "messages_failed"),
+        ] {
+            assert!(plan(state).contains(&format!("INDEX {index} ")), "{state:?}: {}", plan(state));
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! A connection that only reads, and how rows come out of it.
+
+use super::errors::read_error;
+use super::open;
+use super::parse::{Waiting, waiting_row};
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
+use crate::open::{OpenError, Options};
+use crate::query::{Read, ReadError, Take};
+use crate::rows::{Loaded, Lookup, Message, RowDamage, StoredSession};
+use pinfold_core::inbox::Queued;
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, OptionalExtension, Params, Row};
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+pub(super) static SESSION: LazyLock<String> = LazyLock::new(|| SESSIONS.select());
+pub(super) static MESSAGE: LazyLock<String> = LazyLock::new(|| MESSAGES.select());
+/// The few that wait, by the index that has no others: in the order of rows SQLite would read all messages.
+pub(super) static WAITING: LazyLock<String> = LazyLock::new(|| {
+    let few = "SELECT rowid FROM messages INDEXED BY messages_waiting WHERE state IN ('queued', 'delivered')";
+    format!("{} WHERE rowid IN ({few})", MESSAGES.select())
+});
+pub(super) static RUN: LazyLock<String> = LazyLock::new(|| RUNS.select());
+pub(super) static EVENT: LazyLock<String> = LazyLock::new(|| EVENTS.select());
+
+/// A connection that only reads. Each call sees the store as it was at one moment.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    conn: Connection,
+    path: PathBuf,
+}
+
+impl Reader {
+    /// Opens a store for reading only, whether or not somebody writes it.
+    ///
+    /// # Errors
+    /// A missing, damaged or too new file.
+    pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Reader, OpenError> {
+        Ok(Reader { conn: open::open_reader(path, options)?, path: path.to_owned() })
+    }
+
+    pub(crate) fn conn(&self) -> &Connection {
+        &self.conn
+    }
+
+    pub(crate) fn conn_mut(&mut self) -> &mut Connection {
+        &mut self.conn
+    }
+
+    /// What an error of SQLite's means here.
+    pub(crate) fn error(&self, source: rusqlite::Error) -> ReadError {
+        read_error(&self.path, source)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// With the messages that wait, which have rows of their own.
+    pub(super) fn whole(&self, mut loaded: Loaded) -> Read<Loaded> {
+        if let Loaded::Whole(stored) = &mut loaded {
+            let sql = format!("{} AND session = ?1 ORDER BY rowid", *WAITING);
+            let mut inbox = Inbox::default();
+            self.all(&sql, [stored.id.to_string()], waiting_row)?
+                .into_iter()
+                .for_each(|row| inbox.add(row.message));
+            inbox.fill(stored);
+        }
+        Ok(loaded)
+    }
+
+    pub(super) fn whole_message(&self, found: Option<Message>) -> Read<Option<Message>> {
+        let damage = found.as_ref().and_then(|message| message.damage.clone());
+        damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))
+    }
+
+    pub(super) fn damaged(&self, what: &'static str, damage: RowDamage) -> ReadError {
+        ReadError::Row { path: self.path.clone(), what, id: damage.id, problem: damage.problem }
+    }
+
+    pub(super) fn lookup(&self, mut found: Vec<Loaded>) -> Read<Lookup> {
+        Ok(match found.len() {
+            0 => Lookup::Nobody,
+            1 => Lookup::One(self.whole(found.remove(0))?),
+            _ => Lookup::Several(found.iter().map(label).collect()),
+        })
+    }
+
+    pub(super) fn meta_value<T: FromSql>(&self, key: &str) -> Read<Option<T>> {
+        self.one("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
+    }
+
+    pub(super) fn taken<T>(
+        &self,
+        sql: &str,
+        by: &str,
+        take: Take,
+        params: impl Params,
+        parse: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Read<Vec<T>> {
+        let ordered = match take {
+            Take::All => format!("{sql} ORDER BY {by}"),
+            Take::First(count) => format!("{sql} ORDER BY {by} LIMIT {count}"),
+            Take::Last(count) => format!("{sql} ORDER BY {by} DESC LIMIT {count}"),
+        };
+        let mut rows = self.all(&ordered, params, parse)?;
+        if let Take::Last(_) = take {
+            rows.reverse();
+        }
+        Ok(rows)
+    }
+
+    pub(super) fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        parse: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Read<Vec<T>> {
+        let rows = self
+            .conn
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_map(params, parse)?.collect());
+        rows.map_err(|source| self.error(source))
+    }
+
+    pub(super) fn one<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        parse: fn(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Read<Option<T>> {
+        let row = self
+            .conn
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(params, parse).optional());
+        row.map_err(|source| self.error(source))
+    }
+}
+
+/// The messages of one session that wait.
+#[derive(Default)]
+pub(super) struct Inbox {
+    queued: Vec<Queued>,
+    damaged: u64,
+}
+
+impl Inbox {
+    pub(super) fn add(&mut self, message: Waiting) {
+        match message {
+            Waiting::Whole(queued) => self.queued.push(queued),
+            Waiting::Damaged => self.damaged += 1,
+            Waiting::Not => {}
+        }
+    }
+
+    pub(super) fn fill(self, stored: &mut StoredSession) {
+        stored.session.refill(self.queued);
+        stored.damaged = self.damaged;
+    }
+}
+
+fn label(loaded: &Loaded) -> (String, String) {
+    match loaded {
+        Loaded::Whole(stored) => (stored.id.to_string(), stored.name.clone()),
+        Loaded::Damaged(damaged) => (damaged.id.clone(), damaged.name.clone()),
+    }
+}

@@ -1,0 +1,121 @@
+//! The statements that change rows, each with the checksum of what it leaves behind.
+
+use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
+use std::sync::LazyLock;
+
+type Sql = LazyLock<String>;
+
+const OF_WAITING: &str = "id = ?1 AND session = ?2 AND state IN ('queued', 'delivered')";
+
+pub(crate) static CREATE: Sql = LazyLock::new(|| {
+    SESSIONS.insert(&[
+        ("id", "?1"),
+        ("name", "?2"),
+        ("definition", "?3"),
+        ("core", "?4"),
+        ("created_at", "?5"),
+        ("archived_at", "?6"),
+        ("parent", "?7"),
+        ("position", "(SELECT coalesce(max(position), 0) + 1 FROM sessions)"),
+    ])
+});
+pub(crate) static UPDATE: Sql =
+    LazyLock::new(|| SESSIONS.update(&[("core", "?2")], "id = ?1 AND archived_at IS ?3"));
+pub(crate) static MOVE: Sql =
+    LazyLock::new(|| SESSIONS.update(&[("core", "?2"), ("archived_at", "?3")], "id = ?1"));
+pub(crate) static DEFINE: Sql = LazyLock::new(|| SESSIONS.update(&[("definition", "?2")], "id = ?1"));
+
+pub(crate) static QUEUE: Sql = LazyLock::new(|| {
+    MESSAGES.insert(&[
+        ("id", "?1"),
+        ("session", "?2"),
+        ("key", "?3"),
+        ("text", "?4"),
+        ("state", "'queued'"),
+        ("tries", "0"),
+        ("enqueued_at", "?5"),
+        ("sender", "?6"),
+    ])
+});
+pub(crate) static TAKE: Sql = LazyLock::new(|| {
+    let taken = [("state", "'delivered'"), ("tries", "tries + 1")];
+    MESSAGES.update(&taken, "id = ?1 AND session = ?2 AND state = 'queued'")
+});
+pub(crate) static REQUEUE: Sql = LazyLock::new(|| {
+    let queued = [("state", "'queued'"), ("tries", "tries - (?3 AND state = 'delivered')")];
+    MESSAGES.update(&queued, OF_WAITING)
+});
+pub(crate) static FINISH: Sql = LazyLock::new(|| {
+    MESSAGES.update(&[("state", "'done'"), ("done_at", "?3"), ("answer", "?4")], OF_WAITING)
+});
+pub(crate) static FAIL: Sql = LazyLock::new(|| {
+    MESSAGES.update(&[("state", "'failed'"), ("done_at", "?3"), ("failure", "?4")], OF_WAITING)
+});
+/// It goes to the end of the queue: rows stand in the order of their turns.
+pub(crate) static RETRY: Sql = LazyLock::new(|| {
+    let fresh = [("state", "'queued'"), ("tries", "0"), ("done_at", "NULL"), ("failure", "NULL")];
+    let set = MESSAGES.set(&fresh);
+    format!(
+        "UPDATE messages SET {set}, rowid = (SELECT max(rowid) + 1 FROM messages)
+         WHERE id = ?1 AND session = ?2 AND state = 'failed'"
+    )
+});
+pub(crate) static PLACE: Sql =
+    LazyLock::new(|| MESSAGES.update(&[("run", "?2"), ("log_from", "?3"), ("log_to", "?4")], "id = ?1"));
+
+pub(crate) static RUN_DECIDED: Sql = LazyLock::new(|| {
+    let new =
+        RUNS.insert(&[("session", "?1"), ("number", "?2"), ("id", "?3"), ("purpose", "?4"), ("forced", "0")]);
+    format!("{new} ON CONFLICT (session, number) DO NOTHING")
+});
+pub(crate) static RUN_STARTED: Sql = LazyLock::new(|| {
+    upsert_run(
+        &[
+            ("session", "?1"),
+            ("number", "?2"),
+            ("purpose", "?3"),
+            ("pid", "?4"),
+            ("fence", "?5"),
+            ("started_at", "?6"),
+            ("forced", "0"),
+        ],
+        &["pid", "fence", "started_at"],
+    )
+});
+/// A run that only its exit record tells of is headless for all that is known.
+pub(crate) static RUN_EXITED: Sql = LazyLock::new(|| {
+    upsert_run(
+        &[
+            ("session", "?1"),
+            ("number", "?2"),
+            ("purpose", "'headless'"),
+            ("ended_at", "?3"),
+            ("code", "?4"),
+            ("signal", "?5"),
+            ("verdict", "?6"),
+            ("lived_ms", "?7"),
+            ("forced", "?8"),
+        ],
+        &["ended_at", "code", "signal", "verdict", "lived_ms", "forced"],
+    )
+});
+pub(crate) const RUNS_OPEN: &str = "SELECT number FROM runs INDEXED BY runs_open
+    WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL LIMIT 1";
+pub(crate) static RUNS_SETTLED: Sql = LazyLock::new(|| {
+    let set = RUNS.set(&[("ended_at", "?3")]);
+    format!(
+        "UPDATE runs INDEXED BY runs_open SET {set}
+         WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL"
+    )
+});
+
+/// All of its columns and the checksum are made before: SQLite would look for the names once for each.
+pub(crate) static EVENT: Sql = LazyLock::new(|| EVENTS.insert_made());
+
+/// A run that is there takes over what is named; another one begins with all of it.
+fn upsert_run(values: &[(&str, &str)], taken: &[&str]) -> String {
+    let news: Vec<String> = taken.iter().map(|column| format!("excluded.{column}")).collect();
+    let sets: Vec<(&str, &str)> = taken.iter().copied().zip(news.iter().map(String::as_str)).collect();
+    let (insert, set) = (RUNS.insert(values), RUNS.set(&sets));
+    format!("{insert} ON CONFLICT (session, number) DO UPDATE SET {set}")
+}

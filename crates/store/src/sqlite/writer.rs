@@ -1,0 +1,384 @@
+//! The one thread that writes: everything that waits goes into one transaction and one fsync.
+
+use super::apply::Applier;
+use super::errors::commit_error;
+use super::files::log_of;
+use super::footing::Footing;
+use super::open;
+use super::reserve::Reserve;
+use super::wal_space;
+use super::witness::Witness;
+use crate::batch::{Batch, Tidy};
+use crate::broken::Broken;
+use crate::commit_error::CommitError;
+use crate::open::HeldUp;
+use crate::position::Position;
+use crate::ticket::{Committed, Promise};
+use crate::trouble::{Health, Trouble};
+use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// More would make the first of a group wait long for the last.
+const LARGEST_GROUP: usize = 256;
+
+/// When nothing came for this long, there is time for the log.
+const CALM: Duration = Duration::from_millis(500);
+
+/// How long the end waits for others who use the log.
+const LAST_TRY: Duration = Duration::from_millis(500);
+
+/// How often it is looked whether the files are still there, and whether there is room again.
+const LOOK: Duration = Duration::from_secs(2);
+/// How soon something that cannot be written now is tried again.
+const AGAIN: Duration = Duration::from_millis(200);
+
+pub(crate) struct Job {
+    pub(crate) batch: Batch,
+    pub(crate) promise: Promise,
+}
+
+/// What a writer is made of besides its connection.
+pub(crate) struct Surroundings {
+    pub(crate) path: PathBuf,
+    pub(crate) witness: Option<Witness>,
+    pub(crate) reserve: Reserve,
+    pub(crate) health: Health,
+    pub(crate) when_held_up: HeldUp,
+    /// Set when the store is closed: what cannot be written then fails.
+    pub(crate) leaving: Arc<AtomicBool>,
+    /// How far the store is, for those who ask.
+    pub(crate) acknowledged: Arc<Mutex<Position>>,
+}
+
+pub(crate) struct Writer {
+    conn: Connection,
+    path: PathBuf,
+    /// Whether the log has its full length.
+    has_room: bool,
+    broken: Broken,
+    /// How far the store is.
+    position: Position,
+    footing: Footing,
+    around: Surroundings,
+}
+
+/// What a batch came to, and the checksum of its last event.
+type Written = (Committed, Option<i64>);
+type Outcomes = Result<Vec<Committed>, CommitError>;
+
+impl Writer {
+    pub(crate) fn new(conn: Connection, position: Position, around: Surroundings) -> Writer {
+        let (path, footing) = (around.path.clone(), Footing::new(&around.path));
+        Writer { conn, path, has_room: false, broken: Broken::default(), position, footing, around }
+    }
+
+    /// Writes until nobody can ask any more and everything that was asked is answered.
+    pub(crate) fn run(mut self, jobs: &Receiver<Job>) {
+        while let Some(job) = self.next(jobs) {
+            let mut group = vec![job];
+            group.extend(jobs.try_iter().take(LARGEST_GROUP - 1));
+            self.commit_group(group);
+        }
+        self.finish();
+    }
+
+    /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
+    fn finish(&mut self) {
+        if self.footing.is_cut() {
+            // What is left of a log that was cut would be written over pages that are whole.
+            drop(self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
+            return;
+        }
+        // A foreign reader that keeps the log in use does not keep the daemon; SQLite reads the log again next time.
+        drop(self.conn.busy_timeout(LAST_TRY));
+        self.make_room();
+    }
+
+    fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
+        loop {
+            match jobs.recv_timeout(if self.has_room { LOOK } else { CALM }) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => self.look_after(),
+            }
+        }
+    }
+
+    /// There is time: for the log, for the room that is kept, and for a look at the files.
+    fn look_after(&mut self) {
+        if !self.has_room {
+            // Without it commits are slower, and as good.
+            self.has_room = true;
+            drop(wal_space::make(&log_of(&self.path)));
+            self.around.reserve.keep();
+        }
+        let trouble = match (self.footing.lost(), self.around.health.now()) {
+            (Some(path), _) => Trouble::Gone { path },
+            (None, Trouble::None) => return,
+            // What was refused is not there to be tried again: something else is.
+            (None, found) if found.holds_up() && !self.is_over(&found) => found,
+            (None, _) if self.around.reserve.keep() => Trouble::None,
+            (None, _) => Trouble::Reserve,
+        };
+        self.around.health.set(trouble);
+    }
+
+    /// Whether what was found is over: the file can be written, and is whole. A large one is not read for that: once
+    /// damaged it stays so until a batch succeeds, or the store is opened anew.
+    fn is_over(&self, found: &Trouble) -> bool {
+        self.forget_pages();
+        let whole =
+            !matches!(found, Trouble::Damaged { .. }) || open::is_small_and_whole(&self.conn, &self.path);
+        whole && self.probe().is_ok()
+    }
+
+    /// Writes something that changes nothing.
+    fn probe(&self) -> Result<(), CommitError> {
+        self.execute("BEGIN IMMEDIATE")?;
+        let written = self
+            .execute("UPDATE meta SET value = value WHERE key = 'steps'")
+            .and_then(|()| self.execute("COMMIT"));
+        self.roll_back_if_open();
+        written
+    }
+
+    fn commit_group(&mut self, group: Vec<Job>) {
+        let batches: Vec<&Batch> = group.iter().map(|job| &job.batch).collect();
+        match self.persist(&batches) {
+            Ok(outcomes) => group.into_iter().zip(outcomes).for_each(|(job, done)| self.succeed(job, done)),
+            // One bad batch must not fail its neighbours.
+            Err(error) if group.len() > 1 && error.may_be_of_one() => self.commit_one_by_one(group),
+            Err(error) => {
+                let error = Arc::new(error);
+                group.into_iter().for_each(|job| self.fail(job, Arc::clone(&error)));
+            }
+        }
+    }
+
+    fn commit_one_by_one(&mut self, group: Vec<Job>) {
+        for job in group {
+            match self.persist(&[&job.batch]) {
+                Ok(outcomes) => self.succeed(job, outcomes.into_iter().next().unwrap_or_default()),
+                Err(error) => self.fail(job, Arc::new(error)),
+            }
+        }
+    }
+
+    /// Makes batches durable; waits for whoever else writes, for room, and for a disk that takes them. Nothing is
+    /// decided anew meanwhile, so what waits is as true as before.
+    fn persist(&mut self, batches: &[&Batch]) -> Outcomes {
+        let mut tidied = false;
+        self.wait_for_files()?;
+        loop {
+            match self.transact(batches) {
+                Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
+                Err(CommitError::StorageFull { .. }) if self.around.reserve.give_back() => tidied = false,
+                // With what was given back, the log fits into the file and is begun anew.
+                Err(CommitError::StorageFull { .. }) if !tidied => {
+                    self.make_room();
+                    tidied = true;
+                }
+                Err(error) => self.wait_or(error, batches)?,
+            }
+        }
+    }
+
+    /// Says what holds it up and waits a little, unless that is not wanted or the store is being closed.
+    fn wait_or(&self, error: CommitError, batches: &[&Batch]) -> Result<(), CommitError> {
+        let Some(trouble) = error.trouble() else { return Err(error) };
+        if self.around.when_held_up == HeldUp::Fail || self.around.leaving.load(Ordering::Acquire) {
+            return Err(error);
+        }
+        // Whoever else writes is gone in a moment, and SQLite has waited for the busy time-out already.
+        let waits = trouble == Trouble::Busy || batches.iter().all(|batch| !batch.impatient);
+        self.around.health.set(trouble);
+        if !waits {
+            return Err(error);
+        }
+        std::thread::sleep(AGAIN);
+        self.forget_pages();
+        Ok(())
+    }
+
+    /// What was read from a file that was damaged then is not what is in it now.
+    fn forget_pages(&self) {
+        drop(self.conn.release_memory());
+    }
+
+    /// Waits until the files are what they were. What is added to one that was cut would hide that.
+    fn wait_for_files(&mut self) -> Result<(), CommitError> {
+        while let Some(path) = self.footing.lost() {
+            self.wait_or(CommitError::Gone { path }, &[])?;
+        }
+        Ok(())
+    }
+
+    /// A commit into a file that has lost its name is no commit: it is acknowledged when the file is back.
+    fn on_firm_ground(&mut self) -> Result<(), CommitError> {
+        self.wait_for_files()?;
+        if let Some(witness) = &mut self.around.witness {
+            // It must not be told of more than is there; of less it may.
+            drop(witness.note(&self.position));
+        }
+        *self.around.acknowledged.lock().unwrap_or_else(PoisonError::into_inner) = self.position;
+        let reserved = self.around.reserve.is_kept();
+        if !reserved || self.around.health.now().holds_up() {
+            self.around.health.set(if reserved { Trouble::None } else { Trouble::Reserve });
+        }
+        Ok(())
+    }
+
+    fn succeed(&mut self, job: Job, committed: Committed) {
+        self.broken.succeeded(&job.batch);
+        let tidied = self.tidy(job.batch.tidy).map_err(Arc::new);
+        job.promise.keep(tidied.map(|()| committed));
+    }
+
+    /// Leaves as little of what was deleted as is wanted.
+    fn tidy(&mut self, tidy: Tidy) -> Result<(), CommitError> {
+        match tidy {
+            Tidy::Later => return Ok(()),
+            Tidy::Log => {}
+            Tidy::File => {
+                self.execute("VACUUM")?;
+                self.footing.file_is_cut();
+            }
+        }
+        self.make_room();
+        // The log is empty now.
+        self.has_room = false;
+        Ok(())
+    }
+
+    fn fail(&mut self, job: Job, error: Arc<CommitError>) {
+        self.broken.failed(&job.batch);
+        job.promise.keep(Err(error));
+    }
+
+    /// All or nothing.
+    fn transact(&mut self, batches: &[&Batch]) -> Outcomes {
+        if batches.iter().all(|batch| batch.is_empty()) {
+            return Ok(vec![Committed::default(); batches.len()]);
+        }
+        self.execute("BEGIN IMMEDIATE")?;
+        let done = batches.iter().map(|batch| self.apply(batch)).collect::<Result<Vec<_>, _>>();
+        let done = done.and_then(|applied| {
+            let position = self.advance(batches, &applied)?;
+            self.execute("COMMIT").map(|()| (applied.into_iter().map(|(done, _)| done).collect(), position))
+        });
+        match done {
+            Ok((outcomes, position)) => {
+                self.position = position;
+                Ok(outcomes)
+            }
+            Err(error) => {
+                self.roll_back_if_open();
+                Err(error)
+            }
+        }
+    }
+
+    fn roll_back_if_open(&self) {
+        if !self.conn.is_autocommit() {
+            // Nothing of it may be seen; if even this fails, the next BEGIN does.
+            drop(self.execute("ROLLBACK"));
+        }
+    }
+
+    /// How far the store is with these batches. Those that leave no event leave a number.
+    fn advance(&self, batches: &[&Batch], applied: &[Written]) -> Result<Position, CommitError> {
+        let generation = batches.iter().filter_map(|batch| batch.generation()).max();
+        let mut position =
+            Position { generation: generation.unwrap_or(self.position.generation), ..self.position };
+        let newest = applied.iter().rev().find_map(|(done, sum)| sum.map(|sum| (done.seqs.end - 1, sum)));
+        if let Some(newest) = newest {
+            (position.seq, position.sum) = newest;
+        } else {
+            position.steps += 1;
+            let sql = "UPDATE meta SET value = ?1 WHERE key = 'steps'";
+            let changed = self.conn.prepare_cached(sql).and_then(|mut set| set.execute([position.steps]));
+            changed.map_err(|source| commit_error(&self.path, source))?;
+        }
+        Ok(position)
+    }
+
+    fn apply(&self, batch: &Batch) -> Result<Written, CommitError> {
+        let mut applier = Applier::new(&self.conn, &self.path);
+        for step in &batch.steps {
+            self.broken.refuse(batch, step)?;
+            applier.apply(step)?;
+        }
+        Ok(applier.applied())
+    }
+
+    /// Gives the space of the log back, as far as no reader needs it.
+    fn make_room(&mut self) {
+        // Failing to is no worse than not trying: the batches get their own errors next.
+        drop(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
+        self.footing.log_is_cut();
+    }
+
+    fn execute(&self, sql: &str) -> Result<(), CommitError> {
+        let done = self.conn.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+        done.map(drop).map_err(|source| commit_error(&self.path, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::step::Step;
+    use crate::store::Store;
+    use crate::{AuditEvent, Options};
+    use pinfold_core::Wall;
+    use std::sync::mpsc::channel;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("s.db"), &Options::default()).unwrap();
+        (folder, store)
+    }
+
+    fn event(kind: &str) -> Batch {
+        let mut batch = Batch::new();
+        let (kind, why, data) = (kind.to_owned(), String::new(), serde_json::Map::new());
+        batch.event(AuditEvent { at: Wall(1), session: None, run: None, kind, why, data });
+        batch
+    }
+
+    fn deadly() -> Batch {
+        Batch { steps: vec![Step::Panic], ..Batch::default() }
+    }
+
+    #[test]
+    fn a_writer_that_dies_fails_every_ticket_and_hangs_none() {
+        let (_folder, store) = store();
+        let (here, arrived) = channel::<()>();
+        let (held, hold) = channel::<()>();
+        // While this callback waits, all others join the queue behind it.
+        store.commit_then(event("first"), move |_| {
+            drop(here);
+            hold.recv().unwrap_err();
+        });
+        arrived.recv().unwrap_err();
+        let tickets: Vec<_> = [event("before"), deadly(), event("after")]
+            .into_iter()
+            .map(|batch| store.commit(batch))
+            .collect();
+        let (told, tell) = channel();
+        store.commit_then(event("callback"), move |outcome| told.send(outcome).unwrap());
+        drop(held);
+        for ticket in tickets {
+            assert!(matches!(*ticket.wait().unwrap_err(), CommitError::WriterGone));
+        }
+        assert!(matches!(*tell.recv().unwrap().unwrap_err(), CommitError::WriterGone));
+        let late = store.commit(event("late")).wait();
+        assert!(matches!(*late.unwrap_err(), CommitError::WriterGone));
+        assert_eq!(store.reader().unwrap().max_seq().unwrap(), 1, "nothing of the deadly group is visible");
+    }
+}
