@@ -13,6 +13,12 @@ const LARGEST: u64 = 1 << 20;
 /// The file that standard error is, if it is one of ours.
 static FILE: Mutex<Option<PathBuf>> = Mutex::new(None);
 
+#[cfg(test)]
+thread_local! {
+    /// Whether a test of this thread has so much happen that nobody would read it.
+    pub(crate) static QUIET: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
 /// Says which file standard error is.
 pub(crate) fn rotate(file: Option<PathBuf>) {
     if let Ok(mut own) = FILE.lock() {
@@ -23,6 +29,10 @@ pub(crate) fn rotate(file: Option<PathBuf>) {
 /// Says something about the daemon itself; what happens to sessions is in the events.
 pub(crate) fn log(what: fmt::Arguments<'_>) {
     use std::io::Write;
+    #[cfg(test)]
+    if QUIET.get() {
+        return;
+    }
     let Ok(file) = FILE.lock() else { return };
     // Paths and names are in it, and in the foreground this is somebody's terminal.
     let line = what.to_string();

@@ -18,6 +18,8 @@ pub(crate) struct Checker {
     started: BTreeSet<(usize, RunNumber)>,
     exited: BTreeSet<(usize, RunNumber)>,
     pub(crate) messages: BTreeMap<MessageId, (usize, Fate)>,
+    /// Messages in the order in which they were queued: ids follow the wall clock, which jumps.
+    queued: BTreeMap<MessageId, u64>,
     first_deliveries: [Vec<MessageId>; SESSIONS],
     answered: BTreeSet<MessageId>,
     /// A retried message stands at the end of the queue again.
@@ -72,8 +74,8 @@ impl Checker {
     }
 
     /// Every spawn is preceded by a durable change.
-    pub(crate) fn spawned_durably(&mut self, disk: &Session, session: usize, run: RunNumber) {
-        if disk.runs().last < run {
+    pub(crate) fn spawned_durably(&mut self, durable: RunNumber, session: usize, run: RunNumber) {
+        if durable < run {
             self.complain(format!("session {session}: {run} is spawned and not on disk"));
         }
     }
@@ -182,6 +184,7 @@ impl Checker {
     fn message_step(&mut self, at: usize, step: &MessageChange) -> Result<(), Violation> {
         match step {
             MessageChange::Queued { message, .. } => {
+                self.queued.insert(*message, self.queued.len() as u64);
                 let old = self.messages.insert(*message, (at, Fate::Open));
                 ensure(old.is_none(), || format!("{message:?} was queued twice"))
             }
@@ -212,7 +215,8 @@ impl Checker {
         if earlier.contains(&message) || self.retried.contains(&message) {
             return Ok(());
         }
-        let in_order = earlier.last().is_none_or(|last| *last < message);
+        let place = |message: &MessageId| self.queued.get(message).copied();
+        let in_order = earlier.last().is_none_or(|last| place(last) < place(&message));
         earlier.push(message);
         ensure(in_order, || format!("{message:?} overtook an older message"))
     }

@@ -2,7 +2,7 @@
 
 use super::check::{Checker, Violation};
 use super::script::{Asking, Broken, Coming, Ending, Step, Work};
-use super::world::{Agent, DIRECTORIES, Holder, Pending, Room, SESSIONS, directory_of, pick};
+use super::world::{Agent, DIRECTORIES, Holder, Room, SESSIONS, directory_of, pick};
 use pinfold_core::event::{
     Ask, ConsumerKind, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd, World,
 };
@@ -35,7 +35,8 @@ pub(crate) struct Case {
 pub(crate) struct Daemon {
     pub(crate) sessions: Vec<Session>,
     pub(crate) actions: [VecDeque<Action>; SESSIONS],
-    pub(crate) pending: Pending,
+    /// Events on their way to the daemon, in order for each session.
+    pub(crate) pending: [VecDeque<Event>; SESSIONS],
     taken: [Vec<Event>; SESSIONS],
     waiting: [bool; SESSIONS],
     consumers: BTreeMap<(usize, u8), ConsumerId>,
@@ -221,7 +222,7 @@ impl Case {
     }
 
     fn spawn(&mut self, session: usize, run: RunNumber) {
-        self.checker.spawned_durably(&self.disk[session], session, run);
+        self.checker.spawned_durably(self.disk[session].runs().last, session, run);
         if self.room.shims[session].is_none() && self.room.reserved(session) {
             self.room.new_shim(session);
         }

@@ -3,7 +3,7 @@
 use pinfold_core::event::{Machine, TurnEnd};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::{Boot, Jitter, MessageId, Now, RunNumber, Wall};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Sessions of one case; the first two want the same directory.
@@ -181,9 +181,6 @@ impl Room {
         Some((agent.run, Ended::new(Exit::ShimLost, lived)))
     }
 }
-
-/// Events on their way to the daemon, in order for each session.
-pub(crate) type Pending = [VecDeque<pinfold_core::Event>; SESSIONS];
 
 /// The number-th of the sessions that fit.
 pub(crate) fn pick(number: u8, fits: impl Fn(usize) -> bool) -> Option<usize> {

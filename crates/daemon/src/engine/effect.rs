@@ -3,14 +3,14 @@
 use super::Engine;
 use crate::crash;
 use crate::engine::feed::News;
-use crate::engine::input::Input;
+use crate::engine::input::{Committer, Input};
 use crate::engine::reply::Reply;
 use crate::engine::session::{Deeds, Pending};
 use crate::log::log;
 use crate::ports::shims::order::Order;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
-use pinfold_core::{Change, Decision, MessageId, Record, RunNumber};
+use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber};
 use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::Instant;
@@ -35,6 +35,21 @@ impl Effect {
 }
 
 impl Engine {
+    /// Asks the core.
+    pub(super) fn decide(&mut self, id: SessionId, event: &Event, now: Now) -> Option<Decision> {
+        let tracked = self.sessions.get_mut(&id)?;
+        #[cfg(test)]
+        let before = self.witness.is_some().then(|| tracked.session.clone());
+        let decision = tracked.session.handle(event, now);
+        #[cfg(test)]
+        if let (Some(witness), Some(before)) = (&mut self.witness, before) {
+            let (early, after) = (self.early.contains_key(&id), tracked.session.clone());
+            let (event, decision) = (event.clone(), decision.clone());
+            witness(super::simulation::witness::Witnessed { id, early, before, event, decision, after, now });
+        }
+        Some(decision)
+    }
+
     /// Sends a decision to the disk where it has to be there, and keeps what follows from it until it is.
     pub(super) fn keep(&mut self, id: SessionId, mut decision: Decision, facts: Facts, reply: Option<Reply>) {
         let durable = decision.changes.iter().any(Change::is_durable);
@@ -89,22 +104,33 @@ impl Engine {
     fn commit_with(&self, id: Option<SessionId>, batch: Batch, order: Option<Order>) {
         crash::point("commit.before");
         let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
+        let beginnings = |id| self.sessions.get(&id).map_or(0, |tracked| tracked.beginnings);
+        let of = id.map(|id| Committer { id, beginnings: beginnings(id) });
         let told = move |outcome| {
             metrics.commit.took(begun.elapsed());
-            handle.tell(Input::Committed { id, outcome });
+            handle.tell(Input::Committed { of, outcome });
         };
         self.ports.journal.commit(batch, order, Box::new(told));
     }
 
-    pub(super) fn committed(&mut self, id: Option<SessionId>, outcome: Outcome) {
+    pub(super) fn committed(&mut self, of: Option<Committer>, outcome: Outcome) {
+        let id = of.map(|of| of.id);
+        let known = of.and_then(|of| Some((self.sessions.get(&of.id)?.beginnings, of.beginnings)));
+        let of_before = known.is_some_and(|(now, then)| now != then);
         match outcome {
             Ok(committed) if !committed.seqs.is_empty() => {
                 self.last_event.send_replace(committed.seqs.end - 1);
             }
             Ok(_) => {}
+            // It was on its way when the session began again, and failed with the one before it.
+            Err(_) if of_before => return,
             Err(error) => return self.not_durable(id, &error),
         }
         crash::point("commit.after");
+        // A batch of events alone builds on nothing, and is durable all the same: nothing follows from it any more.
+        if of_before {
+            return;
+        }
         let Some(id) = id else { return };
         if let Some(tracked) = self.sessions.get_mut(&id)
             && let Some(waiting) = tracked.pending.iter_mut().find(|pending| !pending.durable)

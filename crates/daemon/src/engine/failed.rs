@@ -33,7 +33,6 @@ impl Engine {
             | CommitError::Gone { .. } => {
                 log(format_args!("not recorded: {}", crate::error_chain::chain(error)));
             }
-            CommitError::BuildsOnFailed { id } if self.was_begun_again(*id) => {}
             CommitError::NameTaken { .. }
             | CommitError::NoSuchSession { .. }
             | CommitError::NoSuchMessage { .. }
@@ -63,14 +62,6 @@ impl Engine {
         });
         answer_all(*tracked, &why);
         true
-    }
-
-    /// Whether a batch was on its way when its session began again: it failed with the one before it.
-    fn was_begun_again(&mut self, id: SessionId) -> bool {
-        let Some(tracked) = self.sessions.get_mut(&id) else { return true };
-        let known = tracked.stale > 0;
-        tracked.stale = tracked.stale.saturating_sub(1);
-        known
     }
 
     /// Takes a session out of memory; its shim listens for the next daemon then.
@@ -118,10 +109,8 @@ impl Engine {
         let text = format!("session `{}` could not be recorded: {problem}", old.name);
         let goes_on = if again { GoesOn::Again } else { GoesOn::LeftAlone };
         let why = WhyNot::Contradicted { name: old.name.clone(), problem: problem.to_owned(), goes_on };
-        let waiting = old.pending.iter().filter(|pending| !pending.durable).count();
         let consumers: Vec<_> = old.session.connected().collect();
         if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.stale = old.stale + waiting.saturating_sub(1);
             tracked.beginnings = old.beginnings + 1;
             (tracked.reloaded, tracked.terminal) = (true, old.terminal);
             tracked.held_up = old.held_up.take();

@@ -36,8 +36,8 @@ pub(crate) enum Input {
     Look(Looker),
     /// Somebody wants something done that no session decides.
     Command(Box<Command>),
-    /// A batch is durable, or could not be made so. `None` is for batches of the daemon itself.
-    Committed { id: Option<SessionId>, outcome: Outcome },
+    /// A batch is durable, or could not be made so. Nobody's is one of the daemon itself.
+    Committed { of: Option<Committer>, outcome: Outcome },
     /// The locks of a session were taken, or not.
     Reserved { id: SessionId, result: Result<Box<dyn Held>, Refused> },
     /// A shim was started, or not.
@@ -80,6 +80,14 @@ pub(crate) enum Input {
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
     Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
+}
+
+/// Whose decision a batch records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Committer {
+    pub(crate) id: SessionId,
+    /// How often it had begun again from what is stored: what was decided before that has not happened.
+    pub(crate) beginnings: u32,
 }
 
 /// What somebody wants of an inbox.

@@ -73,7 +73,7 @@ impl Engine {
         let empty = inbox.queued() == 0 && inbox.in_flight().is_none();
         let known = if empty { Some(0) } else { tracked.inbox_bytes };
         let fits = |bytes: u64| most == 0 || bytes.saturating_add(length) <= most;
-        let counted = || self.ports.journal.waiting_bytes(id).or(known).unwrap_or(0);
+        let counted = || self.ports.journal.waiting_bytes(id);
         let bytes = known.filter(|bytes| fits(*bytes)).unwrap_or_else(counted);
         let takes = fits(bytes);
         if let Some(tracked) = self.sessions.get_mut(&id) {
@@ -93,7 +93,7 @@ impl Engine {
         });
         match pending {
             Some(message) => Ok(Some(message)),
-            None => Ok(self.ports.journal.message_by_key(id, key)?.map(|row| row.id.into())),
+            None => self.ports.journal.message_by_key(id, key),
         }
     }
 

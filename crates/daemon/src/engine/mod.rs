@@ -26,6 +26,8 @@ mod run;
 pub(crate) mod session;
 mod session_view;
 mod sessions;
+#[cfg(test)]
+mod simulation;
 mod speech;
 mod stopping;
 mod stops;
@@ -93,7 +95,7 @@ pub(crate) struct Engine {
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     /// For those beside the loop: it commits and reads through its port.
-    pub(crate) store: Arc<Store>,
+    pub(crate) store: Store,
     /// Everything that it acts on.
     ports: Ports,
     /// Wakes the loop at the first deadline, where a runtime drives it.
@@ -129,6 +131,9 @@ pub(crate) struct Engine {
     early: BTreeMap<SessionId, Vec<Input>>,
     /// What is to be read or done once every session was looked at.
     waiting: Vec<Input>,
+    /// Who sees every decision as it is made.
+    #[cfg(test)]
+    witness: Option<simulation::witness::Witness>,
 }
 
 /// How far the daemon's own end has come.
@@ -156,12 +161,18 @@ impl Engine {
             Input::Look(_) | Input::Command(_) if self.unseen() => self.waiting.push(input),
             Input::Look(look) => look(View(self)),
             Input::Command(command) => self.obey(*command),
-            Input::Committed { id, outcome } => self.committed(id, outcome),
+            Input::Committed { of, outcome } => self.committed(of, outcome),
             Input::Reserved { id, result } => self.reserved(id, result),
+            // What an order of before its session began again has come to: the look finds what is there of it. A shim
+            // that is let go here has its order, and listens for whoever looks.
+            Input::ShimUp { id, .. } | Input::ShimGone { id, .. } if self.early(id).is_some() => {}
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
-            Input::HolderGone { id } => self.holder_gone(id),
+            Input::HolderGone { id } => match self.early(id) {
+                Some(early) => early.push(Input::HolderGone { id }),
+                None => self.holder_gone(id),
+            },
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Memory { id, run, read } => self.memory_read(id, run, read),
             Input::Reload => self.reload(),
@@ -186,11 +197,12 @@ impl Engine {
     /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
     pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
         let now = self.ports.clock.now();
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Some(tracked) = self.sessions.get(&id) else { return };
         // What is recorded is about the run that lived when it happened.
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
         let facts = Facts { run, ..facts.clone() };
-        let decision = tracked.session.handle(event, now);
+        let Some(decision) = self.decide(id, event, now) else { return };
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let facts = in_whose_name(tracked, &decision, facts);
         if let Some(alone) = &mut self.alone {
             (alone.witness)(&decision);

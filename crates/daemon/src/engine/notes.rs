@@ -19,7 +19,7 @@ impl Engine {
                 // Whoever only notes does not wait.
                 _ = reply.send(());
             }
-            handle.tell(Input::Committed { id: None, outcome });
+            handle.tell(Input::Committed { of: None, outcome });
         };
         self.ports.journal.commit(batch, None, Box::new(told));
     }

@@ -10,6 +10,7 @@ use pinfold_store::{CommitError, Reader, Store};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -21,7 +22,8 @@ pub(crate) struct Parts {
     pub(crate) socket: PathBuf,
     pub(crate) store: Store,
     pub(crate) alone: Option<Alone>,
-    pub(crate) reader: Option<Reader>,
+    /// One for the loop alone.
+    pub(crate) reader: Rc<Reader>,
     pub(crate) folders: Folders,
     pub(crate) generation: u64,
     pub(crate) shim_program: (PathBuf, Vec<OsString>),

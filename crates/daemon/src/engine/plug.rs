@@ -14,8 +14,10 @@ use crate::ports::locks::MachineLocks;
 use crate::ports::memory::MemoryThread;
 use crate::ports::shims::ShimProcesses;
 use pinfold_shim::nursery::Nursery;
+use pinfold_store::Solo;
 use std::collections::BTreeMap;
 use std::io;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::{Semaphore, watch};
@@ -25,13 +27,8 @@ const STARTS_AT_ONCE: usize = 8;
 
 impl Engine {
     /// An engine for this machine.
-    pub(crate) fn new(mut parts: Parts) -> io::Result<Engine> {
+    pub(crate) fn new(parts: Parts) -> io::Result<Engine> {
         let (metrics, alarm) = (Arc::<Metrics>::default(), Arc::new(Alarm::new()?));
-        let store = Arc::new(parts.store.clone());
-        let reader = match parts.reader.take() {
-            Some(reader) => reader,
-            None => store.reader().map_err(io::Error::other)?,
-        };
         let (memory, places) = (memory::Memory::new(), Arc::new(Semaphore::new(STARTS_AT_ONCE)));
         let ports = Ports {
             clock: Box::new(MachineClock::new(Arc::clone(&alarm))),
@@ -41,11 +38,11 @@ impl Engine {
                 Arc::clone(&metrics),
             )),
             shims: Box::new(shims(&parts, places)),
-            journal: Box::new(StoreJournal::new(&store, reader, parts.generation)),
+            journal: Box::new(journal(&parts)),
             memory: Box::new(watch_memory(&memory, &parts.handle)),
         };
         let engine = Engine::with(parts, ports);
-        Ok(Engine { store, memory, metrics, alarm: Some(alarm), ..engine })
+        Ok(Engine { memory, metrics, alarm: Some(alarm), ..engine })
     }
 
     /// An engine that acts on these ports; somebody else says when a deadline has passed.
@@ -63,7 +60,7 @@ impl Engine {
             stops: Stops::default(),
             generation: parts.generation,
             started: Instant::now(),
-            store: Arc::new(parts.store),
+            store: parts.store,
             ports,
             alarm: None,
             alone: parts.alone,
@@ -86,8 +83,15 @@ impl Engine {
             metrics: Arc::default(),
             early: BTreeMap::new(),
             waiting: Vec::new(),
+            #[cfg(test)]
+            witness: None,
         }
     }
+}
+
+fn journal(parts: &Parts) -> StoreJournal {
+    let owners = Solo::new(&parts.store, Rc::clone(&parts.reader), parts.generation);
+    StoreJournal::new(owners, parts.store.clone(), Rc::clone(&parts.reader))
 }
 
 fn shims(parts: &Parts, places: Arc<Semaphore>) -> ShimProcesses {

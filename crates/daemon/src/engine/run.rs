@@ -5,7 +5,6 @@ use crate::engine::input::Input;
 use crate::ports::clock::Alarm;
 use pinfold_store::{Facts, Store};
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -17,7 +16,7 @@ impl Engine {
     pub(crate) async fn run(
         mut self,
         mut inputs: mpsc::UnboundedReceiver<Input>,
-    ) -> (Result<(), Fault>, Arc<Store>) {
+    ) -> (Result<(), Fault>, Store) {
         let ended = self.take_all(&mut inputs).await;
         (ended, self.store)
     }

@@ -88,9 +88,8 @@ pub(crate) struct Tracked {
     pub(crate) stop_noted: bool,
     /// It was read from the store again, and the writer has not heard of that yet.
     pub(crate) reloaded: bool,
-    /// How often it began again from what is stored, and how many batches of before that are still on their way.
+    /// How often it began again from what is stored.
     pub(crate) beginnings: u32,
-    pub(crate) stale: usize,
     /// Who asked for what is under way.
     pub(crate) asked: Option<Box<Value>>,
     /// The run that `unlock` ends, or has ended.
@@ -201,7 +200,6 @@ impl Tracked {
             stop_noted: false,
             reloaded: false,
             beginnings: 0,
-            stale: 0,
             asked: None,
             unlocked: None,
             logged: None,

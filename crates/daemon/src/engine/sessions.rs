@@ -123,7 +123,8 @@ impl Engine {
         let settings = self.config.settings(&definition.agent, &tracked.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
         tracked.definition = Arc::new(definition);
-        let decision = tracked.session.handle(&event, now);
+        let Some(decision) = self.decide(id, &event, now) else { return };
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let mut batch = Batch::new();
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);

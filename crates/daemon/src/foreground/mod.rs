@@ -25,6 +25,7 @@ use scratch::Scratch;
 use signals::Signals;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -98,11 +99,13 @@ fn run_through(
         let (handle, inputs) = Handle::new();
         let foreground = Foreground { streams: Arc::new(streams), scratch: scratch.path().to_owned() };
         let witness = Box::new(outcome::witness(Arc::clone(&ends), name.to_string(), options.say));
+        let store = pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?;
+        let own = Rc::new(store.reader().map_err(StartError::from)?);
         let parts = Parts {
             socket: home.socket(),
             home,
-            store: pinfold_store::open(&Backend::Memory(HISTORY)).map_err(StartError::from)?,
-            reader: None,
+            store,
+            reader: own,
             alone: Some(Alone { foreground, witness, reapers }),
             folders,
             generation: 1,

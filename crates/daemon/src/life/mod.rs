@@ -27,6 +27,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
@@ -151,7 +152,7 @@ async fn live(
     only: Arc<Only>,
     limits: Limits,
     up: impl FnOnce(),
-    left: &mut Option<Arc<Store>>,
+    left: &mut Option<Store>,
 ) -> Result<(), StartError> {
     let config = crate::define::config::load(&options.home.config)?;
     let (doorway, listener) = Doorway::open(&options.home)?;
@@ -212,11 +213,12 @@ async fn begin(
     let told = handle.clone();
     folders.audit_to(&home.audit(), move || told.tell(Input::Audited));
     let generation = open_store::next_generation(&home, opened, meta.generation);
+    let own = Rc::new(store.reader()?);
     let parts = Parts {
         folders,
         socket: socket_link::make(&home.socket(), &home.state).path,
         home,
-        reader: Some(store.reader()?),
+        reader: own,
         store,
         alone: None,
         generation,

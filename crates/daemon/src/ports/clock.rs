@@ -21,13 +21,11 @@ pub(crate) trait Clock {
     /// What graces are measured by: it stands still while the machine sleeps, as the processes do that have the grace.
     fn awake(&self) -> Instant;
 
-    /// 64 random bits, good enough for jitter.
-    fn draw(&mut self) -> u64;
+    /// What spreads restarts.
+    fn jitter(&mut self) -> Jitter;
 
     /// The dice of an id.
-    fn dice(&mut self) -> u128 {
-        (u128::from(self.draw()) << 64) | u128::from(self.draw())
-    }
+    fn dice(&mut self) -> u128;
 
     /// Has the loop woken at a moment; an earlier wish is forgotten.
     fn wake_at(&self, at: Option<Boot>);
@@ -37,19 +35,19 @@ pub(crate) trait Clock {
 
     /// The present, for the core.
     fn now(&mut self) -> Now {
-        Now { wall: self.wall(), boot: self.boot(), jitter: Jitter((self.draw() >> 48) as u16) }
+        Now { wall: self.wall(), boot: self.boot(), jitter: self.jitter() }
     }
 }
 
 /// The machine's own clocks.
 pub(crate) struct MachineClock {
-    dice: crate::clock::Clock,
+    jitter: crate::clock::Clock,
     alarm: Arc<Alarm>,
 }
 
 impl MachineClock {
     pub(crate) fn new(alarm: Arc<Alarm>) -> MachineClock {
-        MachineClock { dice: crate::clock::Clock::new(), alarm }
+        MachineClock { jitter: crate::clock::Clock::new(), alarm }
     }
 }
 
@@ -66,8 +64,8 @@ impl Clock for MachineClock {
         Instant::now()
     }
 
-    fn draw(&mut self) -> u64 {
-        self.dice.draw()
+    fn jitter(&mut self) -> Jitter {
+        self.jitter.now().jitter
     }
 
     fn dice(&mut self) -> u128 {

@@ -35,10 +35,10 @@ pub(crate) trait Journal {
     fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError>;
 
     /// The message that a dedupe key of a session stands for.
-    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<Message>, ReadError>;
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError>;
 
-    /// How many bytes of text wait in an inbox; nothing where nothing is remembered.
-    fn waiting_bytes(&self, session: SessionId) -> Option<u64>;
+    /// How many bytes of text wait in an inbox.
+    fn waiting_bytes(&self, session: SessionId) -> u64;
 
     /// Whose run it is.
     fn session_of_run(&self, run: RunId) -> Option<SessionId>;
@@ -71,21 +71,18 @@ impl Remembered {
     }
 }
 
-/// A store, one reader of it for the loop alone, and the port by which its sessions are owned.
+/// Where this machine's sessions are kept, and one reader for the loop alone.
 pub(crate) struct StoreJournal {
-    store: Store,
-    reader: Rc<Reader>,
     owners: Box<dyn Owners>,
     /// As whom it writes.
     owner: Owner,
+    store: Store,
+    reader: Rc<Reader>,
 }
 
 impl StoreJournal {
-    /// The journal of a daemon of this generation, on the only host.
-    pub(crate) fn new(store: &Store, reader: Reader, generation: u64) -> StoreJournal {
-        let reader = Rc::new(reader);
-        let owners = Solo::new(store, Rc::clone(&reader), generation);
-        StoreJournal { store: store.clone(), reader, owner: owners.here(), owners: Box::new(owners) }
+    pub(crate) fn new(owners: Solo, store: Store, reader: Rc<Reader>) -> StoreJournal {
+        StoreJournal { owner: owners.here(), owners: Box::new(owners), store, reader }
     }
 }
 
@@ -108,13 +105,13 @@ impl Journal for StoreJournal {
         self.owners.message(message)
     }
 
-    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<Message>, ReadError> {
-        self.owners.known(session, key)
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError> {
+        Ok(self.owners.known(session, key)?.map(|known| known.id.into()))
     }
 
-    fn waiting_bytes(&self, session: SessionId) -> Option<u64> {
+    fn waiting_bytes(&self, session: SessionId) -> u64 {
         // What cannot be read now is counted another time.
-        Some(self.owners.waiting_bytes(session).unwrap_or(0))
+        self.owners.waiting_bytes(session).unwrap_or(0)
     }
 
     fn session_of_run(&self, run: RunId) -> Option<SessionId> {

@@ -209,6 +209,12 @@ impl Wanted {
         })
     }
 
+    /// The session that wants them.
+    #[cfg(test)]
+    pub(crate) fn session_name(&self) -> &str {
+        self.session.as_str()
+    }
+
     /// For a run without a daemon: whoever meets its locks shall see what holds them.
     pub(crate) fn alone(self) -> Wanted {
         Wanted { reason: ALONE, ..self }

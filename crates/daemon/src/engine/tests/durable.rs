@@ -65,7 +65,7 @@ fn engine_in(temp: &tempfile::TempDir, generation: u64) -> (Engine, mpsc::Unboun
     let parts = Parts {
         folders: Folders::open(&home).unwrap(),
         socket: home.socket(),
-        reader: Some(store.reader().unwrap()),
+        reader: std::rc::Rc::new(store.reader().unwrap()),
         store,
         alone: None,
         generation,

@@ -41,12 +41,13 @@ impl Room {
         };
         pinfold_kernel::private::make_private(&home.state, pinfold_kernel::private::Wider::Refuse).unwrap();
         let (handle, inputs) = Handle::new();
+        let store = pinfold_store::open(&Backend::Memory(History::Newest(100))).unwrap();
         let parts = Parts {
             socket: home.socket(),
             folders: Folders::open(&home).unwrap(),
             home,
-            store: pinfold_store::open(&Backend::Memory(History::Newest(100))).unwrap(),
-            reader: None,
+            reader: std::rc::Rc::new(store.reader().unwrap()),
+            store,
             alone: None,
             generation: 3,
             shim_program: (folder.path().join("no-shim"), Vec::new()),

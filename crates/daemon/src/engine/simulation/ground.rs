@@ -1,0 +1,57 @@
+//! What all cases stand on: a home on disk for the few files that the loop reads itself, and the numbers of policies.
+
+use crate::define::config::Config;
+use crate::define::home::Home;
+use crate::ports::locks::Folders;
+use std::path::Path;
+
+/// So many sets of numbers there are.
+pub(super) const VARIANTS: u8 = 30;
+
+pub(super) struct Ground {
+    pub(super) home: Home,
+    pub(super) folders: Folders,
+    pub(super) config: Config,
+    _folder: tempfile::TempDir,
+}
+
+impl Ground {
+    pub(super) fn new() -> Ground {
+        crate::log::QUIET.set(true);
+        // Files that are only read back by the next daemon need no disk.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+        let folder = folder.expect("a folder");
+        let state = folder.path().join("home");
+        std::fs::create_dir_all(&state).expect("a folder");
+        let home = Home {
+            runtime: state.clone(),
+            config: state.join("config.toml"),
+            user_locks: folder.path().join("locks"),
+            variables: Vec::new(),
+            refused: None,
+            state,
+        };
+        let folders = Folders::open(&home).expect("lock folders");
+        Ground { folders, config: Config::parse(&numbers()).expect("a configuration"), home, _folder: folder }
+    }
+
+    /// Every case begins with a disk of its own.
+    pub(super) fn sweep(&self) {
+        _ = std::fs::remove_file(self.home.stops());
+        _ = std::fs::remove_dir_all(self.home.state.join("sessions"));
+    }
+}
+
+fn numbers() -> String {
+    let of = |variant: u8| {
+        let hard = if variant % 3 == 2 { 0 } else { 6 };
+        let watchdog = if variant % 5 == 4 { 90 } else { 0 };
+        let resume = variant % 2 == 1;
+        format!(
+            "[agents.v{variant}.policy]\ncrash_soft_limit = 3\ncontention_limit = 3\ncrash_hard_limit = {hard}\n\
+             watchdog = \"{watchdog}s\"\nlimit_resume = {resume}\nidle_after = \"20s\"\n"
+        )
+    };
+    (0..VARIANTS).map(of).collect()
+}

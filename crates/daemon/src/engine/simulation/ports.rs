@@ -1,0 +1,257 @@
+//! Virtual ports: what the loop orders waits in the machine until the script has it done.
+
+use super::machine::{Cancelled, Commit, Job, Shared, Waiter};
+use crate::define::home::Home;
+use crate::memory::Watch;
+use crate::ports::clock::Clock;
+use crate::ports::journal::{Journal, Remembered, StoreJournal};
+use crate::ports::locks::{Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
+use crate::ports::memory::{MemoryWatch, Watched};
+use crate::ports::observe::{Look, Seen};
+use crate::ports::shims::order::Order;
+use crate::ports::shims::outbox::{Outlet, Wire};
+use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
+use crate::ports::{Ports, Then};
+use pinfold_core::life::StartRefused;
+use pinfold_core::unended::Survivor;
+use pinfold_core::{Boot, Jitter, MessageId, RunNumber, Wall};
+use pinfold_lock::Resource;
+use pinfold_shim::log::Entry;
+use pinfold_shim::turn::Turn;
+use pinfold_shim::{Command, Decoder, Exited};
+use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble};
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// The ports of one daemon.
+pub(super) fn ports(machine: &Shared, store: StoreJournal, trouble: Trouble) -> Ports {
+    let world = World { machine: machine.clone() };
+    Ports {
+        clock: Box::new(VirtualClock(machine.clone())),
+        locks: Box::new(world.clone()),
+        shims: Box::new(world.clone()),
+        journal: Box::new(VirtualJournal { machine: machine.clone(), store, trouble }),
+        memory: Box::new(world),
+    }
+}
+
+struct VirtualClock(Shared);
+
+impl Clock for VirtualClock {
+    fn wall(&self) -> Wall {
+        Wall(self.0.lock().room.wall)
+    }
+
+    fn boot(&self) -> Boot {
+        Boot(self.0.lock().room.boot)
+    }
+
+    fn awake(&self) -> Instant {
+        let machine = self.0.lock();
+        machine.began + Duration::from_millis(machine.room.awake)
+    }
+
+    fn jitter(&mut self) -> Jitter {
+        self.0.lock().room.now().jitter
+    }
+
+    fn dice(&mut self) -> u128 {
+        let mut machine = self.0.lock();
+        machine.drawn += 1;
+        machine.drawn
+    }
+
+    fn wake_at(&self, at: Option<Boot>) {
+        self.0.lock().alarm = at;
+    }
+
+    fn remind(&self, at: Instant, then: Then<()>) {
+        self.0.lock().reminders.push((at, then));
+    }
+}
+
+/// Locks, shims and memory of the machine room.
+#[derive(Clone)]
+struct World {
+    machine: Shared,
+}
+
+impl World {
+    fn order(&self, session: usize, job: Job) {
+        self.machine.lock().jobs[session].push_back(job);
+    }
+
+    fn at(&self, id: SessionId) -> usize {
+        let machine = self.machine.lock();
+        machine.ids.iter().position(|known| *known == id).expect("only sessions of the case are asked for")
+    }
+}
+
+/// The session that a name stands for: its number is the name's last letter.
+pub(super) fn number_of(name: &str) -> usize {
+    name.trim_start_matches('s').parse().expect("sessions are called s and their number")
+}
+
+impl Locks for World {
+    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
+        self.order(number_of(wanted.session_name()), Job::Reserve(then));
+    }
+
+    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        let Resource::Directory(path) = &resource else { return Err(io::Error::other("never refused")) };
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let cancelled = Arc::<AtomicBool>::default();
+        let waiter = Waiter { cancelled: Arc::clone(&cancelled), then };
+        self.machine.lock().waiters[number_of(name)] = Some(waiter);
+        Ok(Box::new(Cancelled(cancelled)))
+    }
+
+    fn prove_absent(&self, lost: Lost, then: Then<bool>) {
+        self.order(number_of(&lost.name), Job::Prove(then));
+    }
+
+    fn end_holder(&self, name: String, then: Then<HolderEnded>) {
+        self.order(number_of(&name), Job::EndHolder(then));
+    }
+}
+
+impl Shims for World {
+    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
+        self.order(number_of(&birth.opening.session), Job::Open(Box::new(birth), held, then));
+    }
+
+    fn observe(&self, look: Look, then: Then<Seen>) {
+        self.order(self.at(look.subject.id), Job::Observe(Box::new(look), then));
+    }
+
+    fn survivors(&self, _shim: u32, then: Then<Vec<Survivor>>) {
+        then(Vec::new());
+    }
+
+    fn records(&self, _home: &Home, id: SessionId) -> Vec<Exited> {
+        let session = self.at(id);
+        self.machine.lock().exits(session)
+    }
+
+    fn latest_turn(&self, _home: &Home, id: SessionId) -> Option<Turn> {
+        let session = self.at(id);
+        self.machine.lock().turns[session].clone()
+    }
+
+    fn tail(&self, _home: &Home, _id: SessionId, _run: RunNumber, _lines: usize) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    fn ran(&self, _shim: u32) -> Option<u64> {
+        None
+    }
+}
+
+impl MemoryWatch for World {
+    fn watch(&mut self, _run: Watched, _watch: Watch) {}
+
+    fn forget(&mut self, _run: Watched) {}
+
+    fn confirm(&mut self, (id, run): Watched) {
+        let session = self.at(id);
+        self.machine.lock().confirmed.push((session, run));
+    }
+}
+
+/// A store that a thread of its own writes: the script says when. What is durable is read at once.
+struct VirtualJournal {
+    machine: Shared,
+    store: StoreJournal,
+    trouble: Trouble,
+}
+
+impl Journal for VirtualJournal {
+    fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>) {
+        let mut machine = self.machine.lock();
+        machine.ordered += 1;
+        machine.commits.push_back(Commit { batch, with, then });
+    }
+
+    fn trouble(&self) -> Trouble {
+        self.trouble.clone()
+    }
+
+    fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError> {
+        self.store.message(message)
+    }
+
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError> {
+        self.store.message_by_key(session, key)
+    }
+
+    fn waiting_bytes(&self, session: SessionId) -> u64 {
+        self.store.waiting_bytes(session)
+    }
+
+    fn session_of_run(&self, run: RunId) -> Option<SessionId> {
+        self.store.session_of_run(run)
+    }
+
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
+        self.store.recent_events(session, most)
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<Remembered>, String> {
+        self.store.session(id)
+    }
+}
+
+/// The daemon's end of a connection with one life of a shim.
+pub(super) struct VirtualConnection {
+    pub(super) session: usize,
+    pub(super) machine: Shared,
+    pub(super) open: Arc<()>,
+}
+
+impl Connection for VirtualConnection {
+    fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)> {
+        let mut machine = self.machine.lock();
+        let ours = machine.links[self.session]
+            .as_mut()
+            .filter(|link| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open)));
+        match ours {
+            Some(link) => {
+                link.unheard.drain(..).for_each(&hear);
+                link.hear = Some(hear);
+            }
+            // It has gone meanwhile, or a newer connection took the place of this one.
+            None => hear(None),
+        }
+        drop(machine);
+        let decoder = Arc::new(std::sync::Mutex::new(Decoder::default()));
+        let wire = VirtualWire { session: self.session, machine: self.machine, open: self.open, decoder };
+        Ok((Outlet::new(Arc::new(wire)), None))
+    }
+}
+
+struct VirtualWire {
+    session: usize,
+    machine: Shared,
+    open: Arc<()>,
+    decoder: Arc<std::sync::Mutex<Decoder>>,
+}
+
+impl Wire for VirtualWire {
+    fn send(self: Arc<Self>, bytes: &[u8]) {
+        let mut decoder = self.decoder.lock().unwrap_or_else(PoisonError::into_inner);
+        decoder.feed(bytes);
+        let mut machine = self.machine.lock();
+        while let Some(frame) = decoder.frame().expect("the daemon speaks the language of shims") {
+            let command = Command::decode(&frame).expect("the daemon speaks the language of shims");
+            let link = machine.links[self.session]
+                .as_mut()
+                .filter(|link| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open)));
+            if let (Some(command), Some(link)) = (command, link) {
+                link.commands.push_back(command);
+            }
+        }
+    }
+}

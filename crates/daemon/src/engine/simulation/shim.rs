@@ -1,0 +1,318 @@
+//! Virtual shims: what they do with what the daemon says, and what they find by themselves.
+
+use super::check::Checker;
+use super::machine::{Grant, Job, Link, Machine, Shared};
+use super::ports::VirtualConnection;
+use super::script::Broken;
+use super::world::{Agent, SESSIONS};
+use crate::ports::locks::{HolderEnded, Refused};
+use crate::ports::observe::Seen;
+use crate::ports::shims::ShimUp;
+use pinfold_core::event::{ShimSeen, TurnEnd};
+use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::life::{Process, StartRefused};
+use pinfold_core::{MessageId, RunNumber, Wall};
+use pinfold_lock::Resource;
+use pinfold_shim::log::Position;
+use pinfold_shim::turn::{Done, Turn};
+use pinfold_shim::{Command, InputRefused, Keeping, Report, StartFailure, Welcome};
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What a machine that is out of descriptors says.
+const NO_DESCRIPTORS: i32 = 24;
+
+impl Machine {
+    /// The shim reads the next command, if there is one.
+    pub(super) fn obey(&mut self, session: usize, checker: &mut Checker, durable: RunNumber) -> bool {
+        let Some(command) = self.links[session].as_mut().and_then(|link| link.commands.pop_front()) else {
+            return false;
+        };
+        match command {
+            Command::Start(start) => {
+                checker.spawned_durably(durable, session, start.run);
+                self.start(session, start.run, checker);
+            }
+            Command::Stop { run, grace } => self.stop(session, run, grace),
+            Command::Interrupt { run } if self.has(session, run) => {}
+            Command::Interrupt { run } => self.answer_for(session, run),
+            Command::Input { run, message, attempt, .. } => self.input(session, run, message, attempt),
+            Command::Release => self.release(session),
+            Command::Ack { run } => self.room.records[session].retain(|(ended, _)| *ended > run),
+            Command::Keep(_)
+            | Command::Hello { .. }
+            | Command::Go
+            | Command::CloseInput { .. }
+            | Command::DieAt { .. }
+            | Command::Follow { .. }
+            | Command::Listen => {}
+        }
+        true
+    }
+
+    fn has(&self, session: usize, run: RunNumber) -> bool {
+        let agent = self.room.shims[session].as_ref().and_then(|shim| shim.agent.as_ref());
+        agent.is_some_and(|agent| agent.run == run)
+    }
+
+    /// What a shim says of a run that does not live: its end, if it is on record.
+    fn answer_for(&mut self, session: usize, run: RunNumber) {
+        let answer = match self.exits(session).into_iter().find(|exited| exited.run == run) {
+            Some(exited) => told(exited),
+            None => Report::NoSuchRun { run },
+        };
+        self.report(session, answer);
+    }
+
+    fn start(&mut self, session: usize, run: RunNumber, checker: &mut Checker) {
+        let Some(shim) = &self.room.shims[session] else { return };
+        match &shim.agent {
+            Some(agent) if agent.run == run => return self.started(session),
+            Some(agent) => {
+                let other = agent.run;
+                return checker.complain(format!("a shim that keeps {other} was told to start {run}"));
+            }
+            None => {}
+        }
+        let last = self.room.records[session].iter().map(|(run, _)| *run).max().max(Some(shim.last_run));
+        if let Some(last) = last.filter(|last| run <= *last) {
+            let of = self.exits(session).into_iter().find(|exited| exited.run == run);
+            let outdated = Report::StartFailed { run, why: StartFailure::Outdated { last } };
+            return self.report(session, of.map_or(outdated, told));
+        }
+        match self.room.broken[session].take() {
+            Some(Broken::Refused) => {
+                self.start_failed(session, run, StartFailure::Refused { errno: NO_DESCRIPTORS });
+            }
+            Some(Broken::ProgramMissing) => self.start_failed(session, run, StartFailure::ProgramMissing),
+            None => self.run(session, run),
+        }
+    }
+
+    fn run(&mut self, session: usize, run: RunNumber) {
+        let (pid, since_awake) = (self.room.next_pid, self.room.awake);
+        self.room.next_pid += 1;
+        if let Some(shim) = &mut self.room.shims[session] {
+            let given = BTreeMap::new();
+            shim.agent = Some(Agent { run, pid, since_awake, ends_at: None, turn: None, said: None, given });
+        }
+        self.started(session);
+    }
+
+    fn started(&mut self, session: usize) {
+        let at = Wall(self.room.wall);
+        let Some(agent) = self.room.agent(session) else { return };
+        let (run, process) = (agent.run, Process { pid: agent.pid, fence: agent.run.0 });
+        self.report(session, Report::Started { run, process, at });
+    }
+
+    /// A start that came to nothing is on record like an end.
+    fn start_failed(&mut self, session: usize, run: RunNumber, why: StartFailure) {
+        self.failures[session].insert(run, why);
+        self.room.records[session].push((run, Ended::new(Exit::NeverStarted, Duration::ZERO)));
+        let boot = self.room.boot;
+        if let Some(shim) = &mut self.room.shims[session] {
+            (shim.last_run, shim.idle_since) = (run, boot);
+        }
+        self.report(session, Report::StartFailed { run, why });
+    }
+
+    fn stop(&mut self, session: usize, run: RunNumber, grace: Duration) {
+        let at = self.room.boot + grace.as_millis() as u64;
+        match self.room.agent(session).filter(|agent| agent.run == run) {
+            Some(agent) => agent.ends_at = Some(agent.ends_at.map_or(at, |earlier| earlier.min(at))),
+            None => self.answer_for(session, run),
+        }
+    }
+
+    fn input(&mut self, session: usize, run: RunNumber, message: MessageId, attempt: u32) {
+        let Some(agent) = self.room.agent(session).filter(|agent| agent.run == run) else {
+            let why = InputRefused::Closed;
+            return self.report(session, Report::InputRefused { run, message, attempt, why });
+        };
+        if agent.given.insert(message, u64::from(attempt)) != Some(u64::from(attempt)) {
+            (agent.turn, agent.said) = (Some((message, false)), None);
+            return;
+        }
+        // The same delivery again: what is known of it is said again.
+        let turn = self.turns[session].clone().filter(|turn| turn.is(run, message, attempt));
+        let Some(turn) = turn else { return };
+        self.report(session, Report::InputTaken { run, message, attempt, from: turn.from });
+        if turn.done.is_some() {
+            self.report(session, Report::TurnDone(Box::new(turn)));
+        }
+    }
+
+    fn release(&mut self, session: usize) {
+        if self.room.shims[session].as_ref().is_some_and(|shim| shim.agent.is_none()) {
+            self.leave(session);
+        }
+    }
+
+    /// The shim gives the locks back and goes.
+    pub(super) fn leave(&mut self, session: usize) {
+        self.room.shim_leaves(session);
+        self.report(session, Report::Leaving);
+        self.hang_up(session);
+    }
+
+    /// The agent takes the message it was given; for some agents that is all of a turn.
+    pub(super) fn take_message(&mut self, session: usize) -> Option<MessageId> {
+        let agent = self.room.agent(session)?;
+        let (message, _) = agent.turn.filter(|(_, taken)| !taken)?;
+        let (run, attempt) = (agent.run, *agent.given.get(&message)? as u32);
+        agent.turn = Some((message, true));
+        let from = Position(0);
+        self.turns[session] = Some(Turn { run, message, attempt, from, done: None });
+        self.report(session, Report::InputTaken { run, message, attempt, from });
+        Some(message)
+    }
+
+    /// The agent says that its turn is over.
+    pub(super) fn answer_message(&mut self, session: usize) -> Option<MessageId> {
+        let agent = self.room.agent(session)?;
+        let (message, _) = agent.turn.filter(|(_, taken)| *taken)?;
+        agent.turn = None;
+        if agent.said.replace((message, TurnEnd::Answered)).is_some_and(|(said, _)| said == message) {
+            return None;
+        }
+        let turn = self.turns[session].as_mut()?;
+        let answer = b" \"well\"".to_vec();
+        turn.done = Some(Done { to: Position(1), answer, whole: true, named: None });
+        let turn = Box::new(turn.clone());
+        self.report(session, Report::TurnDone(turn));
+        Some(message)
+    }
+}
+
+/// An end, as a shim says it.
+fn told(exited: pinfold_shim::Exited) -> Report {
+    match exited.failure {
+        Some(why) => Report::StartFailed { run: exited.run, why },
+        None => Report::Exited(exited),
+    }
+}
+
+/// A thread of the pool does what was ordered; whoever ordered it is told.
+pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
+    match job {
+        Job::Reserve(then) => then(reserve(shared, session)),
+        Job::Open(birth, held, then) => {
+            let stillborn = std::mem::take(&mut shared.lock().stillborn[session]);
+            if stillborn {
+                // It took the locks, said nothing, and left with its connection: nobody has them.
+                drop(held);
+                let text = "the shim did not answer in time".to_owned();
+                return then(Err(StartRefused { errno: None, text }));
+            }
+            held.surrender();
+            let mut machine = shared.lock();
+            machine.room.new_shim(session);
+            machine.room.records[session].retain(|(run, _)| *run > birth.settled);
+            let up = connect(&mut machine, shared, session);
+            if let Some(link) = &mut machine.links[session] {
+                link.commands.push_back(Command::Start(birth.start));
+            }
+            drop(machine);
+            then(Ok(Box::new(up)));
+        }
+        Job::Observe(look, then) => {
+            let seen = observe(shared, session, look.machine);
+            then(seen);
+        }
+        Job::Prove(then) => {
+            // Whoever takes the lock of a session ends what is left of its last run.
+            let mut machine = shared.lock();
+            let free = machine.room.session_locks[session] == super::world::Holder::Nobody;
+            if free {
+                machine.room.strays[session] = false;
+            }
+            drop(machine);
+            then(free);
+        }
+        Job::EndHolder(then) => {
+            let mut machine = shared.lock();
+            machine.room.kill_shim(session, false);
+            machine.hang_up(session);
+            drop(machine);
+            then(HolderEnded::Gone);
+        }
+    }
+}
+
+fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::locks::Held>, Refused> {
+    let mut machine = shared.lock();
+    if machine.room.broken[session] == Some(Broken::Refused) {
+        machine.room.broken[session] = None;
+        let text = "too many open files".to_owned();
+        return Err(Refused::System(StartRefused { errno: Some(NO_DESCRIPTORS), text }));
+    }
+    // What the daemon has, the kernel does not give it again.
+    let ours = machine.room.reserved(session);
+    if !ours && machine.room.reserve(session) {
+        return Ok(Box::new(Grant::new(session, shared.clone())));
+    }
+    // The name tells the virtual locks who waits.
+    let resource = Resource::Directory(PathBuf::from(format!("/virtual/s{session}")));
+    Err(Refused::Busy { resource, holder: None })
+}
+
+/// What a look finds of a session.
+fn observe(shared: &Shared, session: usize, on: pinfold_core::event::Machine) -> Seen {
+    let mut machine = shared.lock();
+    let records = machine.exits(session);
+    if machine.room.reserved(session) {
+        // A start is under way: whoever takes the lock to prove that nobody lives finds it taken.
+        return Seen::of(on, ShimSeen::Mute, records);
+    }
+    if machine.room.shims[session].is_none() {
+        machine.room.strays[session] = false;
+        machine.room.mute[session] = false;
+        return Seen::of(on, ShimSeen::Nobody, records);
+    }
+    if std::mem::take(&mut machine.room.mute[session]) {
+        return Seen::of(on, ShimSeen::Mute, records);
+    }
+    let up = connect(&mut machine, shared, session);
+    let seen = match up.welcome.keeping {
+        Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
+        Keeping::Standing | Keeping::Starting { .. } => ShimSeen::Standing,
+    };
+    Seen { shim: Some(up), ..Seen::of(on, seen, records) }
+}
+
+/// A new connection with the session's shim; an older one ends unread.
+fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
+    if machine.connected(session) {
+        machine.hang_up(session);
+    }
+    let open = Arc::new(());
+    machine.links[session] = Some(Link {
+        open: Arc::downgrade(&open),
+        hear: None,
+        unheard: Vec::new(),
+        commands: VecDeque::new(),
+    });
+    let agent = machine.room.shims[session].as_ref().and_then(|shim| shim.agent.as_ref());
+    let keeping = agent.map_or(Keeping::Standing, |agent| {
+        let process = Process { pid: agent.pid, fence: agent.run.0 };
+        Keeping::Running { run: agent.run, process, at: Wall(machine.room.wall) }
+    });
+    let welcome = Welcome {
+        version: pinfold_shim::VERSION,
+        shim: 1000 + session as u32,
+        generation: 1,
+        keeping,
+        exits: machine.exits(session),
+        log: Position(0),
+    };
+    let connection = Box::new(VirtualConnection { session, machine: shared.clone(), open });
+    ShimUp { socket: PathBuf::from("/virtual/shim"), connection, welcome: Box::new(welcome) }
+}
+
+/// Sessions whose agents end a turn by taking the message.
+pub(super) fn takes_only(session: usize) -> bool {
+    session + 1 == SESSIONS
+}
