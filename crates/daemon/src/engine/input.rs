@@ -5,7 +5,7 @@ use crate::define::definition::Definition;
 use crate::engine::stopping::{Overdue, Watch};
 use crate::engine::{Engine, WhyNot};
 use crate::ports::locks::{Held, HolderEnded, Refused};
-use crate::ports::observe::Seen;
+use crate::ports::shims::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
 use pinfold_api::Name;
 use pinfold_api::object::{Left, Ping};
