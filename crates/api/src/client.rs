@@ -7,7 +7,7 @@ use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
 use crate::http::{self, BodyReader};
 use crate::object::Ping;
 use crate::place::{self, Place};
-use crate::watched::{ANSWERS_WITHIN, Mute, Watched, timed_out};
+use crate::watched::{ANSWERS_WITHIN, AskAfter, Mute, Sign, Watched, timed_out};
 use pinfold_kernel::peer::Other;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -97,11 +97,6 @@ impl Client {
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
-    /// What is said of a daemon that does not answer.
-    pub(crate) fn mute(&self) -> Mute {
-        Mute { pid: self.home.as_deref().and_then(place::holder), socket: self.address() }
-    }
-
     /// Where the daemon is now, as far as it is known.
     fn address(&self) -> PathBuf {
         let place = self.home.as_deref().and_then(Place::read);
@@ -189,7 +184,7 @@ impl Client {
         path: &str,
         body: Option<&[u8]>,
     ) -> Result<BodyReader<Watched>, ClientError> {
-        let mut stream = Watched::new(self.connect()?, self.clone())?;
+        let mut stream = Watched::new(self.connect()?, Box::new(self.clone()))?;
         // A daemon that has heard enough answers and closes: its answer counts, not that we were cut short.
         let written = http::write_request(&mut stream, method, path, body);
         answer(stream).map_err(|error| written.err().unwrap_or(error))?
@@ -235,6 +230,22 @@ impl From<io::Error> for ClientError {
 struct Stranger {
     socket: PathBuf,
     user: u32,
+}
+
+impl AskAfter for Client {
+    fn sign(&self) -> Sign {
+        match self.ping() {
+            Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => Sign::Life,
+            Err(ClientError::Mute(mute)) => Sign::Mute(mute),
+            Err(ClientError::Down { .. } | ClientError::Broken(_) | ClientError::Stranger { .. }) => {
+                Sign::Nobody
+            }
+        }
+    }
+
+    fn mute(&self) -> Mute {
+        Mute { pid: self.home.as_deref().and_then(place::holder), socket: self.address() }
+    }
 }
 
 fn stranger(error: &io::Error) -> Option<&Stranger> {

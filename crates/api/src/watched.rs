@@ -1,6 +1,5 @@
 //! A connection whose daemon is asked for a sign of life, on a second one, whenever nothing has come for a while.
 
-use crate::client::{Client, ClientError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -29,17 +28,35 @@ fn named(pid: Option<u32>) -> String {
     pid.map_or_else(|| " (of another pid namespace)".to_owned(), |pid| format!(" (pid {pid})"))
 }
 
+/// What came of asking a daemon for a sign of life.
+pub(crate) enum Sign {
+    /// It answered.
+    Life,
+    /// It lives and does not answer.
+    Mute(Mute),
+    /// Nobody listens there.
+    Nobody,
+}
+
+/// Asks after a daemon, on a connection of its own.
+pub(crate) trait AskAfter: std::fmt::Debug + Send {
+    /// Asks for a sign of life.
+    fn sign(&self) -> Sign;
+    /// What is said of a daemon that does not answer.
+    fn mute(&self) -> Mute;
+}
+
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Watched {
     stream: UnixStream,
-    client: Client,
+    client: Box<dyn AskAfter>,
     /// How often in a row nobody listened where the daemon was asked.
     nobody: u32,
 }
 
 impl Watched {
-    pub(crate) fn new(stream: UnixStream, client: Client) -> io::Result<Watched> {
+    pub(crate) fn new(stream: UnixStream, client: Box<dyn AskAfter>) -> io::Result<Watched> {
         stream.set_read_timeout(Some(FIRST))?;
         stream.set_write_timeout(Some(FIRST))?;
         Ok(Watched { stream, client, nobody: 0 })
@@ -47,11 +64,11 @@ impl Watched {
 
     /// Nothing has come for a while: an error where the daemon does not run.
     fn ask_after(&mut self) -> io::Result<()> {
-        match self.client.ping() {
-            Ok(_) | Err(ClientError::Refused(_) | ClientError::Garbled(_)) => self.nobody = 0,
-            Err(ClientError::Mute(mute)) => return Err(io::Error::other(mute)),
+        match self.client.sign() {
+            Sign::Life => self.nobody = 0,
+            Sign::Mute(mute) => return Err(io::Error::other(mute)),
             // It goes, or listens elsewhere in a moment. While this connection is open there is somebody.
-            Err(ClientError::Down { .. } | ClientError::Broken(_) | ClientError::Stranger { .. }) => {
+            Sign::Nobody => {
                 self.nobody += 1;
                 if self.nobody >= NOBODY {
                     return Err(io::Error::other(self.client.mute()));

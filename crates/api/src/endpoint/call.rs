@@ -1,6 +1,7 @@
 //! One request: an address whose braces are filled, what is asked, what is said.
 
-use super::{Endpoint, Method};
+use super::description::Method;
+use super::kind::Endpoint;
 use serde::Serialize;
 use serde_json::Value;
 use std::marker::PhantomData;

@@ -1,8 +1,7 @@
 //! What an address is, for those who list all of them: the daemon's routes and the OpenAPI document.
 
 use super::form::Form;
-use schemars::{JsonSchema, SchemaGenerator};
-use serde_json::Value;
+use super::schema::Describe;
 
 /// The method of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +22,6 @@ impl Method {
             Method::Delete => "DELETE",
         }
     }
-}
-
-/// Describes a type.
-pub type Describe = fn(&mut SchemaGenerator) -> Value;
-
-/// The schema of a type.
-pub fn schema_of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Value {
-    generator.subschema_for::<T>().to_value()
 }
 
 /// One method of one address.

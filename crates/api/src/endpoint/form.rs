@@ -1,6 +1,6 @@
 //! How objects are put into an answer.
 
-use super::description::{Describe, schema_of};
+use super::schema::{Describe, schema_of};
 use schemars::JsonSchema;
 use std::marker::PhantomData;
 

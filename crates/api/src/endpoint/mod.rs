@@ -6,9 +6,13 @@
 mod call;
 mod description;
 mod form;
+mod kind;
+mod schema;
 mod table;
 
 pub use call::Call;
-pub use description::{Describe, Description, Method, schema_of};
+pub use description::{Description, Method};
 pub use form::{Answer, Events, Form, Lines, List, Text, Whole};
+pub use kind::Endpoint;
+pub use schema::{Describe, schema_of};
 pub use table::*;

@@ -1,8 +1,10 @@
 //! Every address of the API, once. The client calls them, the daemon serves them, the OpenAPI document lists them.
 
 use super::call::Call;
-use super::description::{Describe, Description, Method, schema_of};
+use super::description::{Description, Method};
 use super::form::{Answer, Events, Lines, Text, Whole};
+use super::kind::Endpoint;
+use super::schema::{Describe, schema_of};
 use crate::feed::FeedEvent;
 use crate::{object, query, request};
 use serde_json::Value;
@@ -10,20 +12,6 @@ use serde_json::Value;
 /// What an endpoint is asked or told that takes nothing: there is no value of it.
 #[derive(Debug, Clone)]
 pub enum Nothing {}
-
-/// One method of one address: what it is asked and told, and what it answers.
-pub trait Endpoint {
-    /// What it is asked behind the `?`.
-    type Query;
-    /// What it is told in the body.
-    type Body;
-    /// What it answers.
-    type Answer: Answer;
-    /// Which of all it is.
-    const ADDRESS: Address;
-    /// The same for those who list all of them.
-    const DESCRIPTION: Description;
-}
 
 macro_rules! described {
     () => {
@@ -75,7 +63,6 @@ macro_rules! endpoints {
                 type Query = or_nothing!($($query)?);
                 type Body = or_nothing!($($body)?);
                 type Answer = $answer;
-                const ADDRESS: Address = Address::$Name;
                 const DESCRIPTION: Description = Description {
                     method: Method::$Method,
                     path: $path,

@@ -8,7 +8,7 @@ use crate::engine::stopping::{Overdue, Watch};
 use crate::engine::view::{Known, View};
 use crate::engine::why_not::WhyNot;
 use crate::ports::locks::{Held, HolderEnded, Refused};
-use crate::ports::observe::Seen;
+use crate::ports::shims::observe::Seen;
 use crate::ports::shims::{LinkNumber, ShimUp};
 use pinfold_api::Name;
 use pinfold_api::object::{Left, Ping};

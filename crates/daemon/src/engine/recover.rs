@@ -7,7 +7,7 @@ use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::journal::Remembered;
-use crate::ports::observe::{Look, Seen, Subject};
+use crate::ports::shims::observe::{Look, Seen, Subject};
 use pinfold_api::word::EventKind;
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};

@@ -114,7 +114,8 @@ where
         Method::Post => MethodFilter::POST,
         Method::Delete => MethodFilter::DELETE,
     };
-    let largest = if E::ADDRESS == Address::Send { messages::LARGEST_BODY } else { LARGEST_BODY };
+    let is_send = E::DESCRIPTION.path == endpoint::Send::DESCRIPTION.path;
+    let largest = if is_send { messages::LARGEST_BODY } else { LARGEST_BODY };
     let route: MethodRouter<Context> = on(method, handler).layer(DefaultBodyLimit::max(largest));
     route.layer(Extension(Largest(largest)))
 }

@@ -9,7 +9,6 @@ pub(crate) mod clock;
 pub(crate) mod journal;
 pub(crate) mod locks;
 pub(crate) mod memory;
-pub(crate) mod observe;
 pub(crate) mod shims;
 
 use clock::Clock;

@@ -3,7 +3,7 @@
 use super::world::{Holder, Room, SESSIONS, directory_of};
 use crate::ports::Then;
 use crate::ports::locks::{Held, HolderEnded, Refused, Waiting};
-use crate::ports::observe::{Look, Seen};
+use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::order::Order;
 use crate::ports::shims::{Birth, Hear, ShimUp};
 use pinfold_core::life::StartRefused;

@@ -7,7 +7,7 @@ use crate::ports::clock::Clock;
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
 use crate::ports::locks::{Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
 use crate::ports::memory::{MemoryWatch, Watched};
-use crate::ports::observe::{Look, Seen};
+use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::order::Order;
 use crate::ports::shims::outbox::{Outlet, Wire};
 use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};

@@ -326,7 +326,7 @@ fn a_message_waits_until_its_session_was_looked_at() {
         room.engine.store.commit(Batch::new()).wait().unwrap();
         assert_eq!(room.engine.store.reader().unwrap().max_seq().unwrap(), before);
         assert!(answer.try_recv().is_err(), "answered before anybody has looked");
-        let seen = Box::new(crate::ports::observe::Seen::nothing(Machine::Same));
+        let seen = Box::new(crate::ports::shims::observe::Seen::nothing(Machine::Same));
         room.engine.take(Input::Observed { id, seen });
         let answer = tokio::time::timeout(PATIENCE, async {
             loop {

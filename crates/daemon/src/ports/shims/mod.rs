@@ -1,6 +1,7 @@
 //! Shims, as the loop knows them, and the connections with real ones: commands go out at once, reports come in through a
 //! task; the loop never waits.
 
+pub(crate) mod observe;
 pub(crate) mod order;
 pub(crate) mod outbox;
 mod processes;
@@ -12,7 +13,7 @@ use crate::define::home::Home;
 use crate::log::log;
 use crate::ports::Then;
 use crate::ports::locks::Held;
-use crate::ports::observe::{Look, Seen};
+use crate::ports::shims::observe::{Look, Seen};
 use outbox::{Outlet, Way};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;

@@ -4,7 +4,7 @@ use super::{Birth, ShimUp, Shims, open};
 use crate::define::home::Home;
 use crate::ports::Then;
 use crate::ports::locks::{Folders, Held};
-use crate::ports::observe::{Look, Seen, observe};
+use crate::ports::shims::observe::{Look, Seen, observe};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
