@@ -9,7 +9,7 @@ use pinfold_api::word::State;
 use pinfold_api::{ClientError, endpoint, query};
 
 /// Which sessions.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Ls {
     /// Archived ones too
     #[arg(long)]

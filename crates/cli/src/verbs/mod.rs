@@ -38,6 +38,9 @@ mod why;
 use crate::doing::Doing;
 use clap::Subcommand;
 
+pub(crate) use ls::Ls;
+pub(crate) use status::Status;
+
 /// What can be done. The comments are the help.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
