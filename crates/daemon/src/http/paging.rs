@@ -50,7 +50,8 @@ where
     P: Copy + Send + 'static,
     R: Fn(&Reader, P, u64) -> Result<Part<T, P>, ReadError> + Send + Sync + 'static,
 {
-    let mut rows = Rows { context, read: Arc::new(read), at: Some(from), left: most, begun: false };
+    let mut rows =
+        Rows { context, read: Arc::new(read), at: Some(from), left: most, written: Written::Nothing };
     let first = rows.part().await?;
     let kind = [("content-type", "application/json")];
     if rows.at.is_none() {
@@ -74,7 +75,18 @@ struct Rows<P, R> {
     /// Where it goes on.
     at: Option<P>,
     left: u64,
-    begun: bool,
+    written: Written,
+}
+
+/// How much of an array is written. A part may be without rows: none of them may be for whoever asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Written {
+    /// Nothing.
+    Nothing,
+    /// Its beginning.
+    Bracket,
+    /// Its beginning, and rows.
+    Rows,
 }
 
 impl<T, P, R> Rows<P, R>
@@ -86,15 +98,16 @@ where
     /// The next part as text; the last one has the end of the array.
     async fn part(&mut self) -> Result<Bytes, ErrorBody> {
         let Some(at) = self.at else { return Ok(Bytes::new()) };
-        let (read, left, begun) = (Arc::clone(&self.read), self.left, self.begun);
+        let (read, left, written) = (Arc::clone(&self.read), self.left, self.written);
         let done = self.context.read(move |reader| {
             let Part { rows, next } = read(reader, at, left)?;
             let left = left.saturating_sub(rows.len() as u64);
             let next = next.filter(|_| left > 0);
-            Ok((text(&rows, begun, next.is_none()), next, left, begun || !rows.is_empty()))
+            let (text, written) = text(&rows, written, next.is_none());
+            Ok((text, next, left, written))
         });
-        let (text, next, left, begun) = done.await?;
-        (self.at, self.left, self.begun) = (next, left, begun);
+        let (text, next, left, written) = done.await?;
+        (self.at, self.left, self.written) = (next, left, written);
         Ok(text)
     }
 
@@ -117,11 +130,11 @@ where
     }
 }
 
-/// Rows as a piece of an array.
-fn text<T: Serialize>(rows: &[T], begun: bool, last: bool) -> Bytes {
+/// Rows as a piece of an array, and how much of it is written with them.
+fn text<T: Serialize>(rows: &[T], written: Written, last: bool) -> (Bytes, Written) {
     let mut text = Vec::with_capacity(PART);
-    let mut between = begun;
-    if !begun {
+    let mut between = written == Written::Rows;
+    if written == Written::Nothing {
         text.push(b'[');
     }
     for row in rows {
@@ -138,5 +151,26 @@ fn text<T: Serialize>(rows: &[T], begun: bool, last: bool) -> Bytes {
     if last {
         text.push(b']');
     }
-    Bytes::from(text)
+    (Bytes::from(text), if between { Written::Rows } else { Written::Bracket })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_in_parts_is_one_array_also_where_parts_are_without_rows() {
+        let all: [&[&[u32]]; 5] =
+            [&[&[]], &[&[], &[]], &[&[], &[1, 2]], &[&[1], &[], &[2]], &[&[], &[], &[1, 2], &[]]];
+        for parts in all {
+            let (mut whole, mut written) = (Vec::new(), Written::Nothing);
+            for (at, rows) in parts.iter().enumerate() {
+                let (piece, so_far) = text(rows, written, at + 1 == parts.len());
+                whole.extend_from_slice(&piece);
+                written = so_far;
+            }
+            let read: Vec<u32> = serde_json::from_slice(&whole).unwrap();
+            assert_eq!(read, parts.concat(), "{parts:?}");
+        }
+    }
 }
