@@ -177,7 +177,7 @@ fn a_stop_on_a_full_disk_is_not_forgotten_when_the_daemon_is_killed() {
     world.ok(&["start", "runs"]);
     world.kill_daemon();
     world.ok(&["up"]);
-    assert_eq!(world.show("runs")["state"], "running");
+    world.wait("runs", "running");
     world.ok(&["down"]);
 }
 
