@@ -94,6 +94,9 @@ impl Engine {
     /// Deletes an archived session for good, and says what that was. The record goes last: whatever is killed in
     /// between is begun again.
     pub(super) fn remove(&mut self, id: SessionId, by: Option<Arc<By>>, done: Removal) {
+        if self.is_leaving(id) {
+            return self.removing.push((id, by, done));
+        }
         if let Err(why) = self.removable(id) {
             _ = done.send(Err(why));
             return;
@@ -124,6 +127,21 @@ impl Engine {
         match deleted.and_then(|bytes| Ok(Removed { bytes, ..self.removable(id)? })) {
             Ok(removed) => self.forget(id, removed, by, done),
             Err(why) => _ = done.send(Err(why)),
+        }
+    }
+
+    /// Whether a session is archived while its shim is on its way out, which takes moments.
+    fn is_leaving(&self, id: SessionId) -> bool {
+        let leaving =
+            |tracked: &Tracked| tracked.session.state() == State::Archived && !self.at_rest(tracked);
+        self.sessions.get(&id).is_some_and(|tracked| leaving(tracked))
+    }
+
+    /// Removes what was to be removed and has come to rest.
+    pub(super) fn remove_what_rests(&mut self) {
+        // Those that do not rest yet are put back.
+        for (id, by, done) in std::mem::take(&mut self.removing) {
+            self.remove(id, by, done);
         }
     }
 

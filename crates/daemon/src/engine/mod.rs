@@ -123,6 +123,8 @@ pub(crate) struct Engine {
     calm_at: Option<Instant>,
     /// Whether records of verbs are on their way to the disk, and whether more were written meanwhile.
     audit: Audit,
+    /// Archived sessions that are removed as soon as their shims have left.
+    removing: Vec<(SessionId, Option<Arc<By>>, command::Removal)>,
     closing: Closing,
     /// Who asked for its end.
     closed_by: Option<Arc<By>>,

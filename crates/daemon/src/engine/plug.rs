@@ -78,6 +78,7 @@ impl Engine {
             links: 0,
             calm_at: None,
             audit: Audit::default(),
+            removing: Vec::new(),
             closing: Closing::No,
             closed_by: None,
             metrics: Arc::default(),

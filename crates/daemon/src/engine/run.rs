@@ -39,6 +39,7 @@ impl Engine {
                     pinfold_kernel::allocator::forget_program();
                 }
             }
+            self.remove_what_rests();
             self.end_if_at_rest();
         }
         self.say_goodbye();

@@ -313,6 +313,33 @@ fn a_stop_that_came_while_the_shim_was_started_is_told_to_it() {
 }
 
 #[test]
+fn a_session_is_removed_when_its_shim_has_left_and_not_refused_before() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, mut shim) = room.running("always").await;
+        let (event, facts) = (Box::new(Event::Asked(Ask::Archive)), Box::new(Facts::default()));
+        room.engine.take(Input::Happened { id, event, facts, reply: None });
+        shim.exits(0, LONG);
+        room.take("the exit", says).await;
+        assert_eq!(room.engine.sessions[&id].session.state(), State::Archived);
+        let (done, mut removed) = oneshot::channel();
+        let remove = crate::engine::command::Command::Remove { id, by: None, done };
+        room.engine.take(Input::Command(Box::new(remove)));
+        room.engine.remove_what_rests();
+        assert!(removed.try_recv().is_err_and(|error| error == oneshot::error::TryRecvError::Empty));
+        drop(shim);
+        room.take("the end of the connection", |input| matches!(input, Input::Shim { report: None, .. }))
+            .await;
+        while room.engine.sessions.contains_key(&id) {
+            room.engine.remove_what_rests();
+            let input = room.next("the removal").await;
+            room.engine.take(input);
+        }
+        assert!(removed.await.unwrap().is_ok());
+    });
+}
+
+#[test]
 fn a_message_waits_until_its_session_was_looked_at() {
     play(async || {
         let mut room = Room::new();
