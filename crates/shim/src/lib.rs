@@ -2,6 +2,53 @@
 //!
 //! A daemon uses [`client`] to start a shim or to find a running one, [`Command`] and [`Report`] to talk with
 //! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`process::main`].
+//!
+//! # Theory of operation
+//!
+//! **One process, one thread, one poll.** Each live session has a shim. It has no runtime and waits for the kernel
+//! only (`process/shim.rs`): `wait` polls signals, the daemon's connection, newcomers, the agent's pipes or its
+//! terminal, viewers, the notify socket; `heed` takes what came; `advance` does what is due. It decides nothing but
+//! how to end a tree: when to start, stop and restart is the daemon's. A daemon's shims are forked by the nursery,
+//! a process that has paid for exec once; it is also this program, and keeps nothing.
+//!
+//! **Birth.** A shim's standard input is one end of a socket pair. Through it come [`Command::Keep`] and copies of
+//! the locks' descriptors. It adopts them, answers `Hello` with [`Welcome`], and from then on they are its own: the
+//! daemon closes its copies, so the locks are never free in between. Until [`Command::Go`] the end of that
+//! connection means that the parent died, and the shim leaves.
+//!
+//! **A run.** [`Command::Start`] counts once for each run number. The child is forked into a control group where
+//! there may be one, asks for SIGKILL at the shim's death, and waits at its gate (`process/waiting.rs`). The locks
+//! get a new fence with its identity; then the gate opens and the child becomes the agent (`process/child.rs`).
+//! "Started" is said when exec closed the pipe. What the agent prints goes to the log first, then to those who
+//! watch; a line that ends a turn is written down (`process/turns.rs`), so that it counts while no daemon lives.
+//!
+//! **An end.** The shim is the reaper of all descendants. The run is over when none is left: what outlives the
+//! agent is killed until the kernel says so. Then, in this order (`process/ending.rs`): output read to its end,
+//! record written, `Exited` said, locks kept for two seconds at most. If the run is to be repeated, its successor
+//! is forked meanwhile and waits at the gate for the order. A daemon that stored the end says [`Command::Ack`];
+//! where that does not come within 20 ms, the shim syncs its record itself.
+//!
+//! **What survives which death.** The daemon's: everything; the shim listens at its socket for the next one, whose
+//! generation must not be lower, and which is asked of the kernel: it has the flock of the home. When the run ends
+//! first, the shim syncs, marks the locks as released and leaves; the record waits. The shim's own: the agent is
+//! killed by its parent-death signal, the kernel frees the locks, and the next holder finds them not marked as
+//! released and ends what is left of the tree first. A record that was written stays, and so do the log and the
+//! latest turn. The agent's: that is an end. A power failure: records that were synced; the daemon starts nothing
+//! before it has stored the end.
+//!
+//! **Two processes, one language.** `protocol/` is what is said: a frame is a length, a version, a kind and tagged
+//! fields. Unknown tags are passed over and a missing one is an error, because a shim serves every later daemon;
+//! the bytes of version 1 are in `tests/fixtures` and are read by a test forever. `files/` is what is written: exit
+//! records in slots with checksums, a log that is read in both directions, the latest turn. `client/` is what a
+//! daemon has of a shim, `process/` is the shim.
+//!
+//! **Gaps.** A process in uninterruptible sleep keeps its run, and so its locks. Without a control group, a process
+//! that cleared its environment and outlives a killed shim is not found. A killed shim leaves an empty control
+//! group behind.
+//!
+//! **Where to begin reading.** `process/shim.rs`, then `process/start.rs` and `process/ending.rs`;
+//! `process/commands.rs` has what a daemon may ask for. `unsafe` is in `process/raw.rs`. `docs/design/004-shim.md`
+//! has the reasons.
 #![deny(unsafe_code)]
 
 pub mod caller;
