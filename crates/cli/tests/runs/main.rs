@@ -6,6 +6,7 @@ mod attach;
 mod chats;
 mod config;
 mod contract;
+mod crash_points;
 #[cfg(feature = "crash-points")]
 mod crashes;
 mod crowds;

@@ -1,0 +1,40 @@
+//! The crash points that daemon and shim list are those in their sources: none is tried in vain, none is left out.
+
+use std::path::Path;
+
+/// Everything in a folder but for the file that lists the points.
+fn sources(folder: &Path, out: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.file_name().is_some_and(|name| name != "crash.rs") {
+            out.push_str(&std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// The points that a crate passes, in order of their names.
+fn passed_in(name: &str) -> Vec<String> {
+    let mut text = String::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut text);
+    let calls = ["crash::point(\"", "crash::parent_dies_at(\""];
+    let parts = calls.iter().flat_map(|call| text.split(call).skip(1));
+    let mut found: Vec<String> = parts.map(|part| part[..part.find('"').unwrap()].to_owned()).collect();
+    found.sort_unstable();
+    found
+}
+
+#[test]
+fn every_point_of_the_daemon_is_listed_once_and_every_listed_one_is_in_its_source() {
+    let mut listed = pinfold_daemon::crash::POINTS.to_vec();
+    listed.sort_unstable();
+    assert_eq!(passed_in("daemon"), listed);
+}
+
+#[test]
+fn every_point_of_the_shim_is_listed_once_and_every_listed_one_is_in_its_source() {
+    let mut listed = [pinfold_shim::crash::POINTS, pinfold_shim::crash::SOMETIMES].concat();
+    listed.sort_unstable();
+    assert_eq!(passed_in("shim"), listed);
+}
