@@ -134,17 +134,9 @@ impl Metrics {
             let count = count.load(Ordering::Relaxed) as f64;
             sample("pinfold_runs_total", &[("verdict", verdict.word())], count)
         });
-        let waits = [("run", &self.of_runs), ("hold", &self.of_holds)];
-        let seconds = waits
-            .iter()
-            .flat_map(|(of, waits)| waits.seconds.samples("pinfold_lock_wait_seconds", &[("for", of)]));
-        let busy = waits.iter().map(|(of, waits)| {
-            let count = waits.busy.0.load(Ordering::Relaxed) as f64;
-            sample("pinfold_lock_busy_total", &[("for", of)], count)
-        });
         let restarts = self.restarts.0.load(Ordering::Relaxed) as f64;
         let refused = self.refused_starts.0.load(Ordering::Relaxed) as f64;
-        vec![
+        let of_runs = [
             metric(
                 "pinfold_runs_total",
                 MetricKind::Counter,
@@ -175,6 +167,21 @@ impl Metrics {
                 "Time from a decision until it is durable, since the daemon started.",
                 self.commit.samples("pinfold_commit_seconds", &[]),
             ),
+        ];
+        of_runs.into_iter().chain(self.waits()).collect()
+    }
+
+    /// How long locks were waited for, and how often in vain.
+    fn waits(&self) -> [Metric; 2] {
+        let waits = [("run", &self.of_runs), ("hold", &self.of_holds)];
+        let seconds = waits
+            .iter()
+            .flat_map(|(of, waits)| waits.seconds.samples("pinfold_lock_wait_seconds", &[("for", of)]));
+        let busy = waits.iter().map(|(of, waits)| {
+            let count = waits.busy.0.load(Ordering::Relaxed) as f64;
+            sample("pinfold_lock_busy_total", &[("for", of)], count)
+        });
+        [
             metric(
                 "pinfold_lock_wait_seconds",
                 MetricKind::Histogram,

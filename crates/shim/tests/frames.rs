@@ -33,9 +33,8 @@ fn little() -> Keep {
     }
 }
 
-fn commands() -> Vec<Command> {
-    let lock = |n: u8| Lock { folder: "/locks".into(), description: vec![n, 0xFF], descriptors: 3 };
-    let full = Start {
+fn full() -> Start {
+    Start {
         run: RunNumber(300),
         run_id: "01JC".into(),
         arguments: vec!["prog".into(), String::new().into(), "a b".into()],
@@ -50,7 +49,11 @@ fn commands() -> Vec<Command> {
         umask: Some(0o022),
         grace: Duration::from_millis(2500),
         ..Start::default()
-    };
+    }
+}
+
+fn commands() -> Vec<Command> {
+    let lock = |n: u8| Lock { folder: "/locks".into(), description: vec![n, 0xFF], descriptors: 3 };
     let plain = Start { directory: Directory::Locked, contain: Contain::Reaper, ..Start::default() };
     vec![
         Command::Keep(Box::new(Keep {
@@ -67,7 +70,7 @@ fn commands() -> Vec<Command> {
         Command::Keep(Box::new(Keep { tie: Tie::ToParent, ..little() })),
         Command::Hello { generation: u64::MAX },
         Command::Go,
-        Command::Start(Box::new(full)),
+        Command::Start(Box::new(full())),
         Command::Start(Box::new(plain)),
         Command::Stop { run: RunNumber(0), grace: Duration::ZERO },
         Command::Interrupt { run: RunNumber(1) },

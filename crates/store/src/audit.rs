@@ -165,96 +165,100 @@ mod tests {
     use pinfold_core::rules::{WaitReason, Warning};
     use pinfold_core::{ConsumerId, Verdict};
 
-    #[expect(clippy::too_many_lines, reason = "a table with one row per kind")]
-    /// Every variant with the fields that are expected of it; `None` stops the walk at the last one.
-    fn next(record: Option<&Record>) -> Option<(Record, Value)> {
-        let run = RunNumber(3);
-        let consumer = ConsumerId(5);
-        let message = MessageId(33);
-        let id = "00000000000000000000000011";
-        let Some(record) = record else { return Some((Record::SessionCreated, json!({}))) };
+    const RUN: RunNumber = RunNumber(3);
+    const CONSUMER: ConsumerId = ConsumerId(5);
+    const MESSAGE: MessageId = MessageId(33);
+
+    /// The record after this one, so that each variant comes once; `None` after the last.
+    fn after(record: &Record) -> Option<Record> {
+        let (run, consumer, message) = (RUN, CONSUMER, MESSAGE);
         Some(match record {
-            Record::SessionCreated => (
-                Record::RunStarted { run, pid: 7, fence: 9, purpose: Purpose::Headless },
-                json!({ "pid": 7, "fence": 9, "purpose": "headless" }),
-            ),
-            Record::RunStarted { .. } => (
-                Record::RunExited(Box::new(RunExited {
-                    run,
-                    exit: Exit::Signal(9),
-                    verdict: Verdict::OutOfMemory,
-                    lived: Duration::from_micros(1_500),
-                    crashes: 2,
-                    forced: true,
-                })),
-                json!({ "code": null, "signal": 9, "end": "signal", "verdict": "out_of_memory",
-                        "uptime_ms": 2, "crashes": 2, "forced": true }),
-            ),
-            Record::RunExited(_) => (
-                Record::StartFailed { run, errno: Some(24), text: "no".into() },
-                json!({ "errno": 24, "text": "no" }),
-            ),
-            Record::StartFailed { .. } => (
-                Record::Backoff { wait: Duration::from_millis(1500), reason: WaitReason::Crash },
-                json!({ "ms": 1500, "reason": "crash" }),
-            ),
-            Record::Backoff { .. } => (
-                Record::HealthWarn { reason: Warning::CrashSoftLimit },
-                json!({ "reason": "crash_soft_limit" }),
-            ),
-            Record::HealthWarn { .. } => (Record::LockBusy { run }, json!({})),
-            Record::LockBusy { .. } => (Record::LockAcquired { run }, json!({})),
-            Record::LockAcquired { .. } => (Record::LockReleased, json!({})),
-            Record::LockReleased => (
-                Record::TakeoverRequested { consumer, urgent: true },
-                json!({ "consumer": 5, "urgent": true }),
-            ),
-            Record::TakeoverRequested { .. } => (
-                Record::TakeoverDone { how: TakeoverEnd::DeadlinePassed },
-                json!({ "how": "deadline_passed" }),
-            ),
-            Record::TakeoverDone { .. } => (Record::MessageQueued { message }, json!({ "message": id })),
-            Record::MessageQueued { .. } => {
-                (Record::MessageDelivered { message, attempt: 2 }, json!({ "message": id, "try": 2 }))
+            Record::SessionCreated => {
+                Record::RunStarted { run, pid: 7, fence: 9, purpose: Purpose::Headless }
             }
-            Record::MessageDelivered { .. } => (Record::MessageDone { message }, json!({ "message": id })),
-            Record::MessageDone { .. } => (
-                Record::MessageFailed { message, why: MessageFailure::TriesUsedUp },
-                json!({ "message": id, "reason": "tries_used_up" }),
-            ),
-            Record::MessageFailed { .. } => (Record::ConsumerJoined { consumer }, json!({ "consumer": 5 })),
-            Record::ConsumerJoined { .. } => (Record::ConsumerLeft { consumer }, json!({ "consumer": 5 })),
-            Record::ConsumerLeft { .. } => (Record::Parked, json!({})),
-            Record::Parked => (Record::Woken, json!({})),
-            Record::Woken => (Record::MemoryWarn { bytes: 8, limit: 10 }, json!({ "bytes": 8, "limit": 10 })),
-            Record::MemoryWarn { .. } => {
-                (Record::Drained { bytes: 11, limit: 10 }, json!({ "bytes": 11, "limit": 10 }))
+            Record::RunStarted { .. } => Record::RunExited(Box::new(RunExited {
+                run,
+                exit: Exit::Signal(9),
+                verdict: Verdict::OutOfMemory,
+                lived: Duration::from_micros(1_500),
+                crashes: 2,
+                forced: true,
+            })),
+            Record::RunExited(_) => Record::StartFailed { run, errno: Some(24), text: "no".into() },
+            Record::StartFailed { .. } => {
+                Record::Backoff { wait: Duration::from_millis(1500), reason: WaitReason::Crash }
             }
-            Record::Drained { .. } => (Record::Stopped, json!({})),
-            Record::Stopped => (Record::Failed, json!({})),
-            Record::Failed => (Record::Archived, json!({})),
-            Record::Archived => (Record::Restored, json!({})),
-            Record::Restored => (Record::Purged, json!({})),
-            Record::Purged => (Record::Adopted { run, pid: 7 }, json!({ "pid": 7 })),
+            Record::Backoff { .. } => Record::HealthWarn { reason: Warning::CrashSoftLimit },
+            Record::HealthWarn { .. } => Record::LockBusy { run },
+            Record::LockBusy { .. } => Record::LockAcquired { run },
+            Record::LockAcquired { .. } => Record::LockReleased,
+            Record::LockReleased => Record::TakeoverRequested { consumer, urgent: true },
+            Record::TakeoverRequested { .. } => Record::TakeoverDone { how: TakeoverEnd::DeadlinePassed },
+            Record::TakeoverDone { .. } => Record::MessageQueued { message },
+            Record::MessageQueued { .. } => Record::MessageDelivered { message, attempt: 2 },
+            Record::MessageDelivered { .. } => Record::MessageDone { message },
+            Record::MessageDone { .. } => Record::MessageFailed { message, why: MessageFailure::TriesUsedUp },
+            Record::MessageFailed { .. } => Record::ConsumerJoined { consumer },
+            Record::ConsumerJoined { .. } => Record::ConsumerLeft { consumer },
+            Record::ConsumerLeft { .. } => Record::Parked,
+            Record::Parked => Record::Woken,
+            Record::Woken => Record::MemoryWarn { bytes: 8, limit: 10 },
+            Record::MemoryWarn { .. } => Record::Drained { bytes: 11, limit: 10 },
+            Record::Drained { .. } => Record::Stopped,
+            Record::Stopped => Record::Failed,
+            Record::Failed => Record::Archived,
+            Record::Archived => Record::Restored,
+            Record::Restored => Record::Purged,
+            Record::Purged => Record::Adopted { run, pid: 7 },
             Record::Adopted { .. } => return None,
         })
     }
 
-    fn all() -> Vec<(Record, Value)> {
-        let mut table: Vec<(Record, Value)> = Vec::new();
-        while let Some(row) = next(table.last().map(|(record, _)| record)) {
-            table.push(row);
+    /// The fields that are expected of such a record.
+    fn expected(record: &Record) -> Value {
+        let message = "00000000000000000000000011";
+        match record {
+            Record::RunStarted { .. } => json!({ "pid": 7, "fence": 9, "purpose": "headless" }),
+            Record::RunExited(_) => {
+                json!({ "code": null, "signal": 9, "end": "signal", "verdict": "out_of_memory",
+                                            "uptime_ms": 2, "crashes": 2, "forced": true })
+            }
+            Record::StartFailed { .. } => json!({ "errno": 24, "text": "no" }),
+            Record::Backoff { .. } => json!({ "ms": 1500, "reason": "crash" }),
+            Record::HealthWarn { .. } => json!({ "reason": "crash_soft_limit" }),
+            Record::TakeoverRequested { .. } => json!({ "consumer": 5, "urgent": true }),
+            Record::TakeoverDone { .. } => json!({ "how": "deadline_passed" }),
+            Record::MessageQueued { .. } | Record::MessageDone { .. } => json!({ "message": message }),
+            Record::MessageDelivered { .. } => json!({ "message": message, "try": 2 }),
+            Record::MessageFailed { .. } => json!({ "message": message, "reason": "tries_used_up" }),
+            Record::ConsumerJoined { .. } | Record::ConsumerLeft { .. } => json!({ "consumer": 5 }),
+            Record::MemoryWarn { .. } => json!({ "bytes": 8, "limit": 10 }),
+            Record::Drained { .. } => json!({ "bytes": 11, "limit": 10 }),
+            Record::Adopted { .. } => json!({ "pid": 7 }),
+            Record::SessionCreated
+            | Record::LockBusy { .. }
+            | Record::LockAcquired { .. }
+            | Record::LockReleased
+            | Record::Parked
+            | Record::Woken
+            | Record::Stopped
+            | Record::Failed
+            | Record::Archived
+            | Record::Restored
+            | Record::Purged => json!({}),
         }
-        table
+    }
+
+    fn all() -> Vec<Record> {
+        std::iter::successors(Some(Record::SessionCreated), after).collect()
     }
 
     #[test]
     fn every_record_has_the_kind_and_the_fields_of_the_contract() {
-        let table = all();
-        assert_eq!(table.len(), 27);
-        for (record, fields) in table {
+        assert_eq!(all().len(), 27);
+        for record in all() {
             let (kind, data) = event_data(&record);
-            assert_eq!(data, fields, "{record:?}");
+            assert_eq!(data, expected(&record), "{record:?}");
             let tag = format!("{{\"kind\":\"{kind}\"");
             assert!(serde_json::to_string(&record).unwrap().starts_with(&tag), "{record:?}: {kind}");
         }
@@ -262,7 +266,7 @@ mod tests {
 
     #[test]
     fn no_record_has_a_field_that_every_event_has() {
-        for (record, _) in all() {
+        for record in all() {
             let (_, data) = event_data(&record);
             let fields = data.as_object().unwrap();
             assert!(EVENT_FIELDS.iter().all(|name| !fields.contains_key(*name)), "{record:?}");

@@ -1,4 +1,4 @@
-//! Files and, in the core, functions stay small: what is over the limit is split, not explained.
+//! Files and functions stay small, those of tests as well: what is over the limit is split, not explained.
 
 use std::path::Path;
 
@@ -6,8 +6,9 @@ use crate::lex::{Token, tokens};
 use crate::module::closing;
 use crate::sources::Sources;
 
-const FILE: usize = 600;
-const FUNCTION: usize = 60;
+// The longest that there were when the limits were set: no model that was read has a shorter tail.
+pub(crate) const FILE: usize = 541;
+pub(crate) const FUNCTION: usize = 53;
 
 /// One line for each file or function that is too large.
 pub(crate) fn too_large(sources: &Sources) -> Vec<String> {
@@ -17,9 +18,7 @@ pub(crate) fn too_large(sources: &Sources) -> Vec<String> {
         if lines > FILE {
             found.push(format!("{} has {lines} lines, over {FILE}", path.display()));
         }
-        if path.starts_with("crates/core") {
-            found.extend(long_functions(path, text));
-        }
+        found.extend(long_functions(path, text));
     }
     found
 }
@@ -28,9 +27,12 @@ fn long_functions(path: &Path, text: &str) -> Vec<String> {
     let tokens = tokens(text);
     let mut found = Vec::new();
     for (at, token) in tokens.iter().enumerate().filter(|(_, token)| token.text == "fn") {
-        let lines = last_line(&tokens[at..]).saturating_sub(token.line);
+        // What has no name is the type of a pointer.
+        let Some(name) = tokens.get(at + 1).map(|name| &name.text).filter(|name| *name != "(") else {
+            continue;
+        };
+        let lines = last_line(&tokens[at..]).map_or(1, |last| last + 1 - token.line);
         if lines > FUNCTION {
-            let name = tokens.get(at + 1).map_or("", |name| name.text.as_str());
             found.push(format!(
                 "{}:{}: fn {name} has {lines} lines, over {FUNCTION}",
                 path.display(),
@@ -42,7 +44,7 @@ fn long_functions(path: &Path, text: &str) -> Vec<String> {
 }
 
 /// The line where the function ends that begins here; one without a body ends at its semicolon.
-fn last_line(function: &[Token]) -> usize {
+fn last_line(function: &[Token]) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in function.iter().enumerate() {
         match token.text.as_str() {
@@ -50,13 +52,13 @@ fn last_line(function: &[Token]) -> usize {
             ")" | "]" => depth = depth.saturating_sub(1),
             "{" if depth == 0 => {
                 let end = at + closing(&function[at..]);
-                return function.get(end).map_or(token.line, |brace| brace.line);
+                return function.get(end).map(|brace| brace.line);
             }
-            ";" if depth == 0 => return token.line,
+            ";" if depth == 0 => return Some(token.line),
             _ => {}
         }
     }
-    0
+    None
 }
 
 #[cfg(test)]
@@ -69,17 +71,27 @@ mod tests {
 
     #[test]
     fn a_file_over_the_limit_is_named() {
-        assert_eq!(found("crates/api/src/a.rs", "\n".repeat(600)), Vec::<String>::new());
-        let says = found("crates/api/src/a.rs", "\n".repeat(601));
-        assert_eq!(says, ["crates/api/src/a.rs has 601 lines, over 600"]);
+        assert_eq!(found("crates/api/src/a.rs", "\n".repeat(541)), Vec::<String>::new());
+        let says = found("crates/api/src/a.rs", "\n".repeat(542));
+        assert_eq!(says, ["crates/api/src/a.rs has 542 lines, over 541"]);
     }
 
     #[test]
-    fn a_function_of_the_core_over_the_limit_is_named() {
-        let function =
-            |lines: usize| format!("fn short([u8; 3]);\nfn long(x: [u8; 3]) {{{}}}\n", "\n".repeat(lines));
-        assert_eq!(found("crates/core/src/a.rs", function(60)), Vec::<String>::new());
-        let says = found("crates/core/src/a.rs", function(61));
-        assert_eq!(says, ["crates/core/src/a.rs:2: fn long has 61 lines, over 60"]);
+    fn a_function_over_the_limit_is_named_wherever_it_is() {
+        // From the line with its name to that of its closing brace.
+        let function = |lines: usize| {
+            format!("fn short([u8; 3]);\nfn long(x: [u8; 3]) {{{}}}\n", "\n".repeat(lines - 1))
+        };
+        for path in ["crates/core/src/a.rs", "crates/cli/tests/runs/a.rs", "bench/src/a.rs"] {
+            assert_eq!(found(path, function(53)), Vec::<String>::new());
+            let says = found(path, function(54));
+            assert_eq!(says, [format!("{path}:2: fn long has 54 lines, over 53")]);
+        }
+    }
+
+    #[test]
+    fn the_type_of_a_function_has_no_length() {
+        let field = format!("struct A {{ f: fn(u8) -> u8,{}}}", "\n".repeat(60));
+        assert_eq!(found("crates/api/src/a.rs", field), Vec::<String>::new());
     }
 }

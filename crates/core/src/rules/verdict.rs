@@ -74,59 +74,74 @@ mod tests {
         Ended::new(exit, Duration::from_secs(1))
     }
 
+    fn code(code: i32) -> Ended {
+        end(Exit::Code(code))
+    }
+
+    fn signal(signal: i32) -> Ended {
+        end(Exit::Signal(signal))
+    }
+
+    fn oom(exit: Exit) -> Ended {
+        Ended { oom_killed: true, ..end(exit) }
+    }
+
     #[test]
-    fn every_row_of_the_verdict_table() {
-        let code = |code| end(Exit::Code(code));
-        let signal = |signal| end(Exit::Signal(signal));
+    fn an_end_that_nobody_asked_for_is_judged_by_what_is_known_of_it() {
         let said = |said, exit| Ended { said: Some(said), ..end(exit) };
         let recognised = |what, exit| Ended { recognised: Some(what), ..end(exit) };
-        let oom = |exit| Ended { oom_killed: true, ..end(exit) };
-        let rows: Vec<(Asked, Ended, Verdict)> = vec![
-            (Asked::Nothing, code(0), Verdict::Clean),
+        let limit = Recognised::UsageLimit { resets: Some(Wall(1)) };
+        let rows = [
+            (code(0), Verdict::Clean),
+            (signal(15), Verdict::Crash),
+            (code(143), Verdict::Crash),
+            (code(130), Verdict::Crash),
+            (code(1), Verdict::Crash),
+            (code(2), Verdict::Crash),
+            (code(12), Verdict::Crash),
+            (code(255), Verdict::Crash),
+            (said(Said::Drained, Exit::Code(3)), Verdict::Drained),
+            (said(Said::Drained, Exit::Code(0)), Verdict::Drained),
+            (code(75), Verdict::Contended),
+            (said(Said::Contended, Exit::Code(1)), Verdict::Contended),
+            (recognised(Recognised::VendorLock, Exit::Code(1)), Verdict::Contended),
+            (code(78), Verdict::Hopeless),
+            (code(126), Verdict::Hopeless),
+            (code(127), Verdict::Hopeless),
+            (said(Said::Hopeless, Exit::Code(0)), Verdict::Hopeless),
+            (recognised(Recognised::StaleId, Exit::Code(1)), Verdict::Hopeless),
+            (recognised(Recognised::LoginNeeded, Exit::Code(1)), Verdict::Hopeless),
+            (oom(Exit::Signal(9)), Verdict::OutOfMemory),
+            (signal(9), Verdict::Crash),
+            (oom(Exit::Signal(11)), Verdict::Crash),
+            (signal(11), Verdict::Crash),
+            (signal(6), Verdict::Crash),
+            (code(137), Verdict::Crash),
+            (oom(Exit::Code(137)), Verdict::Crash),
+            (said(Said::Limited, Exit::Code(1)), Verdict::Limited),
+            (recognised(limit, Exit::Code(0)), Verdict::Limited),
+            (end(Exit::ShimLost), Verdict::Crash),
+            (end(Exit::MachineLost), Verdict::Crash),
+            (end(Exit::NeverStarted), Verdict::Crash),
+        ];
+        for (ended, expected) in rows {
+            assert_eq!(judge(Asked::Nothing, &ended), expected, "{ended:?}");
+        }
+    }
+
+    #[test]
+    fn an_end_that_was_asked_for_is_what_was_asked_for() {
+        let rows = [
             (Asked::ToEnd, code(0), Verdict::Clean),
             (Asked::ToEnd, signal(15), Verdict::Clean),
             (Asked::ToEnd, Ended { forced: true, ..signal(9) }, Verdict::Clean),
             (Asked::ToEnd, code(143), Verdict::Clean),
             (Asked::ToEnd, code(1), Verdict::Clean),
             (Asked::ToEnd, code(78), Verdict::Clean),
-            (Asked::Nothing, signal(15), Verdict::Crash),
-            (Asked::Nothing, code(143), Verdict::Crash),
-            (Asked::Nothing, code(130), Verdict::Crash),
-            (Asked::Nothing, code(1), Verdict::Crash),
-            (Asked::Nothing, code(2), Verdict::Crash),
-            (Asked::Nothing, code(12), Verdict::Crash),
-            (Asked::Nothing, code(255), Verdict::Crash),
-            (Asked::Nothing, said(Said::Drained, Exit::Code(3)), Verdict::Drained),
-            (Asked::Nothing, said(Said::Drained, Exit::Code(0)), Verdict::Drained),
             (Asked::ToDrain, signal(15), Verdict::Drained),
             (Asked::ToDrain, Ended { forced: true, ..signal(9) }, Verdict::Drained),
             (Asked::ToDrain, oom(Exit::Signal(9)), Verdict::Drained),
-            (Asked::Nothing, code(75), Verdict::Contended),
-            (Asked::Nothing, said(Said::Contended, Exit::Code(1)), Verdict::Contended),
-            (Asked::Nothing, recognised(Recognised::VendorLock, Exit::Code(1)), Verdict::Contended),
             (Asked::ToYield, signal(15), Verdict::Contended),
-            (Asked::Nothing, code(78), Verdict::Hopeless),
-            (Asked::Nothing, code(126), Verdict::Hopeless),
-            (Asked::Nothing, code(127), Verdict::Hopeless),
-            (Asked::Nothing, said(Said::Hopeless, Exit::Code(0)), Verdict::Hopeless),
-            (Asked::Nothing, recognised(Recognised::StaleId, Exit::Code(1)), Verdict::Hopeless),
-            (Asked::Nothing, recognised(Recognised::LoginNeeded, Exit::Code(1)), Verdict::Hopeless),
-            (Asked::Nothing, oom(Exit::Signal(9)), Verdict::OutOfMemory),
-            (Asked::Nothing, signal(9), Verdict::Crash),
-            (Asked::Nothing, oom(Exit::Signal(11)), Verdict::Crash),
-            (Asked::Nothing, signal(11), Verdict::Crash),
-            (Asked::Nothing, signal(6), Verdict::Crash),
-            (Asked::Nothing, code(137), Verdict::Crash),
-            (Asked::Nothing, oom(Exit::Code(137)), Verdict::Crash),
-            (Asked::Nothing, said(Said::Limited, Exit::Code(1)), Verdict::Limited),
-            (
-                Asked::Nothing,
-                recognised(Recognised::UsageLimit { resets: Some(Wall(1)) }, Exit::Code(0)),
-                Verdict::Limited,
-            ),
-            (Asked::Nothing, end(Exit::ShimLost), Verdict::Crash),
-            (Asked::Nothing, end(Exit::MachineLost), Verdict::Crash),
-            (Asked::Nothing, end(Exit::NeverStarted), Verdict::Crash),
             (Asked::ToRevive, signal(9), Verdict::Crash),
             (Asked::ToRevive, code(0), Verdict::Crash),
         ];

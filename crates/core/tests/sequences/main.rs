@@ -7,6 +7,7 @@
 mod chats;
 mod details;
 mod driver;
+mod ends;
 mod holders;
 mod people;
 mod recovery;

@@ -158,13 +158,7 @@ impl Tracked {
         session: Session,
         at: Wall,
     ) -> Tracked {
-        let snapshot = Snapshot {
-            state: session.state(),
-            runs: session.runs(),
-            unended: session.unended().is_some(),
-            takeover: session.takeover(),
-            connected: false,
-        };
+        let seen = watch::Sender::new(Snapshot::of(&session, false));
         Tracked {
             id,
             name,
@@ -189,7 +183,7 @@ impl Tracked {
             terminal: Size::default(),
             viewers: Vec::new(),
             takeover_end: None,
-            seen: watch::Sender::new(snapshot),
+            seen,
             keys: BTreeMap::new(),
             inbox_bytes: None,
             waiters: BTreeMap::new(),
@@ -250,13 +244,7 @@ impl Tracked {
 
     /// How it stands.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            state: self.session.state(),
-            runs: self.session.runs(),
-            unended: self.session.unended().is_some(),
-            takeover: self.session.takeover(),
-            connected: self.shim.is_some(),
-        }
+        Snapshot::of(&self.session, self.shim.is_some())
     }
 
     /// A copy to show from.

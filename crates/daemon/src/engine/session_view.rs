@@ -20,6 +20,18 @@ pub(crate) struct Snapshot {
     pub(crate) connected: bool,
 }
 
+impl Snapshot {
+    pub(crate) fn of(session: &Session, connected: bool) -> Snapshot {
+        Snapshot {
+            state: session.state(),
+            runs: session.runs(),
+            unended: session.unended().is_some(),
+            takeover: session.takeover(),
+            connected,
+        }
+    }
+}
+
 /// A copy of one session to show from.
 #[derive(Debug, Clone)]
 pub(crate) struct SessionView {

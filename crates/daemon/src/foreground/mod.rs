@@ -28,8 +28,10 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::task::JoinHandle;
 
 /// What is kept of the past: nobody reads more, and a run may be repeated for months.
 const HISTORY: History = History::Newest(100);
@@ -90,10 +92,9 @@ fn run_through(
     let place = |source| StartError::Place { path: options.home.runtime.clone(), source };
     let scratch = Scratch::make(&options.home.runtime).map_err(place)?;
     let home = scratch.home(&options.home).map_err(place)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4).build();
-    let runtime = runtime.map_err(StartError::from)?;
+    let runtime = runtime().map_err(StartError::from)?;
     let ends = Arc::new(Mutex::new(Ends::default()));
-    let (reapers, mut reaping) = mpsc::unbounded_channel();
+    let (reapers, reaping) = mpsc::unbounded_channel();
     let code = runtime.block_on(async {
         let (streams, typing) = terminal::streams().map_err(StartError::from)?;
         let (handle, inputs) = Handle::new();
@@ -124,15 +125,24 @@ fn run_through(
         let ((looped, _nowhere), code) =
             tokio::join!(engine.run(between(inputs)), direct(&handle, create, &ends));
         looped.map_err(StartError::from)?;
-        // Their copies of the streams are closed when they are gone, not before.
-        while let Ok(reaper) = reaping.try_recv() {
-            _ = reaper.await;
-        }
+        all_reaped(reaping).await;
         code
     });
     // Whatever still waits in a thread of its own, for a key that is not typed, ends with this process.
     runtime.shutdown_background();
     code
+}
+
+/// One thread for the loop, and a few for what blocks.
+fn runtime() -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().max_blocking_threads(4).build()
+}
+
+/// Waits until the shims are gone: their copies of the caller's streams are closed then, not before.
+async fn all_reaped(mut reaping: UnboundedReceiver<JoinHandle<()>>) {
+    while let Ok(reaper) = reaping.try_recv() {
+        _ = reaper.await;
+    }
 }
 
 /// Reads the request as `new` does; nothing is made where it cannot run.

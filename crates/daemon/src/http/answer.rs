@@ -194,61 +194,69 @@ pub(crate) fn refusal(name: &str, refusal: Refusal) -> Failure {
 
 /// The same, as the error object.
 pub(crate) fn refusal_body(name: &str, refusal: Refusal) -> ErrorBody {
-    let (kind, message, hint) = match refusal {
-        Refusal::Archived => (
-            ErrorKind::Archived,
-            format!("session `{name}` is archived"),
-            format!("`pinfold restore {}` brings it back", quoted(name)),
-        ),
-        Refusal::BeingArchived => {
-            (ErrorKind::Archived, format!("session `{name}` is being archived"), String::new())
-        }
-        Refusal::BeingStopped => (
-            ErrorKind::Failed,
-            format!("session `{name}` is being stopped"),
-            format!("`pinfold start {}` starts it again", quoted(name)),
-        ),
-        Refusal::NotArchived => {
-            (ErrorKind::Failed, format!("session `{name}` is not archived"), String::new())
-        }
-        Refusal::Busy => (
-            ErrorKind::Busy,
-            format!("somebody else holds the lock of session `{name}`"),
-            format!("`pinfold why {}` says who", quoted(name)),
-        ),
-        Refusal::GoingDown => (ErrorKind::Unavailable, "the daemon is going down".into(), String::new()),
-        Refusal::ShimMute => (
-            ErrorKind::Busy,
-            format!("the shim of session `{name}` holds its lock and does not answer"),
-            format!("`pinfold unlock {} --kill` ends it", quoted(&format!("session:{name}"))),
-        ),
-        Refusal::NoTerminal => {
-            (ErrorKind::Failed, format!("session `{name}` has no terminal program"), String::new())
-        }
-        Refusal::RunsOnce => (ErrorKind::Failed, format!("session `{name}` runs once only"), String::new()),
-        Refusal::NoTurn => {
-            (ErrorKind::Failed, format!("session `{name}` has no turn under way"), String::new())
-        }
-        Refusal::NoSuchMessage => (ErrorKind::NotFound, "there is no such message".into(), String::new()),
-        Refusal::InboxFull => (
-            ErrorKind::Busy,
-            format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"),
-            format!("`pinfold why {}` says what they wait for", quoted(name)),
-        ),
-        Refusal::InboxHeavy => (
-            ErrorKind::Busy,
-            format!(
-                "the inbox of session `{name}` is full: its messages have as much text as may wait there"
-            ),
-            format!(
-                "`pinfold why {name}` says what they wait for; `inbox_limit` in config.toml is how much may"
-            ),
-        ),
-        Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`"), String::new()),
-        Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way"), String::new()),
-        Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued"), String::new()),
-        Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks"), String::new()),
-    };
+    let (kind, message) = refused(name, refusal);
     let body = ErrorBody::new(kind, message);
-    if hint.is_empty() { body } else { body.hint(hint) }
+    match way_out(name, refusal) {
+        Some(hint) => body.hint(hint),
+        None => body,
+    }
+}
+
+/// What is refused, in words.
+fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
+    match refusal {
+        Refusal::Archived => (ErrorKind::Archived, format!("session `{name}` is archived")),
+        Refusal::BeingArchived => (ErrorKind::Archived, format!("session `{name}` is being archived")),
+        Refusal::BeingStopped => (ErrorKind::Failed, format!("session `{name}` is being stopped")),
+        Refusal::NotArchived => (ErrorKind::Failed, format!("session `{name}` is not archived")),
+        Refusal::Busy => (ErrorKind::Busy, format!("somebody else holds the lock of session `{name}`")),
+        Refusal::GoingDown => (ErrorKind::Unavailable, "the daemon is going down".into()),
+        Refusal::ShimMute => {
+            (ErrorKind::Busy, format!("the shim of session `{name}` holds its lock and does not answer"))
+        }
+        Refusal::NoTerminal => (ErrorKind::Failed, format!("session `{name}` has no terminal program")),
+        Refusal::RunsOnce => (ErrorKind::Failed, format!("session `{name}` runs once only")),
+        Refusal::NoTurn => (ErrorKind::Failed, format!("session `{name}` has no turn under way")),
+        Refusal::NoSuchMessage => (ErrorKind::NotFound, "there is no such message".into()),
+        Refusal::InboxFull => {
+            (ErrorKind::Busy, format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"))
+        }
+        Refusal::InboxHeavy => {
+            let heavy = "its messages have as much text as may wait there";
+            (ErrorKind::Busy, format!("the inbox of session `{name}` is full: {heavy}"))
+        }
+        Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`")),
+        Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way")),
+        Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued")),
+        Refusal::Own => (ErrorKind::Busy, format!("`{name}` is the session that asks")),
+    }
+}
+
+/// What helps, where something does.
+fn way_out(name: &str, refusal: Refusal) -> Option<String> {
+    let verb = |verb: &str, does: &str| Some(format!("`pinfold {verb} {}` {does}", quoted(name)));
+    match refusal {
+        Refusal::Archived => verb("restore", "brings it back"),
+        Refusal::BeingStopped => verb("start", "starts it again"),
+        Refusal::Busy => verb("why", "says who"),
+        Refusal::ShimMute => {
+            let lock = format!("session:{name}");
+            Some(format!("`pinfold unlock {} --kill` ends it", quoted(&lock)))
+        }
+        Refusal::InboxFull => verb("why", "says what they wait for"),
+        Refusal::InboxHeavy => {
+            verb("why", "says what they wait for; `inbox_limit` in config.toml is how much may")
+        }
+        Refusal::BeingArchived
+        | Refusal::NotArchived
+        | Refusal::GoingDown
+        | Refusal::NoTerminal
+        | Refusal::RunsOnce
+        | Refusal::NoTurn
+        | Refusal::NoSuchMessage
+        | Refusal::Connected
+        | Refusal::TurnUnderWay
+        | Refusal::MessageQueued
+        | Refusal::Own => None,
+    }
 }

@@ -20,8 +20,6 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
     let core = &view.core;
     let definition = &view.definition;
     let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
-    let (done, failed) = core.inbox().settled();
-    let runs = core.runs();
     Session {
         id: view.id.to_string(),
         name: view.name.clone(),
@@ -40,15 +38,9 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         run: view.run.filter(|(run, _)| core.live_run() == Some(*run)).map(|(_, id)| id.to_string()),
         fence: process.map(|process| process.fence),
         started_at: since.map(|since| time(since.wall)),
-        restarts: runs.count.saturating_sub(1),
+        restarts: core.runs().count.saturating_sub(1),
         crashes: core.budgets().crashes,
-        inbox: Inbox {
-            queued: core.inbox().queued() as u64,
-            in_flight: u64::from(core.inbox().in_flight().is_some()),
-            done,
-            failed,
-            damaged: view.damaged,
-        },
+        inbox: inbox(view),
         consumers: core.consumers(),
         last_consumer_at: core.last_consumer().map(time),
         memory_bytes: core.memory_bytes(),
@@ -68,6 +60,18 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,
+    }
+}
+
+fn inbox(view: &SessionView) -> Inbox {
+    let inbox = view.core.inbox();
+    let (done, failed) = inbox.settled();
+    Inbox {
+        queued: inbox.queued() as u64,
+        in_flight: u64::from(inbox.in_flight().is_some()),
+        done,
+        failed,
+        damaged: view.damaged,
     }
 }
 

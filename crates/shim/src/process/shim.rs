@@ -347,14 +347,7 @@ impl Shim {
             self.end(None);
         }
         if self.settle.is_some_and(|at| now >= at) {
-            self.settle = None;
-            // A failure shows again when a record is written.
-            let _ = self.records.settle();
-            self.buffer = Vec::new();
-            if let Some(daemon) = &mut self.links.daemon {
-                daemon.shrink();
-            }
-            raw::trim_memory();
+            self.settle_down();
         }
         if self.unstored.is_some_and(|at| now >= at || !self.links.has_daemon()) {
             self.store_end();
@@ -386,6 +379,18 @@ impl Shim {
             }
             Phase::Waiting | Phase::Standing { .. } | Phase::Gone => {}
         }
+    }
+
+    /// Does what waited until nothing hurries any more: a new record file to the disk, memory back.
+    fn settle_down(&mut self) {
+        self.settle = None;
+        // A failure shows again when a record is written.
+        let _ = self.records.settle();
+        self.buffer = Vec::new();
+        if let Some(daemon) = &mut self.links.daemon {
+            daemon.shrink();
+        }
+        raw::trim_memory();
     }
 
     pub(super) fn drop_closed(&mut self) {

@@ -2,7 +2,7 @@
 
 use crate::home::{Home, note, whole};
 use pinfold_core::{MessageId, State};
-use pinfold_store::{EventQuery, MessageState, Pace, Take};
+use pinfold_store::{EventQuery, MessageState, Pace, Reader, SessionId, StoredSession, Take};
 
 /// Written by `cargo run -p pinfold-store --example write_fixture`, and never again.
 const V1: &[u8] = include_bytes!("../fixtures/v1.db");
@@ -82,9 +82,24 @@ fn loads_whole_and_can_be_written(file: &[u8]) {
         ("archived", State::Archived),
     ];
     assert_eq!(states, expected);
-    let running = &sessions[1];
+    has_its_messages(&reader, &sessions[1], sessions[0].id);
+    let exits = reader.events(&EventQuery::default()).unwrap();
+    let exits: Vec<_> = exits.iter().filter(|event| event.kind == "run_exited").collect();
+    assert_eq!(exits[0].data["output"], serde_json::json!(["bye"]));
+    let backoff = reader.runs(sessions[2].id, Take::All).unwrap();
+    assert_eq!((backoff[0].code, backoff[0].verdict.as_deref()), (Some(1), Some("crash")));
+    let meta = reader.meta().unwrap();
+    assert_eq!((meta.generation, meta.boot_id.as_deref()), (3, Some("boot")));
+
+    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0], "every row has its checksum");
+    let last = reader.max_seq().unwrap();
+    assert_eq!(store.commit(note(1)).wait().unwrap().seqs, last + 1..last + 2);
+}
+
+/// The session with messages in every state is as it was stored.
+fn has_its_messages(reader: &Reader, running: &StoredSession, parent: SessionId) {
     assert_eq!(running.definition, serde_json::json!({ "command": ["agent", "running"], "tags": ["ü"] }));
-    assert_eq!(running.parent, Some(sessions[0].id));
+    assert_eq!(running.parent, Some(parent));
     assert_eq!((running.session.inbox().queued(), running.session.inbox().settled()), (1, (1, 1)));
     let known = reader.message_by_key(running.id, "first").unwrap();
     assert_eq!(known.map(|message| message.id.into()), Some(MessageId(1 << 100)));
@@ -102,16 +117,4 @@ fn loads_whole_and_can_be_written(file: &[u8]) {
         reader.messages(running.id, Some(MessageState::Done), Take::All).unwrap()[0].answer.as_deref(),
         Some("eins")
     );
-
-    let exits = reader.events(&EventQuery::default()).unwrap();
-    let exits: Vec<_> = exits.iter().filter(|event| event.kind == "run_exited").collect();
-    assert_eq!(exits[0].data["output"], serde_json::json!(["bye"]));
-    let backoff = reader.runs(sessions[2].id, Take::All).unwrap();
-    assert_eq!((backoff[0].code, backoff[0].verdict.as_deref()), (Some(1), Some("crash")));
-    let meta = reader.meta().unwrap();
-    assert_eq!((meta.generation, meta.boot_id.as_deref()), (3, Some("boot")));
-
-    assert_eq!(home.reader().check(&Pace::at_once()).unwrap(), [""; 0], "every row has its checksum");
-    let last = reader.max_seq().unwrap();
-    assert_eq!(store.commit(note(1)).wait().unwrap().seqs, last + 1..last + 2);
 }

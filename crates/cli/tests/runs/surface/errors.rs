@@ -4,6 +4,13 @@
 use super::coverage::verbs;
 use super::stage::Stage;
 
+/// The verbs that need words after them.
+const WITH_ARGUMENTS: &str = "new run set show why attach send inbox interrupt answer logs start stop restart \
+     archive restore rm wait backup restore-backup lock who unlock";
+
+/// Verbs that take none.
+const WITHOUT_ARGUMENTS: &str = "up down demo status ls tree events purge agents locks metrics";
+
 #[test]
 fn a_line_that_cannot_be_read() {
     let stage = Stage::new("usage");
@@ -12,37 +19,10 @@ fn a_line_that_cannot_be_read() {
     }
     stage.both("no_such_verb", &["lst"]);
     stage.both("home_without_a_place", &["ls", "--home"]);
-    let without = [
-        "new",
-        "run",
-        "set",
-        "show",
-        "why",
-        "attach",
-        "send",
-        "inbox",
-        "interrupt",
-        "answer",
-        "logs",
-        "start",
-        "stop",
-        "restart",
-        "archive",
-        "restore",
-        "rm",
-        "wait",
-        "backup",
-        "restore-backup",
-        "lock",
-        "who",
-        "unlock",
-    ];
-    for verb in without {
+    for verb in WITH_ARGUMENTS.split(' ') {
         stage.both(&format!("{verb}_without_arguments"), &[verb]);
     }
-    for verb in
-        ["up", "down", "demo", "status", "ls", "tree", "events", "purge", "agents", "locks", "metrics"]
-    {
+    for verb in WITHOUT_ARGUMENTS.split(' ') {
         stage.both(&format!("{verb}_with_a_word_too_many"), &[verb, "word"]);
     }
     let lines: [(&str, &[&str]); 11] = [

@@ -1,0 +1,200 @@
+//! Ends that the incident table has no row for: what each means to a session, and what is recorded of it.
+
+use crate::driver::{Driver, End, always, on_demand};
+use pinfold_core::decision::{Record, RunExited};
+use pinfold_core::event::{Ask, RunEvent, Shim};
+use pinfold_core::exit::Recognised;
+use pinfold_core::life::{BlockedOn, FailCause};
+use pinfold_core::rules::WaitReason;
+use pinfold_core::rules::memory::{Reading, Source};
+use pinfold_core::{Action, Event, Life, Mode, Policy, Spec, State, Verdict, Wall};
+use std::time::Duration;
+
+const HOUR: u64 = 3_600_000;
+const CRASH: End = End::Code(1);
+
+#[test]
+fn exit_78_is_hopeless_and_never_restarted() {
+    for code in [78, 126, 127] {
+        let mut driver = always(Policy::default());
+        driver.exits(code);
+        assert_eq!((driver.session.state(), driver.session.next_deadline()), (State::Failed, None));
+        for event in [Event::Ticked, Event::HolderGone, Event::ShimLeft] {
+            driver.pass(HOUR);
+            driver.send(event);
+        }
+        assert_eq!((driver.starts, driver.session.state()), (1, State::Failed));
+    }
+}
+
+#[test]
+fn a_stale_vendor_id_or_a_missing_login_is_hopeless() {
+    for what in [Recognised::StaleId, Recognised::LoginNeeded] {
+        let mut driver = always(Policy::default());
+        driver.ends(End::Recognised(what), 1_000);
+        assert_eq!(driver.session.life(), &Life::Failed { cause: FailCause::Ended(Verdict::Hopeless) });
+    }
+}
+
+#[test]
+fn a_usage_limit_is_waited_for_only_by_consent() {
+    let limit = |resets| End::Recognised(Recognised::UsageLimit { resets });
+    let mut driver = always(Policy::default());
+    driver.ends(limit(None), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Failed, 0));
+
+    let mut driver = always(Policy { limit_resume: true, ..Policy::default() });
+    let resets = Wall(driver.now.wall.0 + 90 * 60_000 + 1_000);
+    driver.ends(limit(Some(resets)), 1_000);
+    assert_eq!((driver.wait(), driver.crashes()), (Duration::from_secs(90 * 60), 0));
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn out_of_memory_counts_as_a_crash_and_is_named() {
+    let mut driver = always(Policy::default());
+    driver.ends(End::Oom, 500);
+    assert_eq!(driver.crashes(), 1);
+    let named = |record: &Record| matches!(record, Record::Backoff { reason: WaitReason::OutOfMemory, .. });
+    assert_eq!(driver.count(named), 1);
+    assert!(driver.session.explain(driver.now).contains("killed by the kernel for memory"));
+}
+
+#[test]
+fn our_own_lock_busy_is_blocked_at_once_and_woken_by_its_release() {
+    let mut driver = on_demand();
+    driver.hear(Event::Asked(Ask::Start));
+    let run = driver.run();
+    let decision = driver.hear(Event::Run { run, event: RunEvent::LockBusy { holder: None } });
+    assert_eq!(driver.session.life(), &Life::Blocked { holder: None, on: BlockedOn::OurLock });
+    assert_eq!(decision.actions, [Action::AwaitHolder]);
+    assert_eq!((driver.starts, driver.crashes()), (0, 0));
+    driver.send(Event::HolderGone);
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn a_vendor_session_found_busy_ends_the_newer_run_as_contended() {
+    let mut driver = always(Policy::default());
+    let decision = driver.of_run(driver.run(), RunEvent::VendorBusy { holder: None });
+    assert!(matches!(decision.actions[..], [Action::Stop { .. }]));
+    driver.ends(End::Signal(15), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Blocked, 0));
+    let contended =
+        |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Contended);
+    assert_eq!(driver.count(contended), 1);
+}
+
+#[test]
+fn a_once_session_runs_once() {
+    for (code, state) in [(0, State::Stopped), (1, State::Failed), (75, State::Failed), (78, State::Failed)] {
+        let mut driver = Driver::new(Spec::new(Mode::Once));
+        assert_eq!(driver.session.state(), State::Running);
+        driver.exits(code);
+        assert_eq!((driver.session.state(), driver.session.next_deadline()), (state, None), "code {code}");
+        assert_eq!(driver.starts, 1);
+    }
+}
+
+#[test]
+fn a_short_gap_keeps_the_locks_and_a_longer_one_gives_them_back() {
+    let mut driver = always(Policy::default());
+    for expected in [Shim::Absent, Shim::Standing, Shim::Standing, Shim::Absent] {
+        driver.ends(CRASH, 1_000);
+        assert_eq!(driver.session.shim(), expected, "{}", driver.session.explain(driver.now));
+        if driver.session.state() == State::Backoff {
+            driver.wait();
+        }
+    }
+}
+
+#[test]
+fn a_shim_that_left_during_a_gap_costs_nothing_but_a_new_reservation() {
+    let mut driver = always(Policy::default());
+    driver.ends_and_waits(CRASH, 1_000);
+    driver.ends(CRASH, 1_000);
+    driver.send(Event::ShimLeft);
+    driver.wait();
+    assert_eq!(driver.session.state(), State::Running);
+    assert!(matches!(
+        driver.actions[driver.actions.len() - 2..],
+        [Action::Reserve { .. }, Action::Spawn { .. }]
+    ));
+}
+
+#[test]
+fn a_watchdog_that_is_not_fed_is_a_crash_and_sleep_is_no_silence_of_the_fed() {
+    let mut driver = always(Policy { watchdog: Duration::from_secs(30), ..Policy::default() });
+    driver.pass(29_000);
+    driver.of_run(driver.run(), RunEvent::SignOfLife);
+    assert_eq!(driver.wait(), Duration::from_secs(30));
+    assert_eq!(driver.session.state(), State::Stopping);
+    driver.ends(End::Signal(9), 1_000);
+    assert_eq!(driver.crashes(), 1);
+}
+
+#[test]
+fn a_run_over_its_memory_limit_is_drained_and_named() {
+    let mut driver = Driver::new(Spec { memory_limit: Some(1_000), ..Spec::new(Mode::Always) });
+    let run = driver.run();
+    let read = |bytes, source| RunEvent::MemoryRead { reading: Reading::Bytes(bytes), source };
+    let decision = driver.of_run(run, read(1_000, Source::Sum));
+    assert_eq!(decision.actions, [Action::ConfirmMemory { run }], "a sum alone drains nobody");
+    driver.of_run(run, read(1_001, Source::Shares));
+    assert_eq!(driver.session.state(), State::Stopping);
+    assert_eq!(driver.count(|record| *record == Record::Drained { bytes: 1_001, limit: 1_000 }), 1);
+    driver.ends(End::Signal(9), 1_000);
+    assert_eq!((driver.session.state(), driver.crashes()), (State::Running, 0));
+    let drained =
+        |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Drained);
+    assert_eq!(driver.count(drained), 1);
+    assert_eq!(driver.session.memory_bytes(), None, "the next run is not judged by the last one's memory");
+}
+
+#[test]
+fn memory_of_an_older_run_or_without_a_limit_means_nothing() {
+    let mut driver = always(Policy::default());
+    let event = RunEvent::MemoryRead { reading: Reading::Bytes(u64::MAX), source: Source::Cgroup };
+    driver.of_run(driver.run(), event);
+    assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn a_stepped_clock_and_a_sleeping_machine_change_no_verdict() {
+    for (wall, boot) in [(3_600_000_i64, 0_u64), (-3_600_000, 0), (8 * 3_600_000, 8 * 3_600_000)] {
+        let mut driver = always(Policy::default());
+        driver.ends_and_waits(CRASH, 1_000);
+        driver.now.wall = Wall(driver.now.wall.0 + wall);
+        driver.now.boot = driver.now.boot + Duration::from_millis(boot);
+        driver.ends(CRASH, 1_000);
+        assert_eq!(driver.crashes(), 2, "asleep is not stable");
+    }
+}
+
+#[test]
+fn every_end_is_recorded_once_with_its_facts() {
+    let mut driver = always(Policy::default());
+    let run = driver.run();
+    let decision = driver.ends(End::Signal(11), 2_500);
+    driver.send(Event::Run {
+        run,
+        event: RunEvent::Exited {
+            ended: crate::driver::ended(End::Signal(11), 2_500),
+            shim: Shim::Standing,
+            holder: None,
+        },
+    });
+    let exits: Vec<&RunExited> = driver
+        .records
+        .iter()
+        .filter_map(|record| match record {
+            Record::RunExited(exit) => Some(&**exit),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(exits.len(), 1, "an exit that is reported twice is one exit");
+    assert_eq!((exits[0].run, exits[0].verdict, exits[0].crashes), (run, Verdict::Crash, 1));
+    assert_eq!((exits[0].exit.code(), exits[0].exit.signal()), (None, Some(11)));
+    assert_eq!(exits[0].lived, Duration::from_millis(2_500));
+    assert_eq!(decision.why.to_string(), "it was killed by signal 11 (crash); the next run starts at once");
+}
