@@ -372,7 +372,17 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// A line of the answer to an attach. Lines of output are [`LogLine`]s among them.
+/// A line of the answer to an attach.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Attached {
+    /// How it goes.
+    Line(AttachLine),
+    /// What is printed, where there is no terminal.
+    Output(LogLine),
+}
+
+/// How an attach goes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttachLine {

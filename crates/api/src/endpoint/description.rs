@@ -41,4 +41,32 @@ pub struct Description {
     pub form: Form,
     /// What is in the answer.
     pub answer: Describe,
+    /// The statuses of errors that are this address's own, beside those that come with what it takes.
+    pub errors: &'static [u16],
+}
+
+impl Description {
+    /// The statuses of errors that a request to it may be answered with.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<u16> {
+        // The daemon may fail, or go down, under every request.
+        let mut all = vec![500, 503];
+        all.extend(self.errors);
+        // A sign of life, and what can be asked, are for everybody.
+        if !["/v1/ping", "/v1/openapi.json"].contains(&self.path) {
+            all.push(403);
+        }
+        if self.path.contains("/v1/sessions/{session}") {
+            all.extend([400, 404]);
+        }
+        if self.query.is_some() {
+            all.push(400);
+        }
+        if self.body.is_some() {
+            all.extend([400, 408, 413, 422]);
+        }
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
 }

@@ -8,6 +8,7 @@ mod description;
 mod form;
 mod kind;
 mod schema;
+mod status;
 mod table;
 
 pub use call::Call;
@@ -15,4 +16,5 @@ pub use description::{Description, Method};
 pub use form::{Answer, Events, Form, Lines, List, Text, Whole};
 pub use kind::Endpoint;
 pub use schema::{Describe, schema_of};
+pub use status::{ErrorStatus, STATUSES};
 pub use table::*;

@@ -31,12 +31,13 @@ macro_rules! or_nothing {
     };
 }
 
-/// `NAME: METHOD "path" (the names in braces) ?what it is asked {what it is told} => what it answers`. The comment above
-/// an endpoint is its summary.
+/// `NAME: METHOD "path" (the names in braces) ?what it is asked {what it is told} => what it answers | errors of its own`.
+/// The comment above an endpoint is its summary.
 macro_rules! endpoints {
     ($(
         #[doc = $summary:literal]
-        $Name:ident: $Method:ident $path:literal $(($($name:ident),+))? $(? $query:ty)? $({ $body:ty })? => $answer:ty;
+        $Name:ident: $Method:ident $path:literal $(($($name:ident),+))? $(? $query:ty)? $({ $body:ty })? => $answer:ty
+            $(| $($error:literal)+)?;
     )+) => {
         /// Which endpoint. It is matched without `_`: a new one stops the build where it has to be served.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,7 @@ macro_rules! endpoints {
                     body: described!($($body)?),
                     form: <$answer as Answer>::FORM,
                     answer: <$answer as Answer>::OBJECT,
+                    errors: &[$($($error),+)?],
                 };
             }
 
@@ -108,72 +110,76 @@ endpoints! {
     /// End the daemon; returns when it has nothing left to do
     Down: Post "/v1/daemon/down" { request::Down } => Whole<object::WentDown>;
     /// Copy the database to a new file
-    Backup: Post "/v1/daemon/backup" { request::Backup } => Whole<object::Backup>;
+    Backup: Post "/v1/daemon/backup" { request::Backup } => Whole<object::Backup> | 409;
     /// Take what verbs wrote down into the events
     TakeAudit: Post "/v1/daemon/audit" => Whole<Value>;
     /// Audit records: server-sent events, or an array with follow=false
-    ListEvents: Get "/v1/events" ? query::Events => Events<object::Event>;
+    ListEvents: Get "/v1/events" ? query::Events => Events<object::Event> | 404;
     /// All sessions, then every change of one: server-sent events `snapshot`, `session`, `removed`, `live`
-    Feed: Get "/v1/feed" ? query::Feed => Events<FeedEvent>;
+    Feed: Get "/v1/feed" ? query::Feed => Events<FeedEvent> | 422;
     /// This description of the API
     OpenApi: Get "/v1/openapi.json" => Whole<Value>;
 
     /// The sessions
-    Sessions: Get "/v1/sessions" ? query::Sessions => Whole<Vec<object::Session>>;
+    Sessions: Get "/v1/sessions" ? query::Sessions => Whole<Vec<object::Session>> | 422;
     /// The sessions as `pinfold ls` shows them, a row each
-    Table: Get "/v1/table" ? query::Sessions => Whole<Vec<object::Row<'static>>>;
+    Table: Get "/v1/table" ? query::Sessions => Whole<Vec<object::Row<'static>>> | 422;
     /// Create a session; returns after the first attempt to start it
-    New: Post "/v1/sessions" { request::NewSession } => Whole<object::Session>;
+    New: Post "/v1/sessions" { request::NewSession } => Whole<object::Session> | 404 409;
     /// One session
     Show: Get "/v1/sessions/{session}" (session) => Whole<object::Session>;
     /// Delete an archived session for good
-    Remove: Delete "/v1/sessions/{session}" (session) => Whole<object::Removed>;
+    Remove: Delete "/v1/sessions/{session}" (session) => Whole<object::Removed> | 409;
     /// Change a session, from its next run on
-    Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => Whole<object::Session>;
+    Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => Whole<object::Session> | 409;
     /// Start it; returns when it runs
-    Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session>;
+    Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session> | 409;
     /// Stop it; returns when nothing of it lives
-    Stop: Post "/v1/sessions/{session}/stop" (session) { request::Stop } => Whole<object::Session>;
+    Stop: Post "/v1/sessions/{session}/stop" (session) { request::Stop } => Whole<object::Session> | 409;
     /// End its run and start another
-    Restart: Post "/v1/sessions/{session}/restart" (session) => Whole<object::Session>;
+    Restart: Post "/v1/sessions/{session}/restart" (session) => Whole<object::Session> | 409;
     /// Stop it and put it away, with its history
-    Archive: Post "/v1/sessions/{session}/archive" (session) => Whole<object::Session>;
+    Archive: Post "/v1/sessions/{session}/archive" (session) => Whole<object::Session> | 409;
     /// Bring it back from the archive
-    Restore: Post "/v1/sessions/{session}/restore" (session) => Whole<object::Session>;
+    Restore: Post "/v1/sessions/{session}/restore" (session) => Whole<object::Session> | 409;
     /// Wait until it is in one of several states
-    Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => Whole<object::Session>;
+    Wait: Get "/v1/sessions/{session}/wait" (session) ? query::Wait => Whole<object::Session> | 408 422;
     /// Archive every session that nobody uses; returns when they are
-    Purge: Post "/v1/purge" { request::Purge } => Whole<object::Purged>;
+    Purge: Post "/v1/purge" { request::Purge } => Whole<object::Purged> | 409;
     /// Bring every archived session back whose name is free
-    RestoreAll: Post "/v1/restore" => Whole<Vec<object::Session>>;
+    RestoreAll: Post "/v1/restore" => Whole<Vec<object::Session>> | 409;
 
     /// What its agents printed, one object a line
     Logs: Get "/v1/sessions/{session}/logs" (session) ? query::Logs => Lines<object::LogLine>;
     /// Its state, messages and output as they come; a consumer
-    Stream: Get "/v1/sessions/{session}/stream" (session) ? query::Stream => Events<Value>;
+    Stream: Get "/v1/sessions/{session}/stream" (session) ? query::Stream => Events<Value> | 409;
     /// Attach: counted while it is read; says where its terminal is
-    Attach: Post "/v1/sessions/{session}/attach" (session) { request::Attach } => Lines<object::AttachLine>;
+    Attach: Post "/v1/sessions/{session}/attach" (session) { request::Attach } => Lines<object::Attached> | 409;
 
     /// Its messages
-    Messages: Get "/v1/sessions/{session}/messages" (session) ? query::Messages => Whole<Vec<object::Message>>;
+    Messages: Get "/v1/sessions/{session}/messages" (session) ? query::Messages => Whole<Vec<object::Message>> | 422;
     /// Send a message; with wait, returns its answer
-    Send: Post "/v1/sessions/{session}/messages" (session) ? query::Patience { request::NewMessage } => Whole<object::Sent>;
+    Send: Post "/v1/sessions/{session}/messages" (session) ? query::Patience { request::NewMessage }
+        => Whole<object::Sent> | 409;
     /// One message
     ShowMessage: Get "/v1/sessions/{session}/messages/{message}" (session, message) ? query::Patience
-        => Whole<object::Message>;
+        => Whole<object::Message> | 408 409 422;
     /// Cancel it before its turn
-    CancelMessage: Post "/v1/sessions/{session}/messages/{message}/cancel" (session, message) => Whole<object::Message>;
+    CancelMessage: Post "/v1/sessions/{session}/messages/{message}/cancel" (session, message)
+        => Whole<object::Message> | 409;
     /// Try a failed one again
-    RetryMessage: Post "/v1/sessions/{session}/messages/{message}/retry" (session, message) => Whole<object::Sent>;
+    RetryMessage: Post "/v1/sessions/{session}/messages/{message}/retry" (session, message)
+        => Whole<object::Sent> | 409;
     /// End the turn under way, keep the run
-    Interrupt: Post "/v1/sessions/{session}/interrupt" (session) => Whole<object::Session>;
+    Interrupt: Post "/v1/sessions/{session}/interrupt" (session) => Whole<object::Session> | 409;
     /// Answer a permission request
-    AnswerPermission: Post "/v1/sessions/{session}/answer" (session) { request::Permission } => Whole<object::Session>;
+    AnswerPermission: Post "/v1/sessions/{session}/answer" (session) { request::Permission }
+        => Whole<object::Session> | 409;
 
     /// Every lock that is held now
     Locks: Get "/v1/locks" ? query::Locks => Whole<Vec<object::Lock>>;
     /// Hold a `key:` lock for as long as the connection is open
-    Hold: Post "/v1/locks/hold" { request::Hold } => Lines<object::HoldLine>;
+    Hold: Post "/v1/locks/hold" { request::Hold } => Lines<object::HoldLine> | 409 429;
 }
 
 #[cfg(test)]

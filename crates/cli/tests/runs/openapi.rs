@@ -29,9 +29,11 @@ impl Document {
         methods.collect()
     }
 
-    /// The schema of an answer: `200` or `default`.
+    /// The schema of an answer by its status.
     fn answer(&self, method: &str, path: &str, status: &str, kind: &str) -> &Value {
-        let schema = &self.0["paths"][path][method]["responses"][status]["content"][kind]["schema"];
+        let answer = &self.0["paths"][path][method]["responses"][status];
+        let shared = answer["$ref"].as_str().map(|place| self.0.pointer(&place[1..]).unwrap());
+        let schema = &shared.unwrap_or(answer)["content"][kind]["schema"];
         assert!(!schema.is_null(), "{method} {path} {status} {kind} is not described");
         schema
     }
@@ -161,6 +163,52 @@ fn every_address_is_described_and_every_description_has_its_address() {
 }
 
 #[test]
+fn every_address_is_in_the_documentation() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md")).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    for address in pinfold_api::endpoint::Address::ALL {
+        let of = address.description();
+        let path = of.path.replace("{session}", "S").replace("{message}", "ID");
+        // Several verbs stand in one row: the first with its whole address, the others as words.
+        let (above, last) = path.rsplit_once('/').unwrap();
+        let (whole, beside) =
+            (format!("{} {path}", of.method.word()), format!("{} {above}/", of.method.word()));
+        let told = |row: &&&str| {
+            let ends = |rest: &str| rest.starts_with(['`', '?', ' ']);
+            row.split(&whole).skip(1).any(ends)
+                || (row.contains(&beside) && row.contains(&format!("`{last}`")))
+        };
+        assert!(rows.iter().any(|row| told(&row)), "{whole} is not in docs/http.md");
+    }
+}
+
+#[test]
+fn the_statuses_of_errors_are_in_the_documentation() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/http.md")).unwrap();
+    let table = text.split_once("| status | when |").unwrap().1.split_once("\n\n").unwrap().0;
+    let firsts = table.lines().filter_map(|row| row.split('|').nth(1));
+    let told: Vec<&str> = firsts.flat_map(|first| first.split(',')).map(str::trim).collect();
+    for status in pinfold_api::endpoint::STATUSES {
+        assert!(told.contains(&status.code.to_string().as_str()), "{}", status.code);
+    }
+}
+
+#[test]
+fn what_an_attach_answers_is_described_with_the_output_among_it() {
+    let world = World::new();
+    world.json(&["new", "a", "--", "sh", "-c", "echo hello; exec sleep 100000"]);
+    world.printed("a", "hello");
+    let document = Document::of(&world);
+    let line =
+        document.answer("post", "/v1/sessions/{session}/attach", "200", "application/x-ndjson").clone();
+    let mut attached = send(&world, request("POST", "/v1/sessions/a/attach", "{}").as_bytes());
+    let lines = [attached.line().unwrap(), attached.line().unwrap()];
+    assert_eq!((&lines[0], &lines[1]["text"]), (&json!({ "follow": {} }), &json!("hello")));
+    lines.iter().for_each(|one| document.check(&line, one));
+    assert!(document.validate(&line, &json!({ "odd": 1 })).is_err(), "the check can fail");
+}
+
+#[test]
 fn real_answers_are_what_the_description_says() {
     let world = World::new();
     let _busy = make_history(&world);
@@ -200,12 +248,12 @@ fn real_answers_are_what_the_description_says() {
     let line = document.answer("post", "/v1/locks/hold", "200", "application/x-ndjson");
     document.check(line, &held.line().unwrap());
     document.check(line, &held.line().unwrap());
-    let refusal = document.answer("post", "/v1/locks/hold", "default", json);
-    for body in [r#"{"resource":"key:busy"}"#, "{}", "{"] {
+    for (body, expected) in [(r#"{"resource":"key:busy"}"#, 409), ("{}", 422), ("{", 400)] {
         let (status, answer) = ask(&world, "POST", "/v1/locks/hold", body);
-        assert!(status >= 400);
-        document.check(refusal, &answer);
+        assert_eq!(status, expected, "{body}");
+        document.check(document.answer("post", "/v1/locks/hold", &status.to_string(), json), &answer);
     }
+    let refusal = document.answer("post", "/v1/locks/hold", "409", json);
     let wrong = document.validate(refusal, &json!({ "error": { "kind": "odd", "message": 5 } }));
     assert!(wrong.is_err(), "the check can fail");
 }

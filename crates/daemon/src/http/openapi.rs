@@ -1,6 +1,6 @@
 //! The description of the API (OpenAPI 3.1), made of the types that are read and written.
 
-use pinfold_api::endpoint::{Address, Description, Form, schema_of};
+use pinfold_api::endpoint::{Address, Description, Form, STATUSES, schema_of};
 use pinfold_api::error::ErrorEnvelope;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
@@ -18,12 +18,20 @@ fn describe(of: &Description, reading: &mut SchemaGenerator, writing: &mut Schem
     if let Some(body) = of.body {
         operation["requestBody"] = json!({ "content": { "application/json": { "schema": body(reading) } } });
     }
-    let failure = content("application/json", &schema_of::<ErrorEnvelope>(writing));
-    operation["responses"] = json!({
-        "200": { "description": "done", "content": answer(of, writing) },
-        "default": { "description": "the error object", "content": failure },
-    });
+    let mut responses = json!({ "200": { "description": "done", "content": answer(of, writing) } });
+    for status in STATUSES.iter().filter(|status| of.statuses().contains(&status.code)) {
+        let place = format!("#/components/responses/{}", status.name);
+        responses[status.code.to_string()] = json!({ "$ref": place });
+    }
+    operation["responses"] = responses;
     operation
+}
+
+/// What every address refuses in the same way.
+fn failures(writing: &mut SchemaGenerator) -> Map<String, Value> {
+    let body = content("application/json", &schema_of::<ErrorEnvelope>(writing));
+    let failure = |when: &str| json!({ "description": when, "content": body });
+    STATUSES.iter().map(|status| (status.name.to_owned(), failure(status.when))).collect()
 }
 
 fn answer(of: &Description, writing: &mut SchemaGenerator) -> Value {
@@ -97,6 +105,7 @@ fn document() -> Value {
         let path = paths.entry(of.path).or_insert_with(|| json!({}));
         path[method(&of)] = describe(&of, &mut reading, &mut writing);
     }
+    let responses = failures(&mut writing);
     let mut schemas = reading.take_definitions(true);
     schemas.extend(writing.take_definitions(true));
     json!({
@@ -107,6 +116,6 @@ fn document() -> Value {
             "description": "HTTP/1.1 on the daemon's unix socket. Absent is null, times are RFC 3339 in UTC.",
         },
         "paths": paths,
-        "components": { "schemas": schemas },
+        "components": { "schemas": schemas, "responses": responses },
     })
 }

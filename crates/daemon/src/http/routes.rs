@@ -10,7 +10,8 @@ use super::{
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
 use axum::handler::Handler;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
 use axum::routing::{MethodFilter, MethodRouter, on};
 use axum::{Extension, Router};
 use pinfold_api::endpoint::{self, Address, Endpoint, Method};
@@ -88,7 +89,7 @@ impl Api {
     {
         let gate = Gate { context: self.context.clone(), act, path: E::DESCRIPTION.path };
         let route = route::<E, H, T>(handler).layer(from_fn_with_state(gate, gate::gate));
-        Api { router: self.router.route(E::DESCRIPTION.path, route), ..self }
+        Api { router: self.router.route(E::DESCRIPTION.path, as_described::<E>(route)), ..self }
     }
 
     /// An address without a gate.
@@ -98,8 +99,22 @@ impl Api {
         H: Handler<T, Context>,
         T: Reads<E> + 'static,
     {
-        Api { router: self.router.route(E::DESCRIPTION.path, route::<E, H, T>(handler)), ..self }
+        let route = as_described::<E>(route::<E, H, T>(handler));
+        Api { router: self.router.route(E::DESCRIPTION.path, route), ..self }
     }
+}
+
+/// In a build for tests, a status that the endpoint does not tell of ends the request, and so the test.
+fn as_described<E: Endpoint>(route: MethodRouter<Context>) -> MethodRouter<Context> {
+    if !cfg!(debug_assertions) {
+        return route;
+    }
+    route.layer(map_response(async |answer: Response| {
+        let (of, status) = (E::DESCRIPTION, answer.status().as_u16());
+        let told = status == 200 || status == 405 || of.statuses().contains(&status);
+        assert!(told, "{} {} was answered with {status}", of.method.word(), of.path);
+        answer
+    }))
 }
 
 /// A handler that reads what the endpoint says, and no more of a body than it may have.
