@@ -291,6 +291,33 @@ fn a_field_or_a_value_that_is_not_known_is_named_and_nothing_is_made() {
 }
 
 #[test]
+fn an_archived_session_is_not_changed_and_its_stop_is_done() {
+    let world = up();
+    world.json(&["new", "old", "--mode", "on-demand", "--idle", "5m", "--", "cat"]);
+    world.ok(&["archive", "old"]);
+    let (status, answer) = ask(&world, "POST", "/v1/sessions/old/set", r#"{"idle":"7m"}"#);
+    assert_eq!((status, &answer["error"]["kind"]), (409, &json!("archived")), "{answer}");
+    // Nothing of it lives, which is all that a stop asks for.
+    let (status, answer) = ask(&world, "POST", "/v1/sessions/old/stop", "");
+    assert_eq!((status, &answer["state"]), (200, &json!("archived")), "{answer}");
+    world.ok(&["restore", "old"]);
+    assert_eq!(world.show("old")["policy"]["idle_after"], 300_000);
+}
+
+#[test]
+fn the_empty_name_is_the_name_of_no_session() {
+    let world = up();
+    world.json(&["new", "only", "--mode", "on-demand", "--", "cat"]);
+    for (method, path) in
+        [("GET", "/v1/sessions/"), ("POST", "/v1/sessions//stop"), ("GET", "/v1/events?session=")]
+    {
+        let (status, answer) = ask(&world, method, path, "");
+        assert_eq!(status, 404, "{path}: {answer}");
+        assert_eq!(answer["error"]["message"], "there is no session ``", "{path}");
+    }
+}
+
+#[test]
 fn the_verbs_of_a_session_answer_with_the_session() {
     let world = up();
     let body = json!({ "name": "a", "command": ["/bin/sleep", "100000"] }).to_string();

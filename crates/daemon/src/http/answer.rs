@@ -6,9 +6,9 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
-use axum::http::StatusCode;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use pinfold_api::error::ErrorEnvelope;
 use pinfold_api::{ErrorBody, ErrorKind};
@@ -84,7 +84,11 @@ impl IntoResponse for Failure {
     }
 }
 
-pub(crate) async fn no_such_place() -> Failure {
+pub(crate) async fn no_such_place(uri: Uri) -> Failure {
+    // No session has the empty name, and with it there is no such address.
+    if uri.path().strip_prefix("/v1/sessions/").is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        return WhyNot::Unknown { wanted: String::new() }.into();
+    }
     ErrorBody::new(ErrorKind::NotFound, "there is nothing at this address").hint("GET /v1/status").into()
 }
 

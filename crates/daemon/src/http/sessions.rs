@@ -10,7 +10,7 @@ use crate::define::definition::{COMMAND, Definition};
 use crate::define::preset::Preset;
 use crate::engine::input::{Create, Define, Given, Input};
 use crate::engine::session::STATES;
-use crate::engine::{SessionView, Snapshot, View, WhyNot};
+use crate::engine::{Known, SessionView, Snapshot, View, WhyNot};
 use crate::show;
 use crate::show::list::{self, Shape, Writing};
 use axum::Json;
@@ -148,8 +148,7 @@ pub(crate) async fn set(
     if let Some(own) = context.pass.own() {
         kin::may_set(own, id, &request)?;
     }
-    let definition = context.handle.session(id, |known| Arc::clone(known.definition())).await?;
-    let mut definition = Arc::unwrap_or_clone(definition);
+    let mut definition = changeable(&context, id).await?;
     definition.change(&request).map_err(Failure::bad_value)?;
     if request.parent.is_some() {
         definition = with_parent(&context, definition, Some(id)).await?;
@@ -171,6 +170,24 @@ pub(crate) async fn set(
     context.handle.tell(Input::Define { id, define, reply });
     context.handle.answer(receiver).await?;
     object(&context, id).await
+}
+
+/// What a session is told to be, if that can be changed: an archived one has no next run.
+async fn changeable(context: &Context, id: SessionId) -> Result<Definition, Failure> {
+    let read = |known: Known<'_>| (known.name().to_owned(), known.state(), Arc::clone(known.definition()));
+    let (name, state, definition) = context.handle.session(id, read).await?;
+    match state {
+        CoreState::Archived => Err(refusal(&name, Refusal::Archived)),
+        CoreState::Idle
+        | CoreState::Starting
+        | CoreState::Running
+        | CoreState::Stopping
+        | CoreState::Backoff
+        | CoreState::Blocked
+        | CoreState::Held
+        | CoreState::Stopped
+        | CoreState::Failed => Ok(Arc::unwrap_or_clone(definition)),
+    }
 }
 
 pub(crate) async fn start(context: Context, Named(session): Named) -> Answered<Session> {
