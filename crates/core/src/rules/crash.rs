@@ -11,20 +11,39 @@ use std::time::Duration;
 /// will most likely do so again.
 const WORTH_TRYING_AT_ONCE: Duration = Duration::from_secs(1);
 
-pub(super) fn after(
-    mut budgets: Budgets,
-    reason: WaitReason,
-    lived: Duration,
-    policy: &Policy,
-    now: Now,
-) -> Outcome {
+/// What a crash was.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// It ended by itself, as nobody asked for.
+    Crash,
+    /// The kernel killed it for memory.
+    OutOfMemory,
+}
+
+impl Kind {
+    fn reason(self) -> WaitReason {
+        match self {
+            Kind::Crash => WaitReason::Crash,
+            Kind::OutOfMemory => WaitReason::OutOfMemory,
+        }
+    }
+
+    fn verdict(self) -> Verdict {
+        match self {
+            Kind::Crash => Verdict::Crash,
+            Kind::OutOfMemory => Verdict::OutOfMemory,
+        }
+    }
+}
+
+pub(super) fn after(mut budgets: Budgets, kind: Kind, lived: Duration, policy: &Policy, now: Now) -> Outcome {
     if lived > policy.stable_after {
         budgets.crashes = 0;
         budgets.crash_warned = false;
     }
     budgets.crashes = budgets.crashes.saturating_add(1);
     let warn = soft_limit(&mut budgets, policy);
-    let next = next(budgets.crashes, reason, lived, policy, now);
+    let next = next(budgets.crashes, kind, lived, policy, now);
     Outcome { budgets, next, warn }
 }
 
@@ -37,18 +56,11 @@ fn soft_limit(budgets: &mut Budgets, policy: &Policy) -> Option<Warning> {
     Some(Warning::CrashSoftLimit)
 }
 
-fn next(crashes: u32, reason: WaitReason, lived: Duration, policy: &Policy, now: Now) -> Next {
+fn next(crashes: u32, kind: Kind, lived: Duration, policy: &Policy, now: Now) -> Next {
     if policy.crash_hard_limit > 0 && crashes >= policy.crash_hard_limit {
-        return Next::Fail(match reason {
-            WaitReason::OutOfMemory => Verdict::OutOfMemory,
-            WaitReason::Crash
-            | WaitReason::CleanRestartBudgetExceeded
-            | WaitReason::MemoryDrainLoop
-            | WaitReason::Contended
-            | WaitReason::UsageLimit
-            | WaitReason::StartFailed => Verdict::Crash,
-        });
+        return Next::Fail(kind.verdict());
     }
+    let reason = kind.reason();
     match crashes {
         1 if lived >= WORTH_TRYING_AT_ONCE => Next::AtOnce,
         1 => Next::Wait { wait: growing_wait(1, policy, now), reason },
@@ -61,7 +73,7 @@ mod tests {
     use super::*;
 
     fn crash(budgets: Budgets, lived_ms: u64, policy: &Policy) -> Outcome {
-        after(budgets, WaitReason::Crash, Duration::from_millis(lived_ms), policy, Now::default())
+        after(budgets, Kind::Crash, Duration::from_millis(lived_ms), policy, Now::default())
     }
 
     fn seconds(next: Next) -> Option<u64> {
@@ -105,7 +117,7 @@ mod tests {
         assert_eq!(crash(nearly.clone(), 1, &Policy::default()).next, Next::Fail(Verdict::Crash));
         let never = Policy { crash_hard_limit: 0, ..Policy::default() };
         assert_eq!(seconds(crash(nearly.clone(), 1, &never).next), Some(60));
-        let oom = after(nearly, WaitReason::OutOfMemory, Duration::ZERO, &Policy::default(), Now::default());
+        let oom = after(nearly, Kind::OutOfMemory, Duration::ZERO, &Policy::default(), Now::default());
         assert_eq!(oom.next, Next::Fail(Verdict::OutOfMemory));
     }
 

@@ -137,8 +137,8 @@ pub fn after(verdict: Verdict, ended: &Ended, before: &Budgets, policy: &Policy,
         Verdict::Contended => contention::after(budgets, policy),
         Verdict::Limited => limit::after(budgets, resets(ended), policy, now),
         Verdict::Hopeless => Outcome { budgets, next: Next::Fail(verdict), warn: None },
-        Verdict::OutOfMemory => crash::after(budgets, WaitReason::OutOfMemory, ended.lived, policy, now),
-        Verdict::Crash => crash::after(budgets, WaitReason::Crash, ended.lived, policy, now),
+        Verdict::OutOfMemory => crash::after(budgets, crash::Kind::OutOfMemory, ended.lived, policy, now),
+        Verdict::Crash => crash::after(budgets, crash::Kind::Crash, ended.lived, policy, now),
     }
 }
 
