@@ -115,7 +115,7 @@ fn a_daemon_in_the_foreground_goes_down_with_sigterm() {
 fn without_the_small_shim_beside_it_pinfold_is_its_own_shim() {
     let world = World::new();
     let alone = world.path("pinfold");
-    std::fs::copy(env!("CARGO_BIN_EXE_pinfold"), &alone).unwrap();
+    crate::program::copy(&world.binary, &alone);
     let mut command = std::process::Command::new(&alone);
     command.args(["--json", "new", "a", "--", "sleep", "100000"]).current_dir(&world.root);
     command

@@ -146,7 +146,7 @@ fn it_needs_no_small_shim_beside_it() {
     let mut world = World::new();
     let alone = world.path("bin");
     std::fs::create_dir(&alone).unwrap();
-    std::fs::copy(&world.binary, alone.join("pinfold")).unwrap();
+    crate::program::copy(&world.binary, &alone.join("pinfold"));
     assert!(!Path::new(&alone.join("pinfold-shim")).exists());
     world.binary = alone.join("pinfold");
     let answer = finish(&mut demo(&world, &[]));

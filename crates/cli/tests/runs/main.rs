@@ -29,6 +29,7 @@ mod memory;
 mod metrics;
 mod openapi;
 mod processes;
+mod program;
 mod programs;
 mod promises;
 mod random;

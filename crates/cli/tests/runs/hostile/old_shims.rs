@@ -40,9 +40,7 @@ fn with_shim_of(commit: &str, sum: &str) -> World {
     assert_eq!(checksum(&shim), sum, "the shim of {commit} is not the one that was checked in");
     std::fs::set_permissions(&shim, PermissionsExt::from_mode(0o755)).unwrap();
     let program = bin.join("pinfold");
-    std::fs::hard_link(&world.binary, &program)
-        .or_else(|_| std::fs::copy(&world.binary, &program).map(drop))
-        .unwrap();
+    crate::program::link(&world.binary, &program);
     world.binary = program;
     world
 }

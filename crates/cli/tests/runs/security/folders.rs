@@ -217,7 +217,7 @@ fn where_another_user_took_the_folder_of_short_names_agents_get_another_one() {
     let mut world = World::new();
     set_mode(&world.root, 0o755);
     for program in ["pinfold", "pinfold-shim"] {
-        std::fs::copy(world.binary.with_file_name(program), world.path(program)).unwrap();
+        crate::program::copy(&world.binary.with_file_name(program), &world.path(program));
     }
     world.binary = world.path("pinfold");
     let own = world.path("own");

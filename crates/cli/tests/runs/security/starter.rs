@@ -145,7 +145,7 @@ fn a_set_uid_copy_runs_nothing() {
     let world = World::new();
     std::fs::set_permissions(&world.root, std::fs::Permissions::from_mode(0o755)).unwrap();
     let copy = world.path("pinfold");
-    std::fs::copy(&world.binary, &copy).unwrap();
+    crate::program::copy(&world.binary, &copy);
     std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o4755)).unwrap();
     let mut command = Command::new(&copy);
     command.args(["lock", "key:k", "--", "id"]).uid(OTHER).gid(OTHER).current_dir("/").env_clear();

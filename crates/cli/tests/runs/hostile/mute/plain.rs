@@ -22,7 +22,7 @@ impl Plain {
         for name in ["pinfold", "pinfold-shim"] {
             // The checkout may be where others cannot look.
             let (from, to) = (built.join(name), binaries.join(name));
-            std::fs::hard_link(&from, &to).or_else(|_| std::fs::copy(&from, &to).map(drop)).unwrap();
+            crate::program::link(&from, &to);
         }
         let wrapper = world.path("pinfold");
         let line = format!("#!/bin/sh\n{} '{}' \"$@\"\n", as_nobody(), binaries.join("pinfold").display());
