@@ -285,6 +285,7 @@ pub struct Event {
     pub at: String,
     pub session: Option<String>,
     pub run: Option<String>,
+    #[schemars(schema_with = "crate::word::event_kinds")]
     pub kind: EventKind,
     pub why: Option<String>,
     /// Who asked for it: `kind` (`person` or `session`), `session`, `pid`, `user`, `exe`, and `confined` where it

@@ -96,7 +96,7 @@ pub struct Stream {
 #[schemars(rename = "MessagesAsked")]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Messages {
-    #[schemars(extend("enum" = ["queued", "delivered", "done", "failed", null]))]
+    #[schemars(extend("enum" = word::asked_message_states()))]
     pub state: Option<String>,
     /// Only the last so many.
     pub last: Option<u32>,

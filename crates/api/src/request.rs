@@ -63,7 +63,7 @@ pub struct Purge {
     /// Those that are in use too.
     pub include_active: bool,
     /// `on-demand` unless it says so; `all` for all.
-    #[schemars(extend("enum" = ["on-demand", "always", "once", "all", null]))]
+    #[schemars(extend("enum" = crate::word::purged_modes()))]
     pub mode: Option<String>,
     /// Only say what would be done.
     pub dry_run: bool,

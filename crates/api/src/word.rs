@@ -1,20 +1,22 @@
-//! The words that stand in objects: states, modes, kinds, verdicts.
+//! The words that stand in objects: states, modes, kinds, verdicts. Those of events are the core's
+//! ([`EventKind`]): they are stored as they are told.
 //!
 //! A client reads whole lists of objects. A newer daemon may have a word that this version does not know, and one such
 //! word must not make a list unreadable: so every kind of word that is read has the arm `Other`, which keeps it as it
 //! came. The daemon writes none but those that are named, and the OpenAPI document lists them.
 
+pub use pinfold_core::EventKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// Makes an enum of words: each variant beside the word that stands for it, and how a schema lists them.
+/// Makes an enum of words: each variant beside the word that stands for it.
 macro_rules! words {
     ($(
         $(#[$meta:meta])*
-        $Name:ident as $listed:literal { $($(#[$of_variant:meta])* $Variant:ident = $word:literal,)+ }
+        $Name:ident { $($(#[$of_variant:meta])* $Variant:ident = $word:literal,)+ }
     )+) => {$(
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -76,7 +78,7 @@ macro_rules! words {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": "string", $listed: $Name::WORDS })
+                json_schema!({ "type": "string", "enum": $Name::WORDS })
             }
         }
     )+};
@@ -99,7 +101,7 @@ impl<T: for<'a> From<&'a str>> de::Visitor<'_> for Word<T> {
 
 words! {
     /// What a session does.
-    State as "enum" {
+    State {
         Idle = "idle",
         Starting = "starting",
         Running = "running",
@@ -117,14 +119,14 @@ words! {
     }
 
     /// When a session runs. One whose record cannot be read has an empty word.
-    Mode as "enum" {
+    Mode {
         OnDemand = "on-demand",
         Always = "always",
         Once = "once",
     }
 
     /// What an agent does.
-    Activity as "enum" {
+    Activity {
         Working = "working",
         Waiting = "waiting",
         Idle = "idle",
@@ -133,7 +135,7 @@ words! {
     }
 
     /// How the end of a run is judged.
-    Verdict as "enum" {
+    Verdict {
         Clean = "clean",
         Drained = "drained",
         Contended = "contended",
@@ -144,7 +146,7 @@ words! {
     }
 
     /// What happens next by itself.
-    Upcoming as "enum" {
+    Upcoming {
         Restart = "restart",
         Retry = "retry",
         Park = "park",
@@ -154,7 +156,7 @@ words! {
     }
 
     /// Where a message is on its way.
-    MessageState as "enum" {
+    MessageState {
         Queued = "queued",
         Delivered = "delivered",
         Done = "done",
@@ -164,14 +166,14 @@ words! {
     }
 
     /// Whether the holder of a lock lives.
-    HolderVerdict as "enum" {
+    HolderVerdict {
         Alive = "alive",
         Dead = "dead",
         Unknown = "unknown",
     }
 
     /// What a lock is of.
-    LockKind as "enum" {
+    LockKind {
         Key = "key",
         Session = "session",
         Vendor = "vendor",
@@ -179,69 +181,19 @@ words! {
     }
 
     /// Where a line of output was printed to; a note is our own.
-    Stream as "enum" {
+    Stream {
         Stdout = "stdout",
         Stderr = "stderr",
         Note = "note",
     }
 
     /// What a metric is.
-    MetricKind as "enum" {
+    MetricKind {
         Counter = "counter",
         Gauge = "gauge",
         Histogram = "histogram",
     }
 
-    /// What happened. The document gives examples: verbs of any version write events of theirs into a file that the
-    /// daemon takes over word by word.
-    EventKind as "examples" {
-        SessionCreated = "session_created",
-        RunStarted = "run_started",
-        RunExited = "run_exited",
-        StartFailed = "start_failed",
-        Backoff = "backoff",
-        HealthWarn = "health_warn",
-        LockBusy = "lock_busy",
-        LockAcquired = "lock_acquired",
-        LockReleased = "lock_released",
-        TakeoverRequested = "takeover_requested",
-        TakeoverDone = "takeover_done",
-        MessageQueued = "message_queued",
-        MessageDelivered = "message_delivered",
-        MessageDone = "message_done",
-        MessageFailed = "message_failed",
-        ConsumerJoined = "consumer_joined",
-        ConsumerLeft = "consumer_left",
-        Parked = "parked",
-        Woken = "woken",
-        MemoryWarn = "memory_warn",
-        Drained = "drained",
-        Stopped = "stopped",
-        Failed = "failed",
-        Archived = "archived",
-        Restored = "restored",
-        Purged = "purged",
-        Adopted = "adopted",
-        Removed = "removed",
-        Unlocked = "unlocked",
-        EndedByLock = "ended_by_lock",
-        BegunAgain = "begun_again",
-        LeftAlone = "left_alone",
-        Pruned = "pruned",
-        DaemonStarted = "daemon_started",
-        DaemonStopped = "daemon_stopped",
-        ConfigReloaded = "config_reloaded",
-        ConfigRefused = "config_refused",
-        BackupRestored = "backup_restored",
-        WitnessMade = "witness_made",
-        DiskFull = "disk_full",
-        DatabaseWell = "database_well",
-        DatabaseBusy = "database_busy",
-        DatabaseGone = "database_gone",
-        DatabaseFailed = "database_failed",
-        DatabaseDamaged = "database_damaged",
-        DatabaseEnded = "database_ended",
-    }
 }
 
 /// The states that a client can ask for: those of sessions that the daemon has.
@@ -250,9 +202,26 @@ fn of_sessions() -> impl Iterator<Item = &'static str> {
     State::WORDS.iter().copied().filter(move |word| odd.iter().all(|odd| odd.word() != *word))
 }
 
+/// The kinds of events, for a schema. They are examples: verbs of any version write events of theirs into a file that
+/// the daemon takes over word by word.
+pub(crate) fn event_kinds(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string", "examples": EventKind::WORDS })
+}
+
 /// The words of a field that may be left out, for its schema.
 pub(crate) fn asked_states() -> Vec<Option<&'static str>> {
     of_sessions().map(Some).chain([None]).collect()
+}
+
+/// The states that a client can ask messages for: those that are written.
+pub(crate) fn asked_message_states() -> Vec<Option<&'static str>> {
+    let written = MessageState::WORDS.iter().filter(|word| **word != MessageState::Damaged.word());
+    written.copied().map(Some).chain([None]).collect()
+}
+
+/// The modes that `purge` can be asked for.
+pub(crate) fn purged_modes() -> Vec<Option<&'static str>> {
+    Mode::WORDS.iter().copied().chain(["all"]).map(Some).chain([None]).collect()
 }
 
 /// What several states look like, separated by commas.
@@ -267,10 +236,10 @@ mod tests {
 
     #[test]
     fn a_word_is_read_as_it_is_written() {
-        for word in EventKind::WORDS {
-            let kind: EventKind = serde_json::from_value((*word).into()).unwrap();
-            assert!(!matches!(kind, EventKind::Other(_)), "{word}");
-            assert_eq!(serde_json::to_value(&kind).unwrap(), *word);
+        for word in Upcoming::WORDS {
+            let upcoming: Upcoming = serde_json::from_value((*word).into()).unwrap();
+            assert!(!matches!(upcoming, Upcoming::Other(_)), "{word}");
+            assert_eq!(serde_json::to_value(&upcoming).unwrap(), *word);
         }
     }
 

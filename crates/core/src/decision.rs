@@ -4,6 +4,7 @@ use crate::event::{ConsumerKind, Shim};
 use crate::exit::{Exit, Verdict};
 use crate::ids::{ConsumerId, MessageId, RunNumber};
 use crate::inbox::{MessageChange, MessageFailure};
+use crate::kind::EventKind;
 use crate::last_exit::LastExit;
 use crate::life::{Life, Purpose};
 use crate::policy::Spec;
@@ -256,6 +257,42 @@ pub enum Record {
     Restored,
     Purged,
     Adopted { run: RunNumber, pid: u32 },
+}
+
+impl Record {
+    /// Its kind, by which it is stored and told.
+    #[must_use]
+    pub fn kind(&self) -> EventKind {
+        match self {
+            Record::SessionCreated => EventKind::SessionCreated,
+            Record::RunStarted { .. } => EventKind::RunStarted,
+            Record::RunExited(_) => EventKind::RunExited,
+            Record::StartFailed { .. } => EventKind::StartFailed,
+            Record::Backoff { .. } => EventKind::Backoff,
+            Record::HealthWarn { .. } => EventKind::HealthWarn,
+            Record::LockBusy { .. } => EventKind::LockBusy,
+            Record::LockAcquired { .. } => EventKind::LockAcquired,
+            Record::LockReleased => EventKind::LockReleased,
+            Record::TakeoverRequested { .. } => EventKind::TakeoverRequested,
+            Record::TakeoverDone { .. } => EventKind::TakeoverDone,
+            Record::MessageQueued { .. } => EventKind::MessageQueued,
+            Record::MessageDelivered { .. } => EventKind::MessageDelivered,
+            Record::MessageDone { .. } => EventKind::MessageDone,
+            Record::MessageFailed { .. } => EventKind::MessageFailed,
+            Record::ConsumerJoined { .. } => EventKind::ConsumerJoined,
+            Record::ConsumerLeft { .. } => EventKind::ConsumerLeft,
+            Record::Parked => EventKind::Parked,
+            Record::Woken => EventKind::Woken,
+            Record::MemoryWarn { .. } => EventKind::MemoryWarn,
+            Record::Drained { .. } => EventKind::Drained,
+            Record::Stopped => EventKind::Stopped,
+            Record::Failed => EventKind::Failed,
+            Record::Archived => EventKind::Archived,
+            Record::Restored => EventKind::Restored,
+            Record::Purged => EventKind::Purged,
+            Record::Adopted { .. } => EventKind::Adopted,
+        }
+    }
 }
 
 /// The record of the end of a run.

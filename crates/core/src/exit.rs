@@ -21,6 +21,18 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Its word in events: tells apart the ends that have neither code nor signal.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Exit::Code(_) => "code",
+            Exit::Signal(_) => "signal",
+            Exit::ShimLost => "shim_lost",
+            Exit::MachineLost => "machine_lost",
+            Exit::NeverStarted => "never_started",
+        }
+    }
+
     /// The exit code, where there is one.
     #[must_use]
     pub fn code(self) -> Option<i32> {

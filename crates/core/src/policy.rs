@@ -16,6 +16,18 @@ pub enum Mode {
     Once,
 }
 
+impl Mode {
+    /// Each mode with the word of the contract.
+    pub const WORDS: [(&'static str, Mode); 3] =
+        [("on-demand", Mode::OnDemand), ("always", Mode::Always), ("once", Mode::Once)];
+
+    /// The mode that a word stands for.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Mode> {
+        Mode::WORDS.iter().find(|(known, _)| *known == word).map(|(_, mode)| *mode)
+    }
+}
+
 /// All policy numbers; the defaults are those of the documentation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -1,8 +1,7 @@
 //! What verbs and locks did that no session decided: appended to `audit.jsonl`, taken into the events by the daemon.
 
 use crate::objects;
-use pinfold_api::word::EventKind;
-use pinfold_core::Wall;
+use pinfold_core::{EventKind, Wall};
 use pinfold_lock::SurvivorsEnded;
 use pinfold_store::AuditEvent;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -104,7 +103,7 @@ fn event(line: &str) -> Told {
     };
     let mut text = |key: &str| data.remove(key).and_then(|value| value.as_str().map(str::to_owned));
     let at = text("at").and_then(|at| pinfold_api::time::moment(&at)).map_or_else(crate::clock::wall, Wall);
-    let kind = text("kind").unwrap_or_else(|| EventKind::Unlocked.to_string());
+    let kind = text("kind").map_or(EventKind::Unlocked, |kind| kind.as_str().into());
     let why = text("why").unwrap_or_default();
     let session = text("session");
     let run = text("run").and_then(|run| run.parse().ok());
@@ -130,7 +129,7 @@ mod tests {
         assert_eq!(left.events[0].session.as_deref(), Some("api"));
         let first = &left.events[0].event;
         assert_eq!(
-            (first.kind.as_str(), first.why.as_str(), first.at),
+            (first.kind.word(), first.why.as_str(), first.at),
             ("unlocked", "asked", Wall(1_794_765_600_000))
         );
         assert_eq!(first.data["resource"], "key:k");

@@ -55,7 +55,7 @@ fn event(bytes: usize) -> Batch {
 }
 
 fn audit(bytes: usize) -> AuditEvent {
-    let (kind, why) = ("note".to_owned(), "x".repeat(bytes));
+    let (kind, why) = ("note".into(), "x".repeat(bytes));
     let data = [("text".to_owned(), "y".repeat(bytes).into())].into_iter().collect();
     AuditEvent { at: Wall(1), session: None, run: None, kind, why, data }
 }

@@ -1,17 +1,17 @@
-//! The core's records in the words of the contract: a kind, and the fields that belong to it.
+//! The core's records in the words of the contract: the fields that belong to each kind.
 
 use crate::ulid::Ulid;
 use pinfold_core::decision::{RunExited, TakeoverEnd};
 use pinfold_core::inbox::MessageFailure;
 use pinfold_core::life::Purpose;
-use pinfold_core::{Exit, MessageId, Record, RunNumber};
+use pinfold_core::{MessageId, Record, RunNumber};
 use serde_json::{Value, json};
 use std::time::Duration;
 
 /// The names that every event has; its own fields may not use them.
 pub const EVENT_FIELDS: [&str; 6] = ["seq", "at", "session", "run", "kind", "why"];
 
-/// The kind of an event, and the fields that only this kind has, as one JSON object.
+/// The fields that only events of this [kind](Record::kind) have, as one JSON object.
 ///
 /// The output of a run that ended and the holder of a busy lock are not the record's: a
 /// [`Batch`](crate::Batch) adds them.
@@ -19,51 +19,51 @@ pub const EVENT_FIELDS: [&str; 6] = ["seq", "at", "session", "run", "kind", "why
 /// ```
 /// # use pinfold_core::{Record, rules::WaitReason};
 /// let record = Record::Backoff { wait: std::time::Duration::from_secs(2), reason: WaitReason::Crash };
-/// let (kind, data) = pinfold_store::event_data(&record);
-/// assert_eq!((kind, data["ms"].as_u64(), data["reason"].as_str()), ("backoff", Some(2000), Some("crash")));
+/// let data = pinfold_store::event_data(&record);
+/// assert_eq!((data["ms"].as_u64(), data["reason"].as_str()), (Some(2000), Some("crash")));
 /// ```
 #[must_use]
-pub fn event_data(record: &Record) -> (&'static str, Value) {
+pub fn event_data(record: &Record) -> Value {
     match record {
-        Record::SessionCreated => ("session_created", json!({})),
         Record::RunStarted { run: _, pid, fence, purpose } => {
-            ("run_started", json!({ "pid": pid, "fence": fence, "purpose": purpose_word(*purpose) }))
+            json!({ "pid": pid, "fence": fence, "purpose": purpose_word(*purpose) })
         }
-        Record::RunExited(exited) => ("run_exited", exit_data(exited)),
+        Record::RunExited(exited) => exit_data(exited),
         Record::StartFailed { run: _, errno, text } => {
-            ("start_failed", json!({ "errno": errno, "text": text }))
+            json!({ "errno": errno, "text": text })
         }
         Record::Backoff { wait, reason } => {
-            ("backoff", json!({ "ms": whole_millis(*wait), "reason": reason.word() }))
+            json!({ "ms": whole_millis(*wait), "reason": reason.word() })
         }
-        Record::HealthWarn { reason } => ("health_warn", json!({ "reason": reason.word() })),
-        Record::LockBusy { run: _ } => ("lock_busy", json!({})),
-        Record::LockAcquired { run: _ } => ("lock_acquired", json!({})),
-        Record::LockReleased => ("lock_released", json!({})),
+        Record::HealthWarn { reason } => json!({ "reason": reason.word() }),
         Record::TakeoverRequested { consumer, urgent } => {
-            ("takeover_requested", json!({ "consumer": consumer.0, "urgent": urgent }))
+            json!({ "consumer": consumer.0, "urgent": urgent })
         }
-        Record::TakeoverDone { how } => ("takeover_done", json!({ "how": takeover_word(*how) })),
-        Record::MessageQueued { message } => ("message_queued", json!({ "message": text(*message) })),
+        Record::TakeoverDone { how } => json!({ "how": takeover_word(*how) }),
+        Record::MessageQueued { message } => json!({ "message": text(*message) }),
         Record::MessageDelivered { message, attempt } => {
-            ("message_delivered", json!({ "message": text(*message), "try": attempt }))
+            json!({ "message": text(*message), "try": attempt })
         }
-        Record::MessageDone { message } => ("message_done", json!({ "message": text(*message) })),
+        Record::MessageDone { message } => json!({ "message": text(*message) }),
         Record::MessageFailed { message, why } => {
-            ("message_failed", json!({ "message": text(*message), "reason": failure_word(*why) }))
+            json!({ "message": text(*message), "reason": failure_word(*why) })
         }
-        Record::ConsumerJoined { consumer } => ("consumer_joined", json!({ "consumer": consumer.0 })),
-        Record::ConsumerLeft { consumer } => ("consumer_left", json!({ "consumer": consumer.0 })),
-        Record::Parked => ("parked", json!({})),
-        Record::Woken => ("woken", json!({})),
-        Record::MemoryWarn { bytes, limit } => ("memory_warn", json!({ "bytes": bytes, "limit": limit })),
-        Record::Drained { bytes, limit } => ("drained", json!({ "bytes": bytes, "limit": limit })),
-        Record::Stopped => ("stopped", json!({})),
-        Record::Failed => ("failed", json!({})),
-        Record::Archived => ("archived", json!({})),
-        Record::Restored => ("restored", json!({})),
-        Record::Purged => ("purged", json!({})),
-        Record::Adopted { run: _, pid } => ("adopted", json!({ "pid": pid })),
+        Record::ConsumerJoined { consumer } => json!({ "consumer": consumer.0 }),
+        Record::ConsumerLeft { consumer } => json!({ "consumer": consumer.0 }),
+        Record::MemoryWarn { bytes, limit } => json!({ "bytes": bytes, "limit": limit }),
+        Record::Drained { bytes, limit } => json!({ "bytes": bytes, "limit": limit }),
+        Record::Adopted { run: _, pid } => json!({ "pid": pid }),
+        Record::SessionCreated
+        | Record::LockBusy { run: _ }
+        | Record::LockAcquired { run: _ }
+        | Record::LockReleased
+        | Record::Parked
+        | Record::Woken
+        | Record::Stopped
+        | Record::Failed
+        | Record::Archived
+        | Record::Restored
+        | Record::Purged => json!({}),
     }
 }
 
@@ -104,23 +104,12 @@ fn exit_data(exited: &RunExited) -> Value {
     json!({
         "code": exited.exit.code(),
         "signal": exited.exit.signal(),
-        "end": end_word(exited.exit),
+        "end": exited.exit.word(),
         "verdict": exited.verdict.word(),
         "uptime_ms": whole_millis(exited.lived),
         "crashes": exited.crashes,
         "forced": exited.forced,
     })
-}
-
-/// Tells apart the ends that have neither code nor signal.
-fn end_word(exit: Exit) -> &'static str {
-    match exit {
-        Exit::Code(_) => "code",
-        Exit::Signal(_) => "signal",
-        Exit::ShimLost => "shim_lost",
-        Exit::MachineLost => "machine_lost",
-        Exit::NeverStarted => "never_started",
-    }
 }
 
 pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
@@ -163,7 +152,7 @@ pub(crate) fn whole_millis(duration: Duration) -> u64 {
 mod tests {
     use super::*;
     use pinfold_core::rules::{WaitReason, Warning};
-    use pinfold_core::{ConsumerId, Verdict};
+    use pinfold_core::{ConsumerId, Exit, Verdict};
 
     const RUN: RunNumber = RunNumber(3);
     const CONSUMER: ConsumerId = ConsumerId(5);
@@ -257,7 +246,7 @@ mod tests {
     fn every_record_has_the_kind_and_the_fields_of_the_contract() {
         assert_eq!(all().len(), 27);
         for record in all() {
-            let (kind, data) = event_data(&record);
+            let (kind, data) = (record.kind(), event_data(&record));
             assert_eq!(data, expected(&record), "{record:?}");
             let tag = format!("{{\"kind\":\"{kind}\"");
             assert!(serde_json::to_string(&record).unwrap().starts_with(&tag), "{record:?}: {kind}");
@@ -267,7 +256,7 @@ mod tests {
     #[test]
     fn no_record_has_a_field_that_every_event_has() {
         for record in all() {
-            let (_, data) = event_data(&record);
+            let data = event_data(&record);
             let fields = data.as_object().unwrap();
             assert!(EVENT_FIELDS.iter().all(|name| !fields.contains_key(*name)), "{record:?}");
         }

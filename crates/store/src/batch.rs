@@ -2,7 +2,7 @@
 
 use crate::step::{EventRun, EventStep, NewSession, Prune, Step};
 use crate::ulid::{RunId, SessionId};
-use pinfold_core::{Life, Session, Wall};
+use pinfold_core::{EventKind, Life, Session, Wall};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -43,8 +43,8 @@ pub struct AuditEvent {
     pub session: Option<SessionId>,
     /// About which run.
     pub run: Option<RunId>,
-    /// The contract's word.
-    pub kind: String,
+    /// What happened.
+    pub kind: EventKind,
     /// A sentence.
     pub why: String,
     /// Its own fields; [`EVENT_FIELDS`](crate::EVENT_FIELDS) are taken.

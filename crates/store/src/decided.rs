@@ -144,7 +144,7 @@ impl Rows<'_> {
     }
 
     fn event(&self, record: &Record) -> EventStep {
-        let (kind, mut data) = event_data(record);
+        let mut data = event_data(record);
         if let Record::RunExited(_) = record {
             data["output"] = Value::from(self.facts.output.clone());
         }
@@ -158,7 +158,7 @@ impl Rows<'_> {
             at: self.at,
             session: Some(self.id),
             run: audit::run_of(record).or(self.facts.run).map(EventRun::Number),
-            kind: kind.to_owned(),
+            kind: record.kind(),
             why: self.why.clone(),
             data: data.to_string(),
         }

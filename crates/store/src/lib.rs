@@ -26,7 +26,7 @@
 //!
 //! let events = store.reader()?.events(&EventQuery::default())?;
 //! assert_eq!(committed.seqs, 1..2);
-//! assert_eq!(events[0].kind, "session_created");
+//! assert_eq!(events[0].kind.word(), "session_created");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -1,7 +1,7 @@
 //! What readers return: rows as they are stored, with their times and ids parsed.
 
 use crate::ulid::{RunId, SessionId, Ulid};
-use pinfold_core::{RunNumber, Session, Wall};
+use pinfold_core::{EventKind, RunNumber, Session, Wall};
 use serde_json::{Map, Value};
 use std::str::FromStr;
 
@@ -202,7 +202,7 @@ pub struct Event {
     /// The id of its run.
     pub run: Option<String>,
     /// What happened.
-    pub kind: String,
+    pub kind: EventKind,
     /// A sentence.
     pub why: String,
     /// The fields of its kind.

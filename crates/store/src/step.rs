@@ -5,7 +5,7 @@ use crate::ulid::{RunId, SessionId};
 use pinfold_core::decision::RunExited;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{Process, Purpose};
-use pinfold_core::{MessageId, RunNumber, Wall};
+use pinfold_core::{EventKind, MessageId, RunNumber, Wall};
 use serde_json::Value;
 use std::num::NonZeroU64;
 
@@ -143,8 +143,8 @@ pub struct EventStep {
     pub session: Option<SessionId>,
     /// About which run.
     pub run: Option<EventRun>,
-    /// The contract's word.
-    pub kind: String,
+    /// What happened.
+    pub kind: EventKind,
     /// A sentence.
     pub why: String,
     /// The fields of its kind, as a JSON object.

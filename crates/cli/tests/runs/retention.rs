@@ -1,7 +1,7 @@
 //! What is older than `[retention]` allows is forgotten, and that is said.
 
 use crate::world::World;
-use pinfold_core::Wall;
+use pinfold_core::{EventKind, Wall};
 use pinfold_store::{AuditEvent, Batch, Store};
 use serde_json::{Map, Value, json};
 use std::os::unix::fs::DirBuilderExt;
@@ -18,7 +18,7 @@ fn world_with(count: u32, days: u64, bytes: usize) -> World {
     let mut batch = Batch::new();
     for number in 0..count {
         let data = Map::from_iter([("word".to_owned(), word.clone())]);
-        let (kind, why) = ("health_warn".to_owned(), format!("number {number}"));
+        let (kind, why) = (EventKind::HealthWarn, format!("number {number}"));
         batch.event(AuditEvent { at, session: None, run: None, kind, why, data });
     }
     store.commit(batch).wait().unwrap();

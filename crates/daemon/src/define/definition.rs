@@ -1,10 +1,11 @@
 //! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
 
 use crate::define::config::Settings;
+use crate::define::preset::of_word;
 pub(crate) use crate::define::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
-use pinfold_api::{ErrorBody, ErrorKind, units, word};
+use pinfold_api::{ErrorBody, ErrorKind, units};
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::{Mode, Policy, Spec};
@@ -192,17 +193,13 @@ impl Definition {
     }
 
     fn change_protocol(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
-        match request.input.as_deref() {
-            None => {}
-            Some("line") => self.input = Input::Line,
-            Some("json") => self.input = Input::Json,
-            Some(other) => return Err(usage(format!("input `{other}` is not known: line or json"))),
+        if let Some(word) = &request.input {
+            let unknown = || usage(format!("input `{word}` is not known: line or json"));
+            self.input = of_word(&Input::WORDS, word).ok_or_else(unknown)?;
         }
-        match request.turns.as_deref() {
-            None => {}
-            Some("line") => self.turns = Turns::Line,
-            Some("done") => self.turns = Turns::Done,
-            Some(other) => return Err(usage(format!("turns `{other}` is not known: line or done"))),
+        if let Some(word) = &request.turns {
+            let unknown = || usage(format!("turns `{word}` is not known: line or done"));
+            self.turns = of_word(&Turns::WORDS, word).ok_or_else(unknown)?;
         }
         Ok(())
     }
@@ -359,14 +356,7 @@ pub(crate) fn names_checked(given: BTreeMap<String, String>) -> Result<BTreeMap<
 }
 
 fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
-    match word::Mode::from(text) {
-        word::Mode::OnDemand => Ok(Mode::OnDemand),
-        word::Mode::Always => Ok(Mode::Always),
-        word::Mode::Once => Ok(Mode::Once),
-        word::Mode::Other(other) => {
-            Err(usage(format!("mode `{other}` is not known: on-demand, always or once")))
-        }
-    }
+    Mode::of_word(text).ok_or_else(|| usage(format!("mode `{text}` is not known: on-demand, always or once")))
 }
 
 /// The id of a vendor's session, which becomes a word of a command.

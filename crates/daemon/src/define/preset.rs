@@ -99,6 +99,11 @@ impl Turns {
     pub const WORDS: [(&'static str, Turns); 2] = [("line", Turns::Line), ("done", Turns::Done)];
 }
 
+/// What a word of one of these tables stands for.
+pub(crate) fn of_word<T: Copy>(words: &[(&str, T)], said: &str) -> Option<T> {
+    words.iter().find(|(word, _)| *word == said).map(|(_, known)| *known)
+}
+
 /// What is filled into the words of a preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Filling<'a> {

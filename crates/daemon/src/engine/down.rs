@@ -9,9 +9,8 @@ use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::locks::HolderEnded;
 use pinfold_api::object::Left;
-use pinfold_api::word::EventKind;
-use pinfold_core::Event;
 use pinfold_core::unended::Unended;
+use pinfold_core::{Event, EventKind};
 use pinfold_store::{Batch, Facts, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -139,7 +138,7 @@ impl Engine {
         // What cannot be written now is not waited for: the next daemon finds it in the exit records.
         self.store.give_up();
         let mut batch = Batch::new();
-        let mut event = self.daemon_event(&EventKind::DaemonStopped, "the daemon goes down");
+        let mut event = self.daemon_event(EventKind::DaemonStopped, "the daemon goes down");
         event.data.extend(self.closed_by.as_ref().map(|by| ("by".to_owned(), by.words())));
         if !left.is_empty() {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());

@@ -10,9 +10,8 @@ use crate::engine::input::Input;
 use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::journal::Remembered;
-use pinfold_api::word::EventKind;
-use pinfold_core::Event;
 use pinfold_core::event::Machine;
+use pinfold_core::{Event, EventKind};
 use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Trouble};
 use std::time::Duration;
 
@@ -133,7 +132,7 @@ impl Engine {
         }
         let mut batch = Batch::new();
         let event =
-            self.daemon_event(if again { &EventKind::BegunAgain } else { &EventKind::LeftAlone }, &text);
+            self.daemon_event(if again { EventKind::BegunAgain } else { EventKind::LeftAlone }, &text);
         batch.event(pinfold_store::AuditEvent { session: Some(id), ..event });
         self.commit(None, batch);
     }

@@ -63,14 +63,15 @@ impl Engine {
     }
 
     fn messages_by_state(&self) -> Metric {
-        let mut counts = [("queued", 0_u64), ("delivered", 0), ("done", 0), ("failed", 0)];
+        use pinfold_store::MessageState::{Delivered, Done, Failed, Queued};
+        let mut counts = [(Queued, 0_u64), (Delivered, 0), (Done, 0), (Failed, 0)];
         for inbox in self.sessions.values().map(|tracked| tracked.session.inbox()) {
             let (done, failed) = inbox.settled();
             let now = [inbox.queued() as u64, u64::from(inbox.in_flight().is_some()), done, failed];
             counts.iter_mut().zip(now).for_each(|((_, count), more)| *count += more);
         }
         let samples =
-            counts.map(|(state, count)| sample("pinfold_messages", &[("state", state)], count as f64));
+            counts.map(|(state, count)| sample("pinfold_messages", &[("state", state.word())], count as f64));
         metric("pinfold_messages", MetricKind::Gauge, "Messages of all sessions, by state.", samples.into())
     }
 

@@ -10,10 +10,9 @@ use crate::engine::reply::Reply;
 use crate::engine::session::Deeds;
 use crate::engine::stops::{Noted, Stops, Wish};
 use crate::log::log;
-use pinfold_api::word::EventKind;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
-use pinfold_core::{Action, Event};
+use pinfold_core::{Action, Event, EventKind};
 use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
 use std::sync::Arc;
 
@@ -66,7 +65,7 @@ impl Engine {
             let over = self.health.trouble == Trouble::None;
             let (kind, why) = (kind(told), told.to_string());
             let why = if over { format!("over: {why}") } else { why };
-            self.tell_of_store(&kind, &why);
+            self.tell_of_store(kind, &why);
             self.take_audit();
         }
     }
@@ -75,12 +74,12 @@ impl Engine {
     pub(super) fn checked(&mut self, findings: Vec<String>) {
         for finding in findings.iter().filter(|finding| !self.health.findings.contains(finding)) {
             log(format_args!("{finding}"));
-            self.tell_of_store(&EventKind::DatabaseDamaged, finding);
+            self.tell_of_store(EventKind::DatabaseDamaged, finding);
         }
         self.health.findings = findings;
     }
 
-    pub(crate) fn tell_of_store(&self, kind: &EventKind, why: &str) {
+    pub(crate) fn tell_of_store(&self, kind: EventKind, why: &str) {
         let mut batch = Batch::new();
         batch.event(self.daemon_event(kind, why));
         self.commit(None, batch);

@@ -65,8 +65,7 @@ use crate::ports::clock::{Alarm, Clock};
 use crate::ports::locks::Folders;
 use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
-use pinfold_api::word::EventKind;
-use pinfold_core::{Boot, Change, Decision, Event};
+use pinfold_core::{Boot, Change, Decision, Event, EventKind};
 use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -271,11 +270,11 @@ impl Engine {
         self.early.get_mut(&id)
     }
 
-    pub(crate) fn daemon_event(&self, kind: &EventKind, why: &str) -> AuditEvent {
+    pub(crate) fn daemon_event(&self, kind: EventKind, why: &str) -> AuditEvent {
         let mut data = serde_json::Map::new();
         data.insert("pid".into(), std::process::id().into());
         data.insert("generation".into(), self.generation.into());
-        let (kind, why) = (kind.to_string(), why.to_owned());
+        let why = why.to_owned();
         AuditEvent { at: self.ports.clock.wall(), session: None, run: None, kind, why, data }
     }
 

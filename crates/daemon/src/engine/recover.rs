@@ -8,10 +8,9 @@ use crate::engine::session::Tracked;
 use crate::log::log;
 use crate::ports::journal::Remembered;
 use crate::ports::shims::observe::{Look, Seen, Subject};
-use pinfold_api::word::EventKind;
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
-use pinfold_core::{Event, RunEvent, RunNumber, World};
+use pinfold_core::{Event, EventKind, RunEvent, RunNumber, World};
 use pinfold_store::{
     DamagedSession, Facts, Loaded, Outcome, ReadError, Reader, RunId, SessionId, StoredSession,
 };
@@ -199,7 +198,7 @@ impl Engine {
         let mut batch = pinfold_store::Batch::new();
         for told in &left.events {
             let session = self.session_of(told);
-            let unlocked = told.event.run.filter(|_| told.event.kind == EventKind::Unlocked.word());
+            let unlocked = told.event.run.filter(|_| told.event.kind == EventKind::Unlocked);
             if let (Some(run), Some(tracked)) = (unlocked, session.and_then(|id| self.sessions.get_mut(&id)))
             {
                 tracked.unlocked = Some(run);
@@ -267,9 +266,8 @@ impl Engine {
         }
         let name = self.sessions.get(&id).and_then(|tracked| tracked.run_id(run)).map(|run| run.to_string());
         let Some(name) = name else { return false };
-        let unlocked = EventKind::Unlocked.to_string();
         let events = self.ports.journal.recent_events(id, RECENT);
-        events.iter().any(|event| event.kind == unlocked && event.run.as_ref() == Some(&name))
+        events.iter().any(|event| event.kind == EventKind::Unlocked && event.run.as_ref() == Some(&name))
     }
 
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
@@ -281,15 +279,15 @@ impl Engine {
                 let why = format!("the configuration stays as it was: {problem}");
                 log(format_args!("{why}"));
                 self.config_refused = Some(problem);
-                return self.tell_of_config(&EventKind::ConfigRefused, &why);
+                return self.tell_of_config(EventKind::ConfigRefused, &why);
             }
         }
-        self.tell_of_config(&EventKind::ConfigReloaded, "the configuration was read again");
+        self.tell_of_config(EventKind::ConfigReloaded, "the configuration was read again");
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         ids.into_iter().for_each(|id| self.follow_config(id));
     }
 
-    fn tell_of_config(&self, kind: &EventKind, why: &str) {
+    fn tell_of_config(&self, kind: EventKind, why: &str) {
         let mut batch = pinfold_store::Batch::new();
         batch.event(self.daemon_event(kind, why));
         self.commit(None, batch);

@@ -47,12 +47,12 @@ pub(crate) async fn remove(context: Context, Named(session): Named) -> Answered<
 
 fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
     match word {
-        None | Some("on-demand") => Ok(Modes::Only(Mode::OnDemand)),
-        Some("always") => Ok(Modes::Only(Mode::Always)),
-        Some("once") => Ok(Modes::Only(Mode::Once)),
+        None => Ok(Modes::Only(Mode::OnDemand)),
         Some("all") => Ok(Modes::All),
-        Some(other) => Err(ErrorBody::new(ErrorKind::Usage, format!("there is no mode `{other}`"))
-            .hint("on-demand, always, once, or all")),
+        Some(word) => Mode::of_word(word).map(Modes::Only).ok_or_else(|| {
+            ErrorBody::new(ErrorKind::Usage, format!("there is no mode `{word}`"))
+                .hint("on-demand, always, once, or all")
+        }),
     }
 }
 

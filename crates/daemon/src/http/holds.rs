@@ -19,9 +19,8 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use pinfold_api::object::{HoldLine, Lock, Revoked};
 use pinfold_api::request::Hold;
-use pinfold_api::word::EventKind;
 use pinfold_api::{ErrorBody, ErrorKind, units};
-use pinfold_core::words;
+use pinfold_core::{EventKind, words};
 use pinfold_lock::{AcquireError, Cancel, Guard, Kind, Request, Resource, Run, process};
 use pinfold_store::AuditEvent;
 use serde_json::{Map, Value, json};
@@ -179,7 +178,7 @@ impl Client {
                 let facts = json!({ "resource": self.resource.to_string(), "holder": body.holder, "client": client(self.peer) });
                 context.metrics.of_holds.busy.add();
                 if context.holds.is_news(&self.resource) {
-                    context.handle.note(note(&EventKind::LockBusy, &body.message, facts));
+                    context.handle.note(note(EventKind::LockBusy, &body.message, facts));
                 }
                 body.hint("\"wait\":\"10s\" waits for it; `pinfold locks` lists all").into()
             }
@@ -254,7 +253,7 @@ impl Held {
     /// Returns when the event is durable.
     async fn acquired(&self) -> Result<(), ErrorBody> {
         let written =
-            self.handle.note(note(&EventKind::LockAcquired, "a client holds it over HTTP", self.facts()));
+            self.handle.note(note(EventKind::LockAcquired, "a client holds it over HTTP", self.facts()));
         Ok(self.handle.answer(written).await?)
     }
 
@@ -266,7 +265,7 @@ impl Held {
     fn revoke(mut self, why: &str) {
         let mut facts = self.facts();
         facts["reason"] = json!("hold_limit");
-        self.handle.note(note(&EventKind::HealthWarn, why, facts));
+        self.handle.note(note(EventKind::HealthWarn, why, facts));
         if let Some(guard) = &mut self.guard {
             let next =
                 Request { reason: Some("the hold before it was revoked".into()), ..Request::default() };
@@ -283,7 +282,7 @@ impl Held {
         self.metrics.held.leave();
         let mut facts = self.facts();
         facts["held_ms"] = json!(u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX));
-        self.handle.note(note(&EventKind::LockReleased, why, facts));
+        self.handle.note(note(EventKind::LockReleased, why, facts));
     }
 
     fn facts(&self) -> Value {
@@ -306,16 +305,9 @@ fn client(peer: Peer) -> Value {
     json!({ "pid": peer.pid, "user": peer.user })
 }
 
-fn note(kind: &EventKind, why: &str, facts: Value) -> AuditEvent {
+fn note(kind: EventKind, why: &str, facts: Value) -> AuditEvent {
     let data = if let Value::Object(data) = facts { data } else { Map::new() };
-    AuditEvent {
-        at: crate::clock::wall(),
-        session: None,
-        run: None,
-        kind: kind.to_string(),
-        why: why.into(),
-        data,
-    }
+    AuditEvent { at: crate::clock::wall(), session: None, run: None, kind, why: why.into(), data }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Peer {

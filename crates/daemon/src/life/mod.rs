@@ -17,7 +17,7 @@ use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
 use doorway::Doorway;
 use only::Only;
-use pinfold_api::word::EventKind;
+use pinfold_core::EventKind;
 use pinfold_core::event::Machine;
 use pinfold_kernel::private::{self, Wider};
 use pinfold_lock::BootId;
@@ -263,7 +263,7 @@ fn boot_id() -> Option<String> {
 fn announce(engine: &Engine, boot: &str) -> Result<(), StartError> {
     let mut batch = Batch::new();
     batch.daemon_started(engine.generation, boot);
-    batch.event(engine.daemon_event(&EventKind::DaemonStarted, "the daemon starts"));
+    batch.event(engine.daemon_event(EventKind::DaemonStarted, "the daemon starts"));
     // Whoever calls `up` hears what is wrong.
     batch.fail_if_held_up();
     let committed = engine.store.commit(batch).wait().map_err(StartError::Commit)?;

@@ -4,7 +4,7 @@ use crate::define::home::Home;
 use crate::engine::Engine;
 use crate::engine::input::{Handle, Input};
 use crate::life::StartError;
-use pinfold_api::word::EventKind;
+use pinfold_core::EventKind;
 use pinfold_shim::client::Link;
 use pinfold_shim::{Command, Report};
 use pinfold_store::{HeldUp, Opened, Options, Pace, Store, Trouble};
@@ -72,7 +72,7 @@ pub(crate) fn watch(engine: &Engine, handle: &Handle) {
     }
     if engine.store.opened().witnessed {
         let why = "the database has no note of how far it was: from here on there is one";
-        engine.tell_of_store(&EventKind::WitnessMade, why);
+        engine.tell_of_store(EventKind::WitnessMade, why);
     }
 }
 

@@ -9,8 +9,7 @@ use crate::engine::Command;
 use crate::http::Context;
 use crate::log::log;
 use pinfold_api::ErrorBody;
-use pinfold_api::word::EventKind;
-use pinfold_core::Wall;
+use pinfold_core::{EventKind, Wall};
 use pinfold_store::{AuditEvent, Batch, Committed, Prune, ReadError, Reader, SessionId};
 use serde_json::{Map, Value};
 use std::num::NonZeroU64;
@@ -71,7 +70,7 @@ async fn pass(context: &Context) -> Result<(), ErrorBody> {
     if forgotten.events + forgotten.runs + forgotten.messages > 0 {
         let why = forgotten.why(retention);
         log(format_args!("{why}"));
-        let (kind, data) = (EventKind::Pruned.to_string(), forgotten.data());
+        let (kind, data) = (EventKind::Pruned, forgotten.data());
         _ = context.handle.note(AuditEvent { at: clock::wall(), session: None, run: None, kind, why, data });
     }
     done

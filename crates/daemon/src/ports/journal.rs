@@ -4,10 +4,9 @@ use super::Then;
 use super::shims::order::Order;
 use crate::error_chain::chain;
 use crate::output::last_line;
-use pinfold_api::word::EventKind;
 use pinfold_core::exit::Exit;
 use pinfold_core::rules::verdict::Asked;
-use pinfold_core::{LastExit, MessageId, RunNumber, Session, Verdict};
+use pinfold_core::{EventKind, LastExit, MessageId, RunNumber, Session, Verdict};
 use pinfold_store::{
     Batch, Event, EventQuery, Loaded, Message, Outcome, Owner, Owners, Promise, Put, ReadError, Reader, Run,
     RunId, SessionId, Solo, Store, StoredSession, Take, Trouble,
@@ -146,7 +145,7 @@ fn recall_last_exit(id: SessionId, session: &mut Session, reader: &Reader) -> Re
         ..EventQuery::default()
     })?;
     let name = run.id.map(|id| id.to_string());
-    let told = events.iter().rfind(|event| event.kind == EventKind::RunExited.word() && event.run == name);
+    let told = events.iter().rfind(|event| event.kind == EventKind::RunExited && event.run == name);
     if let Some(exit) = last_exit(&run, told) {
         session.recall(exit);
     }
@@ -158,7 +157,7 @@ fn last_exit(run: &Run, told: Option<&Event>) -> Option<LastExit> {
     let exit = match (run.code, run.signal, said("end").and_then(|end| end.as_str())) {
         (Some(code), _, _) => Exit::Code(code),
         (None, Some(signal), _) => Exit::Signal(signal),
-        (None, None, Some("machine_lost")) => Exit::MachineLost,
+        (None, None, Some(end)) if end == Exit::MachineLost.word() => Exit::MachineLost,
         (None, None, _) => Exit::ShimLost,
     };
     let verdict = serde_json::from_value(run.verdict.as_deref()?.into()).ok()?;

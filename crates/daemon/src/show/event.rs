@@ -11,7 +11,7 @@ pub(crate) fn event(mut row: pinfold_store::Event) -> Event {
         at: time(row.at),
         session: row.name,
         run: row.run,
-        kind: row.kind.as_str().into(),
+        kind: row.kind,
         why: Some(row.why).filter(|why| !why.is_empty()),
         facts: row.data,
     }

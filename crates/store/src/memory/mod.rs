@@ -164,7 +164,7 @@ mod tests {
             at: Wall(1),
             session: None,
             run: None,
-            kind: "test".to_owned(),
+            kind: "test".into(),
             why: String::new(),
             data: serde_json::Map::new(),
         };

@@ -256,7 +256,7 @@ impl<'a> Applier<'a> {
             session.as_deref().into(),
             name.into(),
             run.as_deref().into(),
-            event.kind.as_str().into(),
+            event.kind.word().into(),
             event.why.as_str().into(),
             event.data.as_str().into(),
         ];

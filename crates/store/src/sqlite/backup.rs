@@ -11,7 +11,7 @@ use crate::copy::{BackupError, Files};
 use crate::open::{Damage, OpenError, Options};
 use crate::pace::Pace;
 use crate::position::Position;
-use pinfold_core::Wall;
+use pinfold_core::{EventKind, Wall};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
@@ -256,10 +256,9 @@ impl Found {
         let why = format!("a backup was put back: it ends with event {newest}");
         let (seq, at) = (ValueRef::Integer(newest + 1), ValueRef::Integer(at.0));
         let [session, name, run] = [ValueRef::Null; 3];
-        insert_event(
-            conn,
-            [seq, at, session, name, run, "backup_restored".into(), why.as_str().into(), "{}".into()],
-        )?;
+        let kind = EventKind::BackupRestored;
+        let (kind, why) = (kind.word().into(), why.as_str().into());
+        insert_event(conn, [seq, at, session, name, run, kind, why, "{}".into()])?;
         moment.commit()
     }
 }

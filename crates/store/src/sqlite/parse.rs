@@ -6,7 +6,7 @@ use crate::rows::{
 };
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::Queued;
-use pinfold_core::{RunNumber, Wall};
+use pinfold_core::{EventKind, RunNumber, Wall};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
 use serde_json::Map;
@@ -192,7 +192,7 @@ pub(crate) fn event_row(row: &Row<'_>) -> rusqlite::Result<Event> {
         session: None,
         name: None,
         run: None,
-        kind: "damaged".to_owned(),
+        kind: EventKind::Damaged,
         why: format!("event {seq} is damaged: {problem}"),
         data: Map::new(),
         damage: Some(RowDamage { id: seq.to_string(), problem }),
@@ -206,11 +206,15 @@ fn whole_event(row: &Row<'_>) -> rusqlite::Result<Event> {
         session: parsed_if_any(row, 2)?,
         name: row.get(3)?,
         run: row.get(4)?,
-        kind: row.get(5)?,
+        kind: kind(row, 5)?,
         why: row.get(6)?,
         data: json(row, 7)?,
         damage: None,
     })
+}
+
+fn kind(row: &Row<'_>, column: usize) -> rusqlite::Result<EventKind> {
+    Ok(row.get_ref(column)?.as_str()?.into())
 }
 
 fn wall(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Wall>> {

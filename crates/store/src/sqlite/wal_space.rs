@@ -41,7 +41,7 @@ mod tests {
 
     fn event() -> Batch {
         let mut batch = Batch::new();
-        let (kind, why, data) = ("test".to_owned(), String::new(), serde_json::Map::new());
+        let (kind, why, data) = ("test".into(), String::new(), serde_json::Map::new());
         batch.event(AuditEvent { at: Wall(1), session: None, run: None, kind, why, data });
         batch
     }

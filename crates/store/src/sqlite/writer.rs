@@ -346,7 +346,7 @@ mod tests {
 
     fn event(kind: &str) -> Batch {
         let mut batch = Batch::new();
-        let (kind, why, data) = (kind.to_owned(), String::new(), serde_json::Map::new());
+        let (kind, why, data) = (kind.into(), String::new(), serde_json::Map::new());
         batch.event(AuditEvent { at: Wall(1), session: None, run: None, kind, why, data });
         batch
     }

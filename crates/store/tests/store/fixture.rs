@@ -1,7 +1,7 @@
 //! Stores of every version that was ever released load for ever.
 
 use crate::home::{Home, note, whole};
-use pinfold_core::{MessageId, State};
+use pinfold_core::{EventKind, MessageId, State};
 use pinfold_store::{EventQuery, MessageState, Pace, Reader, SessionId, StoredSession, Take};
 
 /// Written by `cargo run -p pinfold-store --example write_fixture`, and never again.
@@ -84,7 +84,7 @@ fn loads_whole_and_can_be_written(file: &[u8]) {
     assert_eq!(states, expected);
     has_its_messages(&reader, &sessions[1], sessions[0].id);
     let exits = reader.events(&EventQuery::default()).unwrap();
-    let exits: Vec<_> = exits.iter().filter(|event| event.kind == "run_exited").collect();
+    let exits: Vec<_> = exits.iter().filter(|event| event.kind == EventKind::RunExited).collect();
     assert_eq!(exits[0].data["output"], serde_json::json!(["bye"]));
     let backoff = reader.runs(sessions[2].id, Take::All).unwrap();
     assert_eq!((backoff[0].code, backoff[0].verdict.as_deref()), (Some(1), Some("crash")));

@@ -60,7 +60,7 @@ pub(crate) fn note(number: u64) -> Batch {
 pub(crate) fn audit(kind: &str, at: i64, fields: &[(&str, Value)]) -> AuditEvent {
     let data: Map<String, Value> =
         fields.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
-    let (kind, why) = (kind.to_owned(), "a test wanted it".to_owned());
+    let (kind, why) = (kind.into(), "a test wanted it".to_owned());
     AuditEvent { at: Wall(at), session: None, run: None, kind, why, data }
 }
 

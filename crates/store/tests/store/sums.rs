@@ -76,7 +76,7 @@ fn an_event_that_was_changed_is_named_with_its_number() {
         change(&home, &format!("UPDATE events SET {column} WHERE kind = 'note'"));
         let events = home.reader().events(&EventQuery::default()).unwrap();
         let damaged: Vec<_> = events.iter().filter(|event| event.damage.is_some()).collect();
-        assert_eq!((damaged.len(), damaged[0].kind.as_str()), (1, "damaged"), "{column}");
+        assert_eq!((damaged.len(), damaged[0].kind.word()), (1, "damaged"), "{column}");
     }
 }
 
@@ -112,7 +112,7 @@ fn a_damaged_event_hides_no_other() {
     home.raw().execute("UPDATE events SET data = '{torn', session = 'no id' WHERE seq = 2", []).unwrap();
     let events = home.reader().events(&EventQuery::default()).unwrap();
     assert_eq!(events.len(), 3);
-    assert_eq!((events[1].kind.as_str(), events[1].data.is_empty()), ("damaged", true), "{:?}", events[1]);
+    assert_eq!((events[1].kind.word(), events[1].data.is_empty()), ("damaged", true), "{:?}", events[1]);
     assert_eq!(events[1].damage.as_ref().map(|damage| damage.id.as_str()), Some("2"));
     assert!(events[0].damage.is_none() && events[2].damage.is_none());
 }

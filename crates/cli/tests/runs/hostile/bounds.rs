@@ -4,7 +4,7 @@
 use crate::eater;
 use crate::world::{Ends, World, number};
 use pinfold_core::event::MessageEvent;
-use pinfold_core::{Event, MessageId, Now, Session, Wall};
+use pinfold_core::{Event, EventKind, MessageId, Now, Session, Wall};
 use pinfold_store::{AuditEvent, Batch, Decided, Facts, Loaded, Lookup, SessionId, Store, Ulid};
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ fn event(id: SessionId, n: u64, word: &Value) -> AuditEvent {
         at: wall(),
         session: Some(id),
         run: None,
-        kind: "health_warn".into(),
+        kind: EventKind::HealthWarn,
         why: format!("number {n}"),
         data: Map::from_iter([("word".to_owned(), word.clone())]),
     }

@@ -14,7 +14,7 @@ use pinfold_core::exit::{Ended, Exit, Recognised, Said};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::rules::LONGEST_GAP;
 use pinfold_core::rules::memory::{Reading, Source};
-use pinfold_core::{ConsumerId, Event, MessageId, Wall};
+use pinfold_core::{ConsumerId, Event, EventKind, MessageId, Wall};
 use pinfold_shim::{Notice, Report};
 use pinfold_store::{Batch, RunStep, Step as Stored, Trouble};
 use serde::{Deserialize, Serialize};
@@ -226,7 +226,7 @@ impl Case {
         let id = batch.steps.iter().find_map(|step| match step {
             Stored::Update { id, .. } => Some(*id),
             Stored::Message { session, .. } | Stored::Run { session, .. } => Some(*session),
-            Stored::Event(event) if !["begun_again", "left_alone"].contains(&event.kind.as_str()) => {
+            Stored::Event(event) if ![EventKind::BegunAgain, EventKind::LeftAlone].contains(&event.kind) => {
                 event.session
             }
             Stored::Create { .. }

@@ -5,14 +5,14 @@ use crate::driven::Driven;
 use crate::home::{audit, id, note};
 use pinfold_core::event::{RunEvent, Shim};
 use pinfold_core::life::HolderSeen;
-use pinfold_core::{Ended, Event, Exit, MessageId, Mode, RunNumber, Spec, Wall};
+use pinfold_core::{Ended, Event, EventKind, Exit, MessageId, Mode, RunNumber, Spec, Wall};
 use pinfold_store::{Batch, Decided, EventQuery, Facts, Prune, Reader, Store, Take};
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::time::Duration;
 
 fn kinds(reader: &Reader, query: &EventQuery) -> Vec<String> {
-    reader.events(query).unwrap().into_iter().map(|event| event.kind).collect()
+    reader.events(query).unwrap().into_iter().map(|event| event.kind.to_string()).collect()
 }
 
 fn seqs(reader: &Reader, query: &EventQuery) -> Vec<u64> {
@@ -28,7 +28,7 @@ fn an_exit_is_told_with_everything_that_the_contract_names(ground: &Ground) {
     store.commit(batch).wait().unwrap();
 
     let events = store.reader().unwrap().events(&EventQuery::default()).unwrap();
-    let exited = events.iter().find(|event| event.kind == "run_exited").unwrap();
+    let exited = events.iter().find(|event| event.kind == EventKind::RunExited).unwrap();
     assert_eq!((exited.name.as_deref(), exited.session), (Some("api"), Some(driven.id)));
     assert_eq!(exited.run, Some(first));
     assert_eq!(
@@ -38,7 +38,7 @@ fn an_exit_is_told_with_everything_that_the_contract_names(ground: &Ground) {
     let fields = json!({ "code": 3, "signal": null, "end": "code", "verdict": "crash", "uptime_ms": 1500,
                          "crashes": 1, "forced": false, "output": ["last", "words"] });
     assert_eq!(Value::Object(exited.data.clone()), fields);
-    let all: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    let all: Vec<&str> = events.iter().map(|event| event.kind.word()).collect();
     assert_eq!(all, ["session_created", "lock_acquired", "run_started", "lock_released", "run_exited"]);
 }
 
@@ -60,7 +60,7 @@ fn an_event_names_the_run_that_it_is_about(ground: &Ground) {
     store.commit(batch).wait().unwrap();
 
     let events = store.reader().unwrap().events(&EventQuery::default()).unwrap();
-    let run_of = |kind: &str| events.iter().find(|event| event.kind == kind).unwrap().run.clone();
+    let run_of = |kind: &str| events.iter().find(|event| event.kind.word() == kind).unwrap().run.clone();
     let first = Some(driven.run_id(RunNumber(1)).to_string());
     for kind in ["lock_acquired", "run_started", "message_delivered", "run_exited"] {
         assert_eq!(run_of(kind), first, "{kind}");
@@ -82,7 +82,7 @@ fn a_busy_lock_is_told_with_its_holder(ground: &Ground) {
     store.commit(batch).wait().unwrap();
     let reader = store.reader().unwrap();
     let events = reader.events(&EventQuery::default()).unwrap();
-    let busy = events.iter().find(|event| event.kind == "lock_busy").unwrap();
+    let busy = events.iter().find(|event| event.kind == EventKind::LockBusy).unwrap();
     let holder =
         json!({ "resource": "session:api", "pid": 7, "command": "claude", "session": null, "since_ms": 5 });
     assert_eq!(busy.data["holder"], holder);

@@ -1,0 +1,139 @@
+//! The kinds of events: one table of what an audit log can tell of, with the word that is stored and told.
+//!
+//! Most of them are the [`Record`](crate::Record)s of decisions; the others happen to daemons, locks and databases, and
+//! nothing is decided by them. A row for a new one is all that the table needs; a new `Record` stops the build at
+//! `Record::kind` and wherever something is due for it.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+macro_rules! kinds {
+    ($($(#[$of_variant:meta])* $Variant:ident = $word:literal,)+) => {
+        /// What happened.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "the kinds are the words of the contract")]
+        pub enum EventKind {
+            $($(#[$of_variant])* $Variant,)+
+            /// A word of another version: events are kept as they came.
+            Other(String),
+        }
+
+        impl EventKind {
+            /// All words that this version knows.
+            pub const WORDS: &[&str] = &[$($word),+];
+
+            /// The word as it is stored and told.
+            #[must_use]
+            pub fn word(&self) -> &str {
+                match self {
+                    $(EventKind::$Variant => $word,)+
+                    EventKind::Other(word) => word,
+                }
+            }
+
+            fn known(word: &str) -> Option<EventKind> {
+                match word {
+                    $($word => Some(EventKind::$Variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    SessionCreated = "session_created",
+    RunStarted = "run_started",
+    RunExited = "run_exited",
+    StartFailed = "start_failed",
+    Backoff = "backoff",
+    HealthWarn = "health_warn",
+    LockBusy = "lock_busy",
+    LockAcquired = "lock_acquired",
+    LockReleased = "lock_released",
+    TakeoverRequested = "takeover_requested",
+    TakeoverDone = "takeover_done",
+    MessageQueued = "message_queued",
+    MessageDelivered = "message_delivered",
+    MessageDone = "message_done",
+    MessageFailed = "message_failed",
+    ConsumerJoined = "consumer_joined",
+    ConsumerLeft = "consumer_left",
+    Parked = "parked",
+    Woken = "woken",
+    MemoryWarn = "memory_warn",
+    Drained = "drained",
+    Stopped = "stopped",
+    Failed = "failed",
+    Archived = "archived",
+    Restored = "restored",
+    Purged = "purged",
+    Adopted = "adopted",
+    Removed = "removed",
+    Unlocked = "unlocked",
+    EndedByLock = "ended_by_lock",
+    BegunAgain = "begun_again",
+    LeftAlone = "left_alone",
+    Pruned = "pruned",
+    DaemonStarted = "daemon_started",
+    DaemonStopped = "daemon_stopped",
+    ConfigReloaded = "config_reloaded",
+    ConfigRefused = "config_refused",
+    BackupRestored = "backup_restored",
+    WitnessMade = "witness_made",
+    DiskFull = "disk_full",
+    DatabaseWell = "database_well",
+    DatabaseBusy = "database_busy",
+    DatabaseGone = "database_gone",
+    DatabaseFailed = "database_failed",
+    DatabaseDamaged = "database_damaged",
+    DatabaseEnded = "database_ended",
+    /// The row of an event that is not as it was written: what it told is not known any more.
+    Damaged = "damaged",
+}
+
+impl From<&str> for EventKind {
+    fn from(word: &str) -> EventKind {
+        EventKind::known(word).unwrap_or_else(|| EventKind::Other(word.to_owned()))
+    }
+}
+
+impl fmt::Display for EventKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.word())
+    }
+}
+
+impl Serialize for EventKind {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for EventKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<EventKind, D::Error> {
+        let word = String::deserialize(from)?;
+        Ok(EventKind::known(&word).unwrap_or(EventKind::Other(word)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_is_read_as_it_is_written() {
+        for word in EventKind::WORDS {
+            let kind: EventKind = serde_json::from_value((*word).into()).unwrap();
+            assert!(!matches!(kind, EventKind::Other(_)), "{word}");
+            assert_eq!(serde_json::to_value(&kind).unwrap(), *word);
+        }
+    }
+
+    #[test]
+    fn a_kind_of_another_version_is_kept_as_it_came() {
+        let kind = EventKind::from("dreamt");
+        assert_eq!(kind, EventKind::Other("dreamt".into()));
+        assert_eq!(format!("{kind:<8}|"), "dreamt  |");
+    }
+}
