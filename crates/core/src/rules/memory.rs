@@ -1,35 +1,6 @@
-//! Memory: what `/proc/PID/status` says, and when to warn or to drain.
+//! Memory: when to warn, and when to drain. What was read is a number here.
 
-mod counters;
-
-pub use counters::{parse_rollup, parse_stat, parse_swap};
 use serde::{Deserialize, Serialize};
-
-/// Reads the memory of one process from the text of its `/proc/PID/status`, in bytes.
-///
-/// That is `RssAnon` + `RssShmem`; their presence decides, not their value. Only where both are missing, or
-/// one is malformed, `VmRSS` (which counts mapped files too) stands in. A malformed field is never 0: with
-/// nothing to fall back on the answer is [`Reading::Unknown`]. A process without any of the lines is a zombie
-/// or a kernel thread and has no memory.
-///
-/// ```
-/// use pinfold_core::rules::memory::{parse_status, Reading};
-/// let text = "Name:\tclaude\nVmRSS:\t  7000000 kB\nRssAnon:\t    1024 kB\nRssFile:\t 6000000 kB\nRssShmem:\t       0 kB\n";
-/// assert_eq!(parse_status(text), Reading::Bytes(1_048_576));
-/// ```
-#[must_use]
-pub fn parse_status(text: &str) -> Reading {
-    let resident = Field::find(text, "VmRSS");
-    match (Field::find(text, "RssAnon"), Field::find(text, "RssShmem")) {
-        (Field::Missing, Field::Missing) => resident.or_nothing(),
-        (Field::Malformed, _) | (_, Field::Malformed) => resident.or_unknown(),
-        (anon, shmem) => anon
-            .kibibytes()
-            .checked_add(shmem.kibibytes())
-            .and_then(|sum| sum.checked_mul(1024))
-            .map_or_else(|| resident.or_unknown(), Reading::Bytes),
-    }
-}
 
 /// The memory of a process or of a whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,61 +12,9 @@ pub enum Reading {
     Unknown,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Field {
-    Missing,
-    Malformed,
-    Kibibytes(u64),
-}
-
-impl Field {
-    fn find(text: &str, name: &str) -> Field {
-        let mut found = Field::Missing;
-        for line in text.split('\n') {
-            let Some(value) = line.trim_start().strip_prefix(name).and_then(|rest| rest.strip_prefix(':'))
-            else {
-                continue;
-            };
-            // Blanks before the name are not the kernel's grammar; nor is the same field twice.
-            if found != Field::Missing || !line.starts_with(name) {
-                return Field::Malformed;
-            }
-            found = Field::value(value.strip_suffix('\r').unwrap_or(value));
-        }
-        found
-    }
-
-    fn value(text: &str) -> Field {
-        let digits = text.trim_start_matches([' ', '\t']);
-        let blank = digits.len() < text.len();
-        let number = digits.strip_suffix(" kB").filter(|n| n.bytes().all(|b| b.is_ascii_digit()));
-        match number.and_then(|n| n.parse().ok()) {
-            Some(kibibytes) if blank => Field::Kibibytes(kibibytes),
-            Some(_) | None => Field::Malformed,
-        }
-    }
-
-    fn kibibytes(self) -> u64 {
-        match self {
-            Field::Kibibytes(kibibytes) => kibibytes,
-            Field::Missing | Field::Malformed => 0,
-        }
-    }
-
-    fn or_nothing(self) -> Reading {
-        match self {
-            Field::Missing => Reading::Bytes(0),
-            Field::Malformed | Field::Kibibytes(_) => self.or_unknown(),
-        }
-    }
-
-    fn or_unknown(self) -> Reading {
-        match self {
-            Field::Kibibytes(kibibytes) => {
-                kibibytes.checked_mul(1024).map_or(Reading::Unknown, Reading::Bytes)
-            }
-            Field::Missing | Field::Malformed => Reading::Unknown,
-        }
+impl From<Option<u64>> for Reading {
+    fn from(bytes: Option<u64>) -> Reading {
+        bytes.map_or(Reading::Unknown, Reading::Bytes)
     }
 }
 

@@ -1,7 +1,6 @@
 //! What this machine lets us do: tried, never assumed, and told with the reason where it is missing.
 
 use super::{Without, ceiling};
-use pinfold_core::rules::memory::{Reading, parse_rollup};
 use pinfold_core::words;
 use pinfold_kernel::cgroup::{self, Hierarchy};
 use pinfold_shim::groups::{self, Kept};
@@ -97,9 +96,9 @@ fn memory_group(kept: &Kept) -> Found {
 
 fn smaps_rollup() -> Found {
     let text = std::fs::read_to_string("/proc/self/smaps_rollup").map_err(|error| error.to_string())?;
-    match parse_rollup(&text) {
-        Reading::Bytes(_) => Ok("Pss_Anon + Pss_Shmem confirm a sum before a drain".into()),
-        Reading::Unknown => Err("it does not tell Pss_Anon (Linux 5.4): sums over a limit are not confirmed, so nobody is drained by them".into()),
+    match pinfold_kernel::proc::memory::of_rollup(&text) {
+        Some(_) => Ok("Pss_Anon + Pss_Shmem confirm a sum before a drain".into()),
+        None => Err("it does not tell Pss_Anon (Linux 5.4): sums over a limit are not confirmed, so nobody is drained by them".into()),
     }
 }
 

@@ -5,8 +5,9 @@
 
 use super::Without;
 use super::fold::Fold;
-use pinfold_core::rules::memory::{Reading, Source, parse_rollup, parse_stat, parse_status, parse_swap};
+use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_kernel::cgroup::{self, Hierarchy};
+use pinfold_kernel::proc::memory;
 use pinfold_shim::groups;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -93,7 +94,7 @@ impl Meter {
     fn counted(&self, scratch: &mut Scratch) -> Option<Read> {
         let bytes = read(self.counters.as_ref()?, &mut scratch.buffer).ok()?;
         let text = text(bytes);
-        let reading @ Reading::Bytes(_) = parse_stat(&text) else { return None };
+        let reading = Reading::Bytes(memory::of_group(&text)?);
         Some(Read { reading, source: Source::Cgroup, swap: swapped(&text) })
     }
 
@@ -231,12 +232,12 @@ fn gone_or_unknown(errno: Errno) -> Reading {
 }
 
 fn parse_share(bytes: &[u8]) -> Reading {
-    parse_rollup(&text(bytes))
+    memory::of_rollup(&text(bytes)).into()
 }
 
 fn both(bytes: &[u8]) -> (Reading, u64) {
     let text = text(bytes);
-    (parse_status(&text), parse_swap(&text))
+    (memory::of_status(&text).into(), memory::swapped(&text))
 }
 
 /// What a group has on the swap; the second hierarchy tells it elsewhere, and there it is not read.

@@ -2,69 +2,6 @@
 
 use super::*;
 
-fn status(anon: &str, shmem: &str, resident: &str) -> Reading {
-    let mut text = String::from("Name:\tagent (RssAnon: 9 kB)\nState:\tS (sleeping)\n");
-    for (name, value) in [("VmRSS", resident), ("RssAnon", anon), ("RssShmem", shmem)] {
-        if value != "-" {
-            text.push_str(&format!("{name}:\t{value}\n"));
-        }
-    }
-    text.push_str("RssFile:\t  123456 kB\nThreads:\t1\n");
-    parse_status(&text)
-}
-
-#[test]
-fn the_rows_of_the_status_table() {
-    let any = "7000000 kB";
-    let old = "4096 kB";
-    let fallback = Reading::Bytes(4_194_304);
-    let rows = [
-        ("1024 kB", "0 kB", any, Reading::Bytes(1_048_576)),
-        ("0 kB", "512 kB", any, Reading::Bytes(524_288)),
-        ("0 kB", "0 kB", any, Reading::Bytes(0)),
-        ("-", "256 kB", any, Reading::Bytes(262_144)),
-        ("2048 kB", "-", any, Reading::Bytes(2_097_152)),
-        ("-", "-", old, fallback),
-        ("notanumber kB", "0 kB", old, fallback),
-        ("12abc kB", "0 kB", old, fallback),
-        ("3 MB", "0 kB", old, fallback),
-        ("3", "0 kB", old, fallback),
-        ("3 kB ", "0 kB", old, fallback),
-        ("3  kB", "0 kB", old, fallback),
-        (" kB", "0 kB", old, fallback),
-        ("\n1024 kB", "0 kB", old, fallback),
-        ("-5 kB", "0 kB", old, fallback),
-        ("+5 kB", "0 kB", old, fallback),
-        ("123456789012345678901 kB", "0 kB", old, fallback),
-        ("18446744073709551615 kB", "0 kB", old, fallback),
-        ("18446744073709551615 kB", "1 kB", old, fallback),
-        ("5 kB\nRssAnon:\t5 kB", "0 kB", old, fallback),
-        ("1 kB", "junk", old, fallback),
-        ("junk", "junk", "-", Reading::Unknown),
-        ("junk", "junk", "junk", Reading::Unknown),
-        ("-", "-", "junk", Reading::Unknown),
-        ("-", "-", "18446744073709551615 kB", Reading::Unknown),
-    ];
-    for (anon, shmem, resident, expected) in rows {
-        assert_eq!(status(anon, shmem, resident), expected, "{anon:?} {shmem:?} {resident:?}");
-    }
-}
-
-#[test]
-fn lines_that_are_not_as_the_kernel_writes_them_fall_back() {
-    let fallback = Reading::Bytes(4_194_304);
-    assert_eq!(parse_status("VmRSS:\t4096 kB\n  RssAnon:\t1 kB\n"), fallback);
-    assert_eq!(parse_status("VmRSS:\t4096 kB\nRssAnon:1 kB\n"), fallback);
-    assert_eq!(parse_status("RssAnon:\t1024 kB\r\nRssShmem:\t0 kB\r\n"), Reading::Bytes(1_048_576));
-    assert_eq!(parse_status("RssAnon:  1024 kB"), Reading::Bytes(1_048_576));
-}
-
-#[test]
-fn a_zombie_or_kernel_thread_has_no_memory() {
-    assert_eq!(parse_status("Name:\tkworker\nState:\tZ (zombie)\nThreads:\t1\n"), Reading::Bytes(0));
-    assert_eq!(parse_status(""), Reading::Bytes(0));
-}
-
 const LIMIT: u64 = 100 << 20;
 
 fn play(source: Source, readings: &[Reading]) -> Vec<Call> {
