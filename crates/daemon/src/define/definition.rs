@@ -1,15 +1,16 @@
 //! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
 
+use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
 use crate::define::preset::of_word;
 pub(crate) use crate::define::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
-use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_api::units;
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
 use pinfold_core::{Mode, Policy, Spec};
-use pinfold_kernel::program::is_executable;
+use pinfold_kernel::program::{self, is_executable};
 use pinfold_lock::Resource;
 use pinfold_store::SessionId;
 use serde::{Deserialize, Serialize};
@@ -80,26 +81,21 @@ pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
 
 /// The agent that runs any program.
 pub(crate) const COMMAND: &str = "command";
-const AGENTS: &str = "`pinfold agents` lists those of config.toml; `command` runs any program";
 
 impl Definition {
     /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.
     /// `preset` is what the agent's name stands for; agent `command` has none.
-    pub(crate) fn new(request: &NewSession, preset: Option<&Preset>) -> Result<Definition, ErrorBody> {
+    pub(crate) fn new(request: &NewSession, preset: Option<&Preset>) -> Result<Definition, BadDefinition> {
         let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
         let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
         let chat = agent != COMMAND;
         match preset {
-            None if chat => return Err(bad(format!("no agent `{agent}` is known")).hint(AGENTS)),
-            None if !named => {
-                let missing = usage("a session of agent `command` needs a command");
-                return Err(missing.hint("pinfold new NAME -- COMMAND..."));
+            None if chat => return Err(BadDefinition::UnknownAgent { agent }),
+            None if !named => return Err(BadDefinition::NoCommand),
+            Some(_) if named => return Err(BadDefinition::CommandTwice { agent }),
+            Some(Preset { protocol, .. }) if *protocol != Protocol::Line => {
+                return Err(BadDefinition::NotSpoken { agent, protocol: *protocol });
             }
-            Some(_) if named => {
-                let twice = usage(format!("agent `{agent}` brings its own command"));
-                return Err(twice.hint("leave out --agent, or the command"));
-            }
-            Some(preset) if preset.protocol != Protocol::Line => return Err(not_spoken(&agent, preset)),
             Some(_) | None => {}
         }
         let caller = request.caller_dir.as_deref().unwrap_or("/");
@@ -125,7 +121,8 @@ impl Definition {
         };
         definition.change(request)?;
         if let Some(preset) = preset {
-            definition.fill(preset).map_err(|error| bad(format!("agent `{}`: {error}", definition.agent)))?;
+            let agent = definition.agent.clone();
+            definition.fill(preset).map_err(|why| BadDefinition::NotFilled { agent, why })?;
         }
         Ok(definition)
     }
@@ -149,7 +146,7 @@ impl Definition {
     }
 
     /// Applies what a request names and leaves the rest.
-    pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+    pub(crate) fn change(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
         self.pty = request.pty.unwrap_or(self.pty);
         if let Some(command) = request.command.clone().filter(|command| !command.is_empty()) {
             self.command = command;
@@ -177,11 +174,10 @@ impl Definition {
         Ok(())
     }
 
-    fn change_limits(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
-        let span = |text: &String| units::duration(text).map(Span).map_err(|error| usage(error.to_string()));
+    fn change_limits(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
+        let span = |text: &String| units::duration(text).map(Span).map_err(BadDefinition::Unit);
         if let Some(memory) = &request.memory {
-            self.memory =
-                Some(units::size(memory).map_err(|error| usage(error.to_string()))?).filter(|n| *n > 0);
+            self.memory = Some(units::size(memory).map_err(BadDefinition::Unit)?).filter(|n| *n > 0);
         }
         if let Some(idle) = &request.idle {
             self.idle = Some(span(idle)?);
@@ -192,13 +188,13 @@ impl Definition {
         Ok(())
     }
 
-    fn change_protocol(&mut self, request: &NewSession) -> Result<(), ErrorBody> {
+    fn change_protocol(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
         if let Some(word) = &request.input {
-            let unknown = || usage(format!("input `{word}` is not known: line or json"));
+            let unknown = || BadDefinition::UnknownInput { word: word.clone() };
             self.input = of_word(&Input::WORDS, word).ok_or_else(unknown)?;
         }
         if let Some(word) = &request.turns {
-            let unknown = || usage(format!("turns `{word}` is not known: line or done"));
+            let unknown = || BadDefinition::UnknownTurns { word: word.clone() };
             self.turns = of_word(&Turns::WORDS, word).ok_or_else(unknown)?;
         }
         Ok(())
@@ -283,26 +279,23 @@ fn real_directory(dir: &Path) -> Result<PathBuf, CannotStart> {
     }
 }
 
-/// The files that a program may be.
+/// The files that a program may be, for a run in this directory.
 fn places<'a>(program: &'a str, path: &'a str, dir: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
-    let named = program.contains('/').then(|| dir.join(program));
-    let searched = !program.contains('/') && !program.is_empty();
-    let folders = searched.then(|| std::env::split_paths(path)).into_iter().flatten();
-    named.into_iter().chain(folders.map(move |folder| dir.join(folder).join(program)))
+    program::places(program.as_ref(), path.as_ref()).map(|place| dir.join(place))
 }
 
 /// Looks for a program as exec would, and says what is wrong where it is not there.
-fn find_program(program: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
-    let missing = CannotStart::ProgramMissing { program: program.to_owned() };
-    if program.contains('/') {
-        let file = dir.join(program);
+fn find_program(name: &str, path: &str, dir: &Path) -> Result<(), CannotStart> {
+    let missing = CannotStart::ProgramMissing { program: name.to_owned() };
+    if name.contains('/') {
+        let file = dir.join(name);
         return match (file.is_file(), is_executable(&file)) {
             (true, true) => Ok(()),
-            (true, false) => Err(CannotStart::NotExecutable { program: program.to_owned() }),
+            (true, false) => Err(CannotStart::NotExecutable { program: name.to_owned() }),
             (false, _) => Err(missing),
         };
     }
-    if places(program, path, dir).any(|file| is_executable(&file)) { Ok(()) } else { Err(missing) }
+    if places(name, path, dir).any(|file| is_executable(&file)) { Ok(()) } else { Err(missing) }
 }
 
 /// A tag is a word or two.
@@ -311,78 +304,55 @@ const MOST_TAGS: usize = 64;
 /// In all: the environment of a run is kept in memory and stored with every change of its session.
 const LARGEST_ENVIRONMENT: usize = 256 << 10;
 
-fn check_sizes(request: &NewSession) -> Result<(), ErrorBody> {
+fn check_sizes(request: &NewSession) -> Result<(), BadDefinition> {
     let tags = request.tags.as_deref().unwrap_or_default();
     if tags.len() > MOST_TAGS {
-        return Err(usage(format!(
-            "there are {} tags, and a session has no more than {MOST_TAGS}",
-            tags.len()
-        )));
+        return Err(BadDefinition::TooManyTags { tags: tags.len(), most: MOST_TAGS });
     }
     match tags.iter().map(String::len).find(|length| *length > LONGEST_TAG) {
-        Some(length) => {
-            Err(usage(format!("a tag has {length} bytes, and no more than {LONGEST_TAG} are taken")))
-        }
+        Some(bytes) => Err(BadDefinition::LongTag { bytes, most: LONGEST_TAG }),
         None => Ok(()),
     }
 }
 
-pub(crate) fn check_environment(env: &Variables) -> Result<(), ErrorBody> {
+pub(crate) fn check_environment(env: &Variables) -> Result<(), BadDefinition> {
     let bytes: usize = env.all().iter().map(|(name, value)| name.len() + value.len() + 2).sum();
-    if bytes <= LARGEST_ENVIRONMENT {
-        return Ok(());
+    if bytes > LARGEST_ENVIRONMENT {
+        return Err(BadDefinition::LargeEnvironment { bytes, most: LARGEST_ENVIRONMENT });
     }
-    let message =
-        format!("the environment has {bytes} bytes, and a session has no more than {LARGEST_ENVIRONMENT}");
-    Err(usage(message).hint("put large values into a file, and pass its path"))
+    Ok(())
 }
 
 /// Refuses what is not a variable, and what only pinfold sets: agents and verbs inside a run believe it.
-pub(crate) fn names_checked(given: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, ErrorBody> {
+pub(crate) fn names_checked(
+    given: BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, BadDefinition> {
     for (name, value) in &given {
         if name.is_empty() || name.contains('=') || name.chars().any(char::is_control) || value.contains('\0')
         {
-            return Err(usage(format!(
-                "`{name}` cannot be the name of a variable, or its value cannot be one"
-            )));
+            return Err(BadDefinition::NotAVariable { name: name.clone() });
         }
         if name.starts_with("PINFOLD_") {
-            let reserved =
-                usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"));
-            return Err(reserved.hint("another name can be given"));
+            return Err(BadDefinition::OwnVariable { name: name.clone() });
         }
     }
     Ok(given)
 }
 
-fn parse_mode(text: &str) -> Result<Mode, ErrorBody> {
-    Mode::of_word(text).ok_or_else(|| usage(format!("mode `{text}` is not known: on-demand, always or once")))
+fn parse_mode(word: &str) -> Result<Mode, BadDefinition> {
+    Mode::of_word(word).ok_or_else(|| BadDefinition::UnknownMode { word: word.to_owned() })
 }
 
 /// The id of a vendor's session, which becomes a word of a command.
-fn vendor_id(id: &str) -> Result<String, ErrorBody> {
+fn vendor_id(id: &str) -> Result<String, BadDefinition> {
     let good = !id.is_empty() && !id.starts_with('-') && !id.chars().any(char::is_control) && id.len() <= 256;
-    if good { Ok(id.to_owned()) } else { Err(usage(format!("`{id}` is no id of a vendor's session"))) }
-}
-
-fn not_spoken(agent: &str, preset: &Preset) -> ErrorBody {
-    let word =
-        Protocol::WORDS.iter().find(|(_, known)| *known == preset.protocol).map_or("?", |(word, _)| word);
-    bad(format!("agent `{agent}` speaks protocol `{word}`, and this version speaks `line` only"))
-        .hint("an agent of protocol `line` reads messages as lines")
-}
-
-fn usage(message: impl Into<String>) -> ErrorBody {
-    ErrorBody::new(ErrorKind::Usage, message)
-}
-
-fn bad(message: impl Into<String>) -> ErrorBody {
-    ErrorBody::new(ErrorKind::BadConfig, message)
+    if good { Ok(id.to_owned()) } else { Err(BadDefinition::NotAVendorSession { id: id.to_owned() }) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinfold_api::{ErrorBody, ErrorKind};
 
     fn request(command: &[&str]) -> NewSession {
         NewSession {
@@ -432,7 +402,8 @@ mod tests {
             request(&[]),
         ];
         for row in rows {
-            assert_eq!(Definition::new(&row, None).unwrap_err().kind, ErrorKind::Usage, "{row:?}");
+            let refused: ErrorBody = Definition::new(&row, None).unwrap_err().into();
+            assert_eq!(refused.kind, ErrorKind::Usage, "{row:?}");
         }
     }
 
@@ -449,7 +420,10 @@ mod tests {
         ] {
             let env = Some(BTreeMap::from([(name.to_owned(), value.to_owned())]));
             let refused = Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap_err();
-            assert_eq!(refused.kind, ErrorKind::Usage, "{name:?}");
+            let (own, name) = (name.starts_with("PINFOLD_"), name.to_owned());
+            let expected =
+                if own { BadDefinition::OwnVariable { name } } else { BadDefinition::NotAVariable { name } };
+            assert_eq!(refused, expected);
         }
         let env = Some(BTreeMap::from([("MY_PINFOLD".to_owned(), "several\nlines".to_owned())]));
         Definition::new(&NewSession { env, ..request(&["true"]) }, None).unwrap();

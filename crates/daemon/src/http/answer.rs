@@ -1,5 +1,6 @@
 //! Answers: objects as JSON, errors as error objects with their status.
 
+use crate::define::bad_definition::BadDefinition;
 use crate::define::config::reading::nearest;
 use crate::engine::WhyNot;
 use axum::Json;
@@ -29,6 +30,12 @@ pub(crate) type Answered<T> = Result<Json<T>, Failure>;
 impl From<ErrorBody> for Failure {
     fn from(body: ErrorBody) -> Failure {
         Failure { status: body.kind.status(), body }
+    }
+}
+
+impl From<BadDefinition> for Failure {
+    fn from(bad: BadDefinition) -> Failure {
+        Failure::bad_value(bad.into())
     }
 }
 

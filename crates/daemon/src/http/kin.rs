@@ -31,8 +31,9 @@ pub(super) async fn as_child(
     let (name, parent) = context.handle.view(read).await??;
     (definition.parent, definition.parent_id) = (Some(name), Some(own));
     definition.env = parent.env.for_another();
-    definition.env.give(names_checked(request.env.clone().unwrap_or_default())?);
-    check_environment(&definition.env)?;
+    let given = names_checked(request.env.clone().unwrap_or_default()).map_err(ErrorBody::from)?;
+    definition.env.give(given);
+    check_environment(&definition.env).map_err(ErrorBody::from)?;
     definition.umask = parent.umask;
     Ok(definition)
 }

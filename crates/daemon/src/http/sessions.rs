@@ -114,7 +114,7 @@ pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) ->
     let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
     let read = move |view: View<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
     let preset = context.handle.view(read).await??;
-    let definition = Definition::new(&request, preset.as_ref()).map_err(Failure::bad_value)?;
+    let definition = Definition::new(&request, preset.as_ref())?;
     let definition = match context.pass.own() {
         Some(own) => kin::as_child(&context, own, &request, definition).await?,
         None => with_parent(&context, definition, None).await?,
@@ -149,7 +149,7 @@ pub(crate) async fn set(
         kin::may_set(own, id, &request)?;
     }
     let mut definition = changeable(&context, id).await?;
-    definition.change(&request).map_err(Failure::bad_value)?;
+    definition.change(&request)?;
     if request.parent.is_some() {
         definition = with_parent(&context, definition, Some(id)).await?;
     }

@@ -1,0 +1,68 @@
+//! What is wrong with a definition, in the words of the contract, with what to do about it.
+
+use crate::define::bad_definition::BadDefinition;
+use crate::define::preset::Protocol;
+use pinfold_api::{ErrorBody, ErrorKind};
+
+const AGENTS: &str = "`pinfold agents` lists those of config.toml; `command` runs any program";
+
+impl From<BadDefinition> for ErrorBody {
+    fn from(bad: BadDefinition) -> Self {
+        match bad {
+            BadDefinition::UnknownAgent { agent } => {
+                config(format!("no agent `{agent}` is known")).hint(AGENTS)
+            }
+            BadDefinition::NoCommand => {
+                usage("a session of agent `command` needs a command").hint("pinfold new NAME -- COMMAND...")
+            }
+            BadDefinition::CommandTwice { agent } => usage(format!("agent `{agent}` brings its own command"))
+                .hint("leave out --agent, or the command"),
+            BadDefinition::NotSpoken { agent, protocol } => not_spoken(&agent, protocol),
+            BadDefinition::NotFilled { agent, why } => config(format!("agent `{agent}`: {why}")),
+            BadDefinition::UnknownMode { word } => {
+                usage(format!("mode `{word}` is not known: on-demand, always or once"))
+            }
+            BadDefinition::UnknownInput { word } => {
+                usage(format!("input `{word}` is not known: line or json"))
+            }
+            BadDefinition::UnknownTurns { word } => {
+                usage(format!("turns `{word}` is not known: line or done"))
+            }
+            BadDefinition::Unit(error) => usage(error.to_string()),
+            BadDefinition::TooManyTags { tags, most } => {
+                usage(format!("there are {tags} tags, and a session has no more than {most}"))
+            }
+            BadDefinition::LongTag { bytes, most } => {
+                usage(format!("a tag has {bytes} bytes, and no more than {most} are taken"))
+            }
+            BadDefinition::LargeEnvironment { bytes, most } => {
+                usage(format!("the environment has {bytes} bytes, and a session has no more than {most}"))
+                    .hint("put large values into a file, and pass its path")
+            }
+            BadDefinition::NotAVariable { name } => {
+                usage(format!("`{name}` cannot be the name of a variable, or its value cannot be one"))
+            }
+            BadDefinition::OwnVariable { name } => {
+                usage(format!("`{name}` cannot be given: names that begin with PINFOLD_ are pinfold's own"))
+                    .hint("another name can be given")
+            }
+            BadDefinition::NotAVendorSession { id } => {
+                usage(format!("`{id}` is no id of a vendor's session"))
+            }
+        }
+    }
+}
+
+fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {
+    let word = Protocol::WORDS.iter().find(|(_, known)| *known == protocol).map_or("?", |(word, _)| word);
+    config(format!("agent `{agent}` speaks protocol `{word}`, and this version speaks `line` only"))
+        .hint("an agent of protocol `line` reads messages as lines")
+}
+
+fn usage(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorKind::Usage, message)
+}
+
+fn config(message: impl Into<String>) -> ErrorBody {
+    ErrorBody::new(ErrorKind::BadConfig, message)
+}
