@@ -44,6 +44,12 @@ impl TryFrom<String> for Name {
     }
 }
 
+impl std::borrow::Borrow<str> for Name {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
 impl From<Name> for String {
     fn from(name: Name) -> String {
         name.0

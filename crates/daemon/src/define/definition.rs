@@ -3,7 +3,7 @@
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
 use crate::define::preset::of_word;
-pub(crate) use crate::define::preset::{Filling, Input, NoVendorSession, Preset, Protocol, Turns};
+pub(crate) use crate::define::preset::{COMMAND, Filling, Input, NoVendorSession, Preset, Protocol, Turns};
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
 use pinfold_api::units;
@@ -78,9 +78,6 @@ mod as_text {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
-
-/// The agent that runs any program.
-pub(crate) const COMMAND: &str = "command";
 
 impl Definition {
     /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.

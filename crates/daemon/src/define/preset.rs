@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The agent that runs any program.
+pub(crate) const COMMAND: &str = "command";
+
 /// What may stand in the words of a preset.
 pub const PLACEHOLDERS: [&str; 2] = ["{dir}", "{vendor_session}"];
 

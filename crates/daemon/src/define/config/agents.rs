@@ -1,97 +1,160 @@
 //! `[agents.NAME]`: a preset of the user's own, or changes to one that pinfold ships.
 
-use super::ConfigError;
-use super::policy::{self, Changes};
-use super::reading::{Reading, nearest};
+use super::policy::Changes;
+use super::reading::nearest;
+use super::value::{Text, Word, Words, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{Input, PLACEHOLDERS, PresetChanges, Protocol, Turns};
-use std::ops::Range;
-use toml::Spanned;
-use toml::de::DeValue;
-
-pub(super) const KEYS: [&str; 8] =
-    ["command", "resume", "interactive", "protocol", "input", "turns", "may", "policy"];
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
 
 /// What the file says of one agent.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub(super) struct Agent {
-    pub(super) preset: PresetChanges,
-    pub(super) policy: Changes,
+    command: Option<Command>,
+    resume: Option<Command>,
+    interactive: Option<Command>,
+    protocol: Option<Word<Protocol>>,
+    input: Option<Word<Input>>,
+    turns: Option<Word<Turns>>,
     /// What its runs may do as a person does.
-    pub(super) may: Option<Vec<Act>>,
+    may: Option<May>,
+    pub(super) policy: Changes,
 }
 
 impl Agent {
     /// Takes over what an earlier layer says and this one does not.
     pub(super) fn stand_on(&mut self, below: &Agent) {
-        self.may = self.may.take().or_else(|| below.may.clone());
-        self.preset = below.preset.clone().changed(&self.preset);
-        for (key, value) in &below.policy {
-            self.policy.entry(key).or_insert(*value);
+        let above = std::mem::take(self);
+        let below = below.clone();
+        *self = Agent {
+            command: above.command.or(below.command),
+            resume: above.resume.or(below.resume),
+            interactive: above.interactive.or(below.interactive),
+            protocol: above.protocol.or(below.protocol),
+            input: above.input.or(below.input),
+            turns: above.turns.or(below.turns),
+            may: above.may.or(below.may),
+            policy: above.policy.or(&below.policy),
+        };
+    }
+
+    /// What it says of the preset.
+    pub(super) fn preset(&self) -> PresetChanges {
+        let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
+        PresetChanges {
+            command: words(&self.command),
+            resume: words(&self.resume),
+            interactive: words(&self.interactive),
+            protocol: self.protocol.map(|word| word.0),
+            input: self.input.map(|word| word.0),
+            turns: self.turns.map(|word| word.0),
         }
+    }
+
+    /// What its runs may, if it says so.
+    pub(super) fn may(&self) -> Option<&[Act]> {
+        self.may.as_ref().map(|may| may.0.as_slice())
     }
 }
 
-/// Reads one table `[agents.NAME]`.
-pub(super) fn read(
-    reading: &Reading<'_>,
-    value: &DeValue<'_>,
-    span: Range<usize>,
-) -> Result<Agent, ConfigError> {
-    let mut agent = Agent::default();
-    let preset = &mut agent.preset;
-    for (key, value) in reading.table(value, span)? {
-        match key.get_ref().as_ref() {
-            "command" => preset.command = Some(words(reading, "command", value)?),
-            "resume" => preset.resume = Some(words(reading, "resume", value)?),
-            "interactive" => preset.interactive = Some(words(reading, "interactive", value)?),
-            "protocol" => preset.protocol = Some(one_of(reading, "protocol", value, &Protocol::WORDS)?),
-            "input" => preset.input = Some(one_of(reading, "input", value, &Input::WORDS)?),
-            "turns" => preset.turns = Some(one_of(reading, "turns", value, &Turns::WORDS)?),
-            "may" => agent.may = Some(may(reading, value)?),
-            "policy" => agent.policy = policy::read(reading, value.get_ref(), key.span())?,
-            other => return Err(reading.unknown(other, &KEYS, key.span())),
+impl Words for Protocol {
+    const WORDS: &'static [(&'static str, Protocol)] = &Protocol::WORDS;
+}
+
+impl Words for Input {
+    const WORDS: &'static [(&'static str, Input)] = &Input::WORDS;
+}
+
+impl Words for Turns {
+    const WORDS: &'static [(&'static str, Turns)] = &Turns::WORDS;
+}
+
+/// `[agents]`. Agent `command` runs what each session names: it has no command of its own.
+pub(super) fn read<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Agent>, D::Error> {
+    struct Reading;
+    impl<'de> Visitor<'de> for Reading {
+        type Value = BTreeMap<String, Agent>;
+
+        fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            f.write_str("is a table of agents")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut rows: A) -> Result<Self::Value, A::Error> {
+            let mut agents = BTreeMap::new();
+            while let Some(name) = rows.next_key::<String>()? {
+                let agent = rows.next_value_seed(Of(&name))?;
+                agents.insert(name, agent);
+            }
+            Ok(agents)
         }
     }
-    Ok(agent)
+    from.deserialize_map(Reading)
+}
+
+/// The agent of this name.
+struct Of<'a>(&'a str);
+
+impl<'de> DeserializeSeed<'de> for Of<'_> {
+    type Value = Agent;
+
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Agent, D::Error> {
+        let agent = Agent::deserialize(from)?;
+        if self.0 == crate::define::preset::COMMAND && agent.preset() != PresetChanges::default() {
+            let problem =
+                "agent `command` runs what each session names; only its policy and `may` can be set here";
+            return Err(D::Error::custom(problem));
+        }
+        Ok(agent)
+    }
 }
 
 /// A program and its arguments.
-fn words(reading: &Reading<'_>, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, ConfigError> {
-    let expected = || {
-        reading.error(
-            value.span(),
-            format!("`{key}` is a list of words, as in [\"prog\", \"--flag\", \"{{dir}}\"]"),
-        )
-    };
-    let list = value.get_ref().as_array().ok_or_else(expected)?;
-    let mut words = Vec::new();
-    for word in list {
-        let text = word.get_ref().as_str().ok_or_else(expected)?;
-        if let Some(meant) = mistyped(text) {
-            let problem =
-                format!("`{key}` has an unknown placeholder in `{text}`; the nearest one is `{meant}`");
-            return Err(reading.error(word.span(), problem));
+#[derive(Debug, Clone, PartialEq)]
+struct Command(Vec<String>);
+
+const LIST: &str = "is a list of words, as in [\"prog\", \"--flag\", \"{dir}\"]";
+
+impl<'de> Deserialize<'de> for Command {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Command, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Command;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str(LIST)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Command, A::Error> {
+                let mut words = Vec::new();
+                while let Some(Argument(word)) = list.next_element()? {
+                    words.push(word);
+                }
+                if words.first().is_none_or(String::is_empty) {
+                    return Err(wrong("", "names no program"));
+                }
+                Ok(Command(words))
+            }
         }
-        words.push(text.to_owned());
+        from.deserialize_any(Reading)
     }
-    if words.first().is_none_or(String::is_empty) {
-        return Err(reading.error(value.span(), format!("`{key}` names no program")));
-    }
-    Ok(words)
 }
 
-/// A list of what runs may.
-fn may(reading: &Reading<'_>, value: &Spanned<DeValue<'_>>) -> Result<Vec<Act>, ConfigError> {
-    let known: Vec<&str> = MAY.iter().map(|(word, _)| *word).collect();
-    let expected = format!("`may` is a list of these: {}", known.join(", "));
-    let list = value.get_ref().as_array().ok_or_else(|| reading.error(value.span(), &*expected))?;
-    let act = |word: &Spanned<DeValue<'_>>| {
-        let said = word.get_ref().as_str();
-        let found = MAY.iter().find(|(word, _)| Some(*word) == said).map(|(_, act)| *act);
-        found.ok_or_else(|| reading.error(word.span(), &*expected))
-    };
-    list.iter().map(act).collect()
+/// A word of a command.
+struct Argument(String);
+
+impl<'de> Deserialize<'de> for Argument {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Argument, D::Error> {
+        let text = from.deserialize_any(Text(LIST))?;
+        if let Some(meant) = mistyped(&text) {
+            let problem = format!("has an unknown placeholder in `{text}`; the nearest one is `{meant}`");
+            return Err(wrong(&text, &problem));
+        }
+        Ok(Argument(text))
+    }
 }
 
 /// Braces are for programs to use (`awk '{print}'`): only what is almost one of ours is an error.
@@ -104,16 +167,56 @@ fn mistyped(text: &str) -> Option<&'static str> {
     })
 }
 
-fn one_of<T: Copy>(
-    reading: &Reading<'_>,
-    key: &str,
-    value: &Spanned<DeValue<'_>>,
-    known: &[(&str, T)],
-) -> Result<T, ConfigError> {
-    let said = value.get_ref().as_str();
-    if let Some((_, found)) = known.iter().find(|(word, _)| Some(*word) == said) {
-        return Ok(*found);
+/// What runs may do as a person does.
+#[derive(Debug, Clone, PartialEq)]
+struct May(Vec<Act>);
+
+/// One of those.
+#[derive(Clone, Copy)]
+struct Allowed(Act);
+
+fn what_may_be(f: &mut Formatter<'_>) -> fmt::Result {
+    let known: Vec<&str> = MAY.iter().map(|(word, _)| *word).collect();
+    write!(f, "is a list of these: {}", known.join(", "))
+}
+
+impl<'de> Deserialize<'de> for May {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<May, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = May;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                what_may_be(f)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<May, A::Error> {
+                let mut acts = Vec::new();
+                while let Some(Allowed(act)) = list.next_element()? {
+                    acts.push(act);
+                }
+                Ok(May(acts))
+            }
+        }
+        from.deserialize_any(Reading)
     }
-    let words: Vec<String> = known.iter().map(|(word, _)| format!("\"{word}\"")).collect();
-    Err(reading.error(value.span(), format!("`{key}` is one of {}", words.join(", "))))
+}
+
+impl<'de> Deserialize<'de> for Allowed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Allowed, D::Error> {
+        struct Reading;
+        impl Visitor<'_> for Reading {
+            type Value = Allowed;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                what_may_be(f)
+            }
+
+            fn visit_str<E: Error>(self, word: &str) -> Result<Allowed, E> {
+                let known = crate::define::preset::of_word(&MAY, word).map(Allowed);
+                known.ok_or_else(|| E::invalid_value(serde::de::Unexpected::Str(word), &self))
+            }
+        }
+        from.deserialize_any(Reading)
+    }
 }

@@ -1,41 +1,53 @@
 //! `[attach]`: what the program of a session may do to the terminal of whoever attaches to it.
 
-use super::ConfigError;
-use super::reading::{Reading, nearest};
+use super::reading::nearest;
+use super::value::Text;
 use pinfold_terminal::Allow;
-use std::ops::Range;
-use toml::de::DeValue;
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::fmt::{self, Formatter};
 
-const KEYS: [&str; 1] = ["allow"];
-
-/// Reads the table.
-pub(super) fn read(
-    reading: &Reading<'_>,
-    value: &DeValue<'_>,
-    span: Range<usize>,
-) -> Result<Allow, ConfigError> {
-    let mut allow = Allow::default();
-    for (key, value) in reading.table(value, span)? {
-        match key.get_ref().as_ref() {
-            "allow" => allow = words(reading, value.get_ref(), value.span())?,
-            other => return Err(reading.unknown(other, &KEYS, key.span())),
-        }
-    }
-    Ok(allow)
+/// What the table says.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Attach {
+    #[serde(deserialize_with = "words")]
+    pub(super) allow: Allow,
 }
 
+const LIST: &str = "is a list of words in quotes, as in [\"title\", \"links\", \"clipboard\"]";
+
 /// All that is allowed: a list takes the place of the usual one.
-fn words(reading: &Reading<'_>, value: &DeValue<'_>, span: Range<usize>) -> Result<Allow, ConfigError> {
-    let wrong = "`allow` is a list of words in quotes, as in [\"title\", \"links\", \"clipboard\"]";
-    let list = value.as_array().ok_or_else(|| reading.error(span, wrong))?;
-    let mut allow = Allow::NOTHING;
-    for word in list {
-        let text = word.get_ref().as_str().ok_or_else(|| reading.error(word.span(), wrong))?;
-        if !allow.allow(text) {
-            let meant = nearest(text, &Allow::WORDS);
-            let problem = format!("nothing is called `{text}` here; the nearest word is `{meant}`");
-            return Err(reading.error(word.span(), problem));
+fn words<'de, D: Deserializer<'de>>(from: D) -> Result<Allow, D::Error> {
+    struct Reading;
+    impl<'de> Visitor<'de> for Reading {
+        type Value = Allow;
+
+        fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+            f.write_str(LIST)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Allow, A::Error> {
+            let mut allow = Allow::NOTHING;
+            while let Some(Allowed(word)) = list.next_element()? {
+                allow.allow(&word);
+            }
+            Ok(allow)
         }
     }
-    Ok(allow)
+    from.deserialize_any(Reading)
+}
+
+/// One word that is known.
+struct Allowed(String);
+
+impl<'de> Deserialize<'de> for Allowed {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Allowed, D::Error> {
+        let text = from.deserialize_any(Text(LIST))?;
+        if Allow::WORDS.contains(&text.as_str()) {
+            return Ok(Allowed(text));
+        }
+        let meant = nearest(&text, &Allow::WORDS);
+        Err(D::Error::custom(format!("nothing is called `{text}` here; the nearest word is `{meant}`")))
+    }
 }

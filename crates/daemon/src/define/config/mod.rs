@@ -1,38 +1,52 @@
 //! `config.toml`: numbers for all, for an agent, for a session, and what agents are. What cannot be read is an
 //! error with its line.
+//!
+//! [`Config`] is the file as serde reads it, table by table; `node.rs` reads what `toml` has parsed into it and says what
+//! is wrong, `value.rs` is how values are written.
 
 mod agents;
 mod attach;
+mod node;
 mod policy;
 pub(crate) mod reading;
 mod retention;
+mod value;
 
 use crate::caller::Act;
 use crate::define::preset::Preset;
 use agents::Agent;
+use attach::Attach;
+use pinfold_api::Name;
 use pinfold_terminal::Allow;
 use policy::Changes;
 pub use policy::{Confined, Permissions, Settings};
-use reading::{Reading, broken, line_of};
+use reading::{broken, line_of};
 pub use retention::Retention;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use toml::de::{DeTable, DeValue};
-
-const TABLES: [&str; 5] = ["policy", "agents", "sessions", "retention", "attach"];
+use toml::de::DeTable;
 
 /// Everything that the file says.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Config {
-    all: Changes,
+    policy: Changes,
+    #[serde(deserialize_with = "agents::read")]
     agents: BTreeMap<String, Agent>,
-    sessions: BTreeMap<String, Changes>,
+    sessions: BTreeMap<Name, OfSession>,
     retention: Retention,
-    attach: Allow,
+    attach: Attach,
+}
+
+/// `[sessions.NAME]`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OfSession {
+    policy: Changes,
 }
 
 /// Why the file cannot be used.
@@ -122,20 +136,7 @@ impl Config {
     /// The first line that cannot be used, and why.
     pub fn parse(text: &str) -> Result<Config, ConfigError> {
         let root = DeTable::parse(text).map_err(|error| broken(text, &error))?;
-        let reading = Reading { text, numbers: &policy::KEYS.map(|(name, _)| name) };
-        let mut config = Config::default();
-        for (key, value) in root.get_ref() {
-            let (value, span) = (value.get_ref(), key.span());
-            match key.get_ref().as_ref() {
-                "policy" => config.all = policy::read(&reading, value, span)?,
-                "agents" => config.agents = read_agents(&reading, value, span)?,
-                "sessions" => config.sessions = read_sessions(&reading, value, span)?,
-                "retention" => config.retention = retention::read(&reading, value, span)?,
-                "attach" => config.attach = attach::read(&reading, value, span)?,
-                other => return Err(reading.unknown(other, &TABLES, span)),
-            }
-        }
-        Ok(config)
+        node::read(text, root.get_ref())
     }
 
     /// Puts this file's agents on top of those that pinfold ships: what it does not say is as shipped.
@@ -152,7 +153,8 @@ impl Config {
     pub fn settings(&self, agent: &str, session: &str) -> Settings {
         let mut settings = Settings::default();
         let agent = self.agents.get(agent).map(|agent| &agent.policy);
-        for layer in [Some(&self.all), agent, self.sessions.get(session)].into_iter().flatten() {
+        let own = self.sessions.get(session).map(|session| &session.policy);
+        for layer in [Some(&self.policy), agent, own].into_iter().flatten() {
             settings.change(layer);
         }
         settings
@@ -167,72 +169,29 @@ impl Config {
     /// What a session's program may do to the terminal of whoever attaches.
     #[must_use]
     pub fn attach(&self) -> Allow {
-        self.attach
+        self.attach.allow
     }
 
     /// What an agent's name stands for; nothing when no file says how to start it.
     #[must_use]
     pub fn preset(&self, agent: &str) -> Option<Preset> {
-        self.agents.get(agent)?.preset.preset()
+        self.agents.get(agent)?.preset().preset()
     }
 
     /// What the runs of an agent may do as a person does.
     pub(crate) fn may(&self, agent: &str) -> &[Act] {
-        self.agents.get(agent).and_then(|agent| agent.may.as_deref()).unwrap_or_default()
+        self.agents.get(agent).and_then(Agent::may).unwrap_or_default()
     }
 
     /// Whether the runs of any agent may do something as a person does.
     pub(crate) fn any_may(&self, act: Act) -> bool {
-        self.agents.values().any(|agent| agent.may.as_ref().is_some_and(|may| may.contains(&act)))
+        self.agents.values().any(|agent| agent.may().is_some_and(|may| may.contains(&act)))
     }
 
     /// The agents that have a preset, by name.
     pub fn presets(&self) -> impl Iterator<Item = (&str, Preset)> {
-        self.agents.iter().filter_map(|(name, agent)| Some((name.as_str(), agent.preset.preset()?)))
+        self.agents.iter().filter_map(|(name, agent)| Some((name.as_str(), agent.preset().preset()?)))
     }
-}
-
-/// `[agents.NAME]`.
-fn read_agents(
-    reading: &Reading<'_>,
-    value: &DeValue<'_>,
-    span: Range<usize>,
-) -> Result<BTreeMap<String, Agent>, ConfigError> {
-    let mut agents = BTreeMap::new();
-    for (name, value) in reading.table(value, span)? {
-        let agent = agents::read(reading, value.get_ref(), name.span())?;
-        if name.get_ref().as_ref() == "command"
-            && agent.preset != crate::define::preset::PresetChanges::default()
-        {
-            let problem =
-                "agent `command` runs what each session names; only its policy and `may` can be set here";
-            return Err(reading.error(name.span(), problem));
-        }
-        agents.insert(name.get_ref().to_string(), agent);
-    }
-    Ok(agents)
-}
-
-/// `[sessions.NAME.policy]`.
-fn read_sessions(
-    reading: &Reading<'_>,
-    value: &DeValue<'_>,
-    span: Range<usize>,
-) -> Result<BTreeMap<String, Changes>, ConfigError> {
-    let mut sessions = BTreeMap::new();
-    for (name, value) in reading.table(value, span)? {
-        let named: Result<pinfold_api::Name, _> = name.get_ref().parse();
-        named.map_err(|error| reading.error(name.span(), error.to_string()))?;
-        let mut changes = Changes::new();
-        for (key, value) in reading.table(value.get_ref(), name.span())? {
-            match key.get_ref().as_ref() {
-                "policy" => changes = policy::read(reading, value.get_ref(), key.span())?,
-                other => return Err(reading.unknown(other, &["policy"], key.span())),
-            }
-        }
-        sessions.insert(name.get_ref().to_string(), changes);
-    }
-    Ok(sessions)
 }
 
 #[cfg(test)]

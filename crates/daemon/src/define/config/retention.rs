@@ -1,25 +1,31 @@
 //! `[retention]`: how long what happened is kept, and how large the database may become.
 
-use super::ConfigError;
-use super::reading::Reading;
+use super::value::{Text, wrong};
 use pinfold_api::units;
-use std::ops::Range;
+use serde::{Deserialize, Deserializer};
 use std::time::Duration;
-use toml::de::DeValue;
 
 /// A day.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// For ever, or without a limit.
+const OFF: &str = "off";
+
 /// How long each is kept; nothing is for ever.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Retention {
     /// Events.
+    #[serde(deserialize_with = "time")]
     pub events: Option<Duration>,
     /// Runs that have ended.
+    #[serde(deserialize_with = "time")]
     pub runs: Option<Duration>,
     /// Messages that are done.
+    #[serde(deserialize_with = "time")]
     pub messages: Option<Duration>,
     /// The bytes that the database may have; past them the oldest events and runs go.
+    #[serde(deserialize_with = "size")]
     pub size: Option<u64>,
 }
 
@@ -29,46 +35,22 @@ impl Default for Retention {
     }
 }
 
-pub(super) const KEYS: [&str; 4] = ["events", "runs", "messages", "size"];
-
-/// Reads the table.
-pub(super) fn read(
-    reading: &Reading<'_>,
-    value: &DeValue<'_>,
-    span: Range<usize>,
-) -> Result<Retention, ConfigError> {
-    let mut retention = Retention::default();
-    for (key, value) in reading.table(value, span)? {
-        let name = key.get_ref().as_ref();
-        let problem = |problem| reading.error(value.span(), format!("`{name}` {problem}"));
-        let text = value.get_ref().as_str();
-        match name {
-            "events" => retention.events = time(text).map_err(problem)?,
-            "runs" => retention.runs = time(text).map_err(problem)?,
-            "messages" => retention.messages = time(text).map_err(problem)?,
-            "size" => retention.size = size(text).map_err(problem)?,
-            other => return Err(reading.unknown(other, &KEYS, key.span())),
-        }
+fn time<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let text = from.deserialize_any(Text("is a duration in quotes, as in \"400d\", or \"off\""))?;
+    if text == OFF {
+        return Ok(None);
     }
-    Ok(retention)
+    let time = units::duration(&text);
+    let time = time.map_err(|error| wrong(&text, &format!("is a duration or \"off\": {error}")))?;
+    Ok(Some(time).filter(|time| !time.is_zero()))
 }
 
-fn time(text: Option<&str>) -> Result<Option<Duration>, String> {
-    match text {
-        Some("off") => Ok(None),
-        Some(text) => units::duration(text)
-            .map(|time| Some(time).filter(|time| !time.is_zero()))
-            .map_err(|error| format!("is a duration or \"off\": {error}")),
-        None => Err("is a duration in quotes, as in \"400d\", or \"off\"".into()),
+fn size<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let text = from.deserialize_any(Text("is a size in quotes, as in \"1G\", or \"off\""))?;
+    if text == OFF {
+        return Ok(None);
     }
-}
-
-fn size(text: Option<&str>) -> Result<Option<u64>, String> {
-    match text {
-        Some("off") => Ok(None),
-        Some(text) => units::size(text)
-            .map(|size| Some(size).filter(|size| *size > 0))
-            .map_err(|error| format!("is a size or \"off\": {error}")),
-        None => Err("is a size in quotes, as in \"1G\", or \"off\"".into()),
-    }
+    let size = units::size(&text);
+    let size = size.map_err(|error| wrong(&text, &format!("is a size or \"off\": {error}")))?;
+    Ok(Some(size).filter(|size| *size > 0))
 }
