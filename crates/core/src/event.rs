@@ -55,6 +55,27 @@ pub enum Event {
     ShimLeft,
 }
 
+impl Event {
+    /// Its name in logs.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Event::Created => "created",
+            Event::DaemonStarted(_) => "daemon_started",
+            Event::DownAsked => "down_asked",
+            Event::Ticked => "ticked",
+            Event::Asked(_) => "asked",
+            Event::SpecChanged(_) => "spec_changed",
+            Event::ConsumerJoined { .. } => "consumer_joined",
+            Event::ConsumerLeft { .. } => "consumer_left",
+            Event::Message(_) => "message",
+            Event::Run { .. } => "run",
+            Event::HolderGone => "holder_gone",
+            Event::ShimLeft => "shim_left",
+        }
+    }
+}
+
 /// What a person can ask of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

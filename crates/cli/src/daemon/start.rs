@@ -84,7 +84,8 @@ fn is_the_daemons(name: &OsStr) -> bool {
         ["PINFOLD_RUN", "PINFOLD_SESSION", "PINFOLD_FENCE", "PINFOLD_SOCKET", LOCK_RUNS_VARIABLE];
     let Some(name) = name.to_str() else { return false };
     let ours = name.starts_with("PINFOLD_") && !OF_A_RUN.contains(&name);
-    ours || name.starts_with("XDG_") || name == "RUST_BACKTRACE" || pinfold_daemon::is_harmless(name)
+    let of_rust = ["RUST_BACKTRACE", "RUST_LOG"].contains(&name);
+    ours || of_rust || name.starts_with("XDG_") || pinfold_daemon::is_harmless(name)
 }
 
 fn did_not_start(home: &Home, said: &str, status: ExitStatus) -> Failure {

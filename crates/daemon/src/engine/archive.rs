@@ -7,7 +7,6 @@ use crate::engine::command::Removal;
 use crate::engine::input::Input;
 use crate::engine::reply::Reply;
 use crate::engine::session::Tracked;
-use crate::log::log;
 use pinfold_api::object::Removed;
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, EventKind, State};
@@ -15,6 +14,7 @@ use pinfold_store::{AuditEvent, Batch, Facts, Promise, SessionId};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
+use tracing::warn;
 
 impl Engine {
     /// The archived session that a name or the beginning of an id stands for; the latest of a name.
@@ -203,7 +203,7 @@ impl Engine {
                     Ok(removed)
                 }
                 Err(error) => {
-                    log(format_args!("a session could not be removed: {error}"));
+                    warn!("a session could not be removed: {error}");
                     Err(handle.going_down())
                 }
             };

@@ -6,7 +6,6 @@ use crate::caller::By;
 use crate::crash;
 use crate::engine::input::{Agents, Goodbye, Input};
 use crate::engine::session::Tracked;
-use crate::log::log;
 use crate::ports::locks::HolderEnded;
 use pinfold_api::object::Left;
 use pinfold_core::unended::Unended;
@@ -14,6 +13,7 @@ use pinfold_core::{Event, EventKind};
 use pinfold_store::{Batch, Facts, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
+use tracing::warn;
 
 /// What is not decided yet is looked at again after this.
 const SOON: Duration = Duration::from_millis(250);
@@ -92,7 +92,7 @@ impl Engine {
     /// A shim that does not answer cannot be asked: it is ended with its tree.
     fn end_mute(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        log(format_args!("the shim of `{}` does not answer: its tree is ended", tracked.name));
+        warn!(session = tracked.name, "its shim does not answer: its tree is ended");
         tracked.farewell.endings += 1;
         let (name, handle) = (tracked.name.clone(), self.handle.clone());
         let told = move |ended| handle.tell(Input::HolderEnded { id, ended });
@@ -133,7 +133,7 @@ impl Engine {
         crash::point("down.unsaid");
         let left: Vec<Left> = self.sessions.values().filter_map(|tracked| self.left(tracked)).collect();
         for left in &left {
-            log(format_args!("session `{}` is left behind: {}", left.session, left.why));
+            warn!(session = left.session, "it is left behind: {}", left.why);
         }
         // What cannot be written now is not waited for: the next daemon finds it in the exit records.
         self.store.give_up();
@@ -146,7 +146,7 @@ impl Engine {
         batch.event(event);
         // The loop has ended, and whoever asked for that hears of it only now: here it may wait.
         if let Err(error) = self.store.commit(batch).wait() {
-            log(format_args!("the last event was not written: {error}"));
+            warn!("the last event was not written: {error}");
         }
         crash::point("down.said");
         if let Closing::Over(replies) = std::mem::replace(&mut self.closing, Closing::No) {

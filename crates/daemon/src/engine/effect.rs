@@ -6,7 +6,6 @@ use crate::engine::feed::News;
 use crate::engine::input::{Committer, Input};
 use crate::engine::reply::Reply;
 use crate::engine::session::{Deeds, Pending};
-use crate::log::log;
 use crate::ports::shims::order::Order;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
@@ -14,6 +13,7 @@ use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber};
 use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::Instant;
+use tracing::{debug, warn};
 
 /// Who brings about what follows from a decision.
 enum Effect {
@@ -41,6 +41,7 @@ impl Engine {
         #[cfg(test)]
         let before = self.witness.is_some().then(|| tracked.session.clone());
         let decision = tracked.session.handle(event, now);
+        debug!(event = event.word(), why = decision.why.rule(), "decided");
         #[cfg(test)]
         if let (Some(witness), Some(before)) = (&mut self.witness, before) {
             let (early, after) = (self.early.contains_key(&id), tracked.session.clone());
@@ -153,9 +154,7 @@ impl Engine {
                 tracked.keys.clear();
             }
             if tracked.pending.is_empty() && std::mem::take(&mut tracked.stop_noted) {
-                self.stops
-                    .settle(id)
-                    .unwrap_or_else(|error| log(format_args!("a stop stays noted: {error}")));
+                self.stops.settle(id).unwrap_or_else(|error| warn!("a stop stays noted: {error}"));
             }
             self.act_on(id, pending);
         }

@@ -8,12 +8,12 @@ use super::{Engine, GoesOn, WhyNot};
 use crate::engine::feed::News;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
-use crate::log::log;
 use crate::ports::journal::Remembered;
 use pinfold_core::event::Machine;
 use pinfold_core::{Event, EventKind};
 use pinfold_store::{Batch, CommitError, DamagedSession, Loaded, SessionId, Trouble};
 use std::time::Duration;
+use tracing::error;
 
 /// What contradicts itself so often does so for ever.
 const BEGINNINGS: u32 = 3;
@@ -30,7 +30,7 @@ impl Engine {
             | CommitError::Damaged { .. }
             | CommitError::Busy { .. }
             | CommitError::Gone { .. } => {
-                log(format_args!("not recorded: {}", crate::error_chain::chain(error)));
+                error!("not recorded: {}", crate::error_chain::chain(error));
             }
             CommitError::NameTaken { .. }
             | CommitError::NoSuchSession { .. }
@@ -41,7 +41,7 @@ impl Engine {
             | CommitError::BuildsOnFailed { .. }
             | CommitError::Contradiction { .. } => match id {
                 Some(id) => self.begin_again(id, error),
-                None => log(format_args!("not recorded: {}", crate::error_chain::chain(error))),
+                None => error!("not recorded: {}", crate::error_chain::chain(error)),
             },
         }
     }
@@ -78,7 +78,7 @@ impl Engine {
         // The connection ends here; whoever takes the session up next is let in.
         old.shim = None;
         let problem = crate::error_chain::chain(error);
-        log(format_args!("session `{}` ({id}) contradicts what is stored: {problem}", old.name));
+        error!(session = old.name, %id, "it contradicts what is stored: {problem}");
         if let Err(why) = self.read_again(id, old.beginnings) {
             let problem = why.unwrap_or_else(|| problem.clone());
             self.leave_alone(DamagedSession { id: id.to_string(), name: old.name.clone(), problem });

@@ -3,10 +3,10 @@
 
 use super::{Engine, Fault};
 use crate::define::definition::Definition;
-use crate::log::log;
 use pinfold_store::{Batch, SessionId, Ulid};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use tracing::{info, warn};
 
 impl Engine {
     /// Reads what a session was given; says what is wrong with its file.
@@ -52,13 +52,13 @@ impl Engine {
             batch.define(*id, &serde_json::to_value(&*tracked.definition).unwrap_or_default());
         }
         self.store.commit(batch).wait().map_err(Fault::Commit)?;
-        log(format_args!("the values of --env of {} sessions are in files of their own now", ids.len()));
+        info!("the values of --env of {} sessions are in files of their own now", ids.len());
         let mut anew = Batch::new();
         anew.rewrite();
         self.store.commit_then(anew, |outcome| {
             if let Err(error) = outcome {
                 let why = crate::error_chain::chain(&*error);
-                log(format_args!("old values of --env may be left in unused parts of the database: {why}"));
+                warn!("old values of --env may be left in unused parts of the database: {why}");
             }
         });
         Ok(())

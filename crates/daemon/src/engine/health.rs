@@ -9,12 +9,12 @@ use crate::engine::input::Input;
 use crate::engine::reply::Reply;
 use crate::engine::session::Deeds;
 use crate::engine::stops::{Noted, Stops, Wish};
-use crate::log::log;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::{Action, Event, EventKind};
 use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
 use std::sync::Arc;
+use tracing::{error, warn};
 
 /// How the store is, as far as is known.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Health {
 impl Engine {
     /// Tells people and the loop what keeps the store from being written, or that nothing does.
     pub(super) fn troubled(&mut self, trouble: Trouble) {
-        log(format_args!("{trouble}"));
+        warn!("{trouble}");
         let recorded = !trouble.holds_up();
         self.handle.refuse((trouble != Trouble::None).then(|| WhyNot::Unrecordable(trouble.clone())));
         let before = std::mem::replace(&mut self.health.trouble, trouble);
@@ -73,7 +73,7 @@ impl Engine {
     /// Notes what a look at all of the store found.
     pub(super) fn checked(&mut self, findings: Vec<String>) {
         for finding in findings.iter().filter(|finding| !self.health.findings.contains(finding)) {
-            log(format_args!("{finding}"));
+            error!("{finding}");
             self.tell_of_store(EventKind::DatabaseDamaged, finding);
         }
         self.health.findings = findings;
@@ -143,7 +143,7 @@ impl Engine {
         match self.stops.note(noted) {
             Ok(()) => tracked.stop_noted = true,
             Err(error) => {
-                log(format_args!("the stop of `{}` is forgotten with this daemon: {error}", tracked.name));
+                warn!(session = tracked.name, "its stop is forgotten with this daemon: {error}");
             }
         }
     }
@@ -152,7 +152,7 @@ impl Engine {
     pub(crate) fn stop_as_noted(&mut self) {
         match Stops::open(self.home.stops()) {
             Ok(stops) => self.stops = stops,
-            Err(error) => return log(format_args!("stops on a full disk will be forgotten: {error}")),
+            Err(error) => return warn!("stops on a full disk will be forgotten: {error}"),
         }
         for Noted { session, wish, run } in self.stops.all() {
             let known = self.sessions.get_mut(&session).filter(|tracked| tracked.session.runs().last <= run);

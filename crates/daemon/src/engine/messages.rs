@@ -6,7 +6,6 @@ use crate::define::definition::Turns;
 use crate::engine::input::{Input, Post};
 use crate::engine::reply::Reply;
 use crate::engine::speech;
-use crate::log::log;
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
 use pinfold_core::{Event, MessageId, RunNumber};
@@ -15,6 +14,7 @@ use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{Facts, MessageState, ReadError, SessionId, TurnPlace, Ulid};
 use std::sync::Arc;
+use tracing::warn;
 
 /// The number of a delivery as shims have it.
 fn number(delivery: u64) -> u32 {
@@ -47,7 +47,7 @@ impl Engine {
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
-            Err(error) => return log(format_args!("a key could not be looked up: {error}")),
+            Err(error) => return warn!("a key could not be looked up: {error}"),
         };
         if known.is_none() && !self.takes_text(id, text.len() as u64) {
             reply.give(Answer::Refused(Refusal::InboxHeavy));
@@ -115,7 +115,7 @@ impl Engine {
             Err(error @ ReadError::Row { .. }) => {
                 return self.cannot_deliver(id, run, message, error.to_string());
             }
-            Err(error) => return log(format_args!("a message could not be read: {error}")),
+            Err(error) => return warn!("a message could not be read: {error}"),
         };
         let Some(tracked) = self.sessions.get(&id) else { return };
         let Some(shim) = &tracked.shim else { return };
@@ -127,7 +127,7 @@ impl Engine {
 
     /// The turn of a message whose text is not known has failed.
     fn cannot_deliver(&mut self, id: SessionId, run: RunNumber, message: MessageId, problem: String) {
-        log(format_args!("{problem}"));
+        warn!("{problem}");
         let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
         let facts = Facts { why: Some(problem), ..Facts::default() };
         self.happened(id, &Event::Message(event), &facts, None);
@@ -176,7 +176,7 @@ impl Engine {
             return self.log_not_counted(id, Some(named));
         }
         if !done.whole {
-            log(format_args!("the answer to message {} is cut: it is too long", Ulid::from(message)));
+            warn!(message_id = %Ulid::from(message), "the answer is cut: it is too long");
         }
         let place = TurnPlace { run, from: turn.from.0, to: Some(done.to.0) };
         let facts = Facts {
@@ -199,12 +199,12 @@ impl Engine {
     fn log_not_counted(&self, id: SessionId, named: Option<MessageId>) {
         let Some(name) = self.sessions.get(&id).map(|tracked| &tracked.name) else { return };
         match named {
-            Some(named) => log(format_args!(
-                "`{name}` printed PINFOLD_DONE for message {}, which is not in flight: not counted",
-                Ulid::from(named)
-            )),
+            Some(named) => {
+                let message_id = Ulid::from(named);
+                warn!(session = name, %message_id, "it printed PINFOLD_DONE for a message that is not in flight: not counted");
+            }
             None => {
-                log(format_args!("`{name}` printed PINFOLD_DONE without a message in flight: not counted"));
+                warn!(session = name, "it printed PINFOLD_DONE without a message in flight: not counted");
             }
         }
     }
@@ -215,7 +215,7 @@ impl Engine {
         match self.ports.journal.message(named) {
             Ok(row) => row.is_some_and(|row| row.session == id),
             Err(error) => {
-                log(format_args!("a message could not be read: {error}"));
+                warn!("a message could not be read: {error}");
                 true
             }
         }
@@ -241,6 +241,6 @@ impl Engine {
             InputRefused::Full => "too much waits for it already",
             InputRefused::Closed => "it does not read its standard input any more",
         };
-        log(format_args!("`{}` cannot be given a message in this run: {why}", tracked.name));
+        warn!(session = tracked.name, run = run.0, "it cannot be given a message in this run: {why}");
     }
 }

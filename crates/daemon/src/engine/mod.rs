@@ -65,13 +65,15 @@ use crate::ports::clock::{Alarm, Clock};
 use crate::ports::locks::Folders;
 use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
-use pinfold_core::{Boot, Change, Decision, Event, EventKind};
+use pinfold_core::{Boot, Change, Decision, Event, EventKind, RunNumber};
 use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::watch;
+use tracing::debug_span;
+use tracing::span::EnteredSpan;
 
 /// All sessions, and everything that the loop needs to act.
 pub(crate) struct Engine {
@@ -135,6 +137,12 @@ pub(crate) struct Engine {
     /// Who sees every decision as it is made.
     #[cfg(test)]
     witness: Option<simulation::witness::Witness>,
+}
+
+/// What is logged until it is dropped is about this session, and this run of it.
+fn about(tracked: &Tracked, run: Option<RunNumber>) -> (Option<EnteredSpan>, EnteredSpan) {
+    let session = debug_span!("session", session = tracked.name, id = %tracked.id).entered();
+    (run.map(|run| debug_span!("run", run = run.0).entered()), session)
 }
 
 /// How far the daemon's own end has come.
@@ -202,6 +210,7 @@ impl Engine {
         // What is recorded is about the run that lived when it happened.
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
         let facts = Facts { run, ..facts.clone() };
+        let _about = about(tracked, run);
         let Some(decision) = self.decide(id, event, now) else { return };
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let facts = in_whose_name(tracked, &decision, facts);

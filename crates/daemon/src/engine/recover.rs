@@ -5,7 +5,6 @@ use crate::crash;
 use crate::define::definition::Definition;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
-use crate::log::log;
 use crate::ports::journal::Remembered;
 use crate::ports::shims::observe::{Look, Seen, Subject};
 use pinfold_core::event::{Machine, Shim, ShimSeen};
@@ -17,6 +16,7 @@ use pinfold_store::{
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
+use tracing::{error, warn};
 
 /// A shim that does not answer is asked again after this; its lock is waited for as well.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
@@ -65,7 +65,7 @@ impl Engine {
     /// One bad record parks one session, loudly: whoever names it hears of it.
     pub(super) fn leave_alone(&mut self, damaged: DamagedSession) {
         let DamagedSession { id, name, problem } = &damaged;
-        log(format_args!("session `{name}` ({id}) is damaged: {problem}"));
+        error!(session = name, %id, "it is damaged: {problem}");
         self.damaged.insert(id.clone(), damaged);
     }
 
@@ -123,7 +123,7 @@ impl Engine {
         if let Some(up) = seen.shim {
             let unsettled: Vec<_> = up.welcome.exits.iter().map(|exited| exited.run).collect();
             if let Err(problem) = self.attach(id, up) {
-                log(format_args!("the shim of session {id} could not be taken over: {problem}"));
+                warn!(%id, "its shim could not be taken over: {problem}");
             }
             self.acknowledge_settled(id, &unsettled);
         }
@@ -193,7 +193,7 @@ impl Engine {
         let left = match crate::offline_audit::read(&self.home.audit()) {
             Ok(None) => return,
             Ok(Some(left)) => left,
-            Err(errno) => return log(format_args!("the audit of verbs cannot be read: {errno}")),
+            Err(errno) => return warn!("the audit of verbs cannot be read: {errno}"),
         };
         let mut batch = pinfold_store::Batch::new();
         for told in &left.events {
@@ -216,7 +216,7 @@ impl Engine {
             if outcome.is_ok()
                 && let Err(errno) = left.settle()
             {
-                log(format_args!("the audit of verbs will be told twice: {errno}"));
+                warn!("the audit of verbs will be told twice: {errno}");
             }
             // First the loop is told, then the file is free: what a verb writes next is read as something new.
             handle.tell(Input::AuditStored { outcome });
@@ -273,11 +273,14 @@ impl Engine {
     /// Reads the configuration again; a bad one leaves the old one in force and says so.
     pub(super) fn reload(&mut self) {
         match crate::define::config::load(&self.home.config) {
-            Ok(config) => (self.config, self.config_refused) = (config, None),
+            Ok(config) => {
+                crate::log::set_level(config.log_level());
+                (self.config, self.config_refused) = (config, None);
+            }
             Err(error) => {
                 let problem = crate::error_chain::chain(&error);
                 let why = format!("the configuration stays as it was: {problem}");
-                log(format_args!("{why}"));
+                warn!("{why}");
                 self.config_refused = Some(problem);
                 return self.tell_of_config(EventKind::ConfigRefused, &why);
             }

@@ -5,7 +5,6 @@ use crate::crash;
 use crate::engine::feed::News;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
-use crate::log::log;
 use crate::output::last_line;
 use crate::output::lines::Lines;
 use crate::ports::locks::Lost;
@@ -17,6 +16,7 @@ use pinfold_core::life::StartRefused;
 use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
 use pinfold_store::{Facts, SessionId};
+use tracing::{trace, warn};
 
 /// So many of the last lines stand in the record of an exit.
 const LAST_LINES: usize = 20;
@@ -33,12 +33,12 @@ impl Engine {
             Ok(up) => {
                 if let Err(problem) = self.attach(id, *up) {
                     // It goes on without us: what it does is seen by looking.
-                    log(format_args!("the shim of session {id} was lost sight of: {problem}"));
+                    warn!(%id, "its shim was lost sight of: {problem}");
                     self.look_again(id);
                 }
             }
             Err(refused) => {
-                log(format_args!("session {id} cannot be started: {}", refused.text));
+                warn!(%id, run = run.0, "it cannot be started: {}", refused.text);
                 self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
             }
         }
@@ -74,6 +74,7 @@ impl Engine {
         match report {
             None => self.shim_lost(id),
             Some(report) => {
+                trace!(%id, report = report.word(), "its shim reports");
                 crash::point("report.before");
                 self.shim_speaks(id);
                 self.take_report(id, report);
@@ -163,7 +164,11 @@ impl Engine {
     fn shim_lost(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let shim = tracked.shim.take();
-        log(format_args!("shim {} is gone without a word", shim.map_or(0, |shim| shim.pid)));
+        warn!(
+            session = tracked.name,
+            shim = shim.map_or(0, |shim| shim.pid),
+            "its shim is gone without a word"
+        );
         let Some(run) = tracked.session.live_run() else {
             self.happened(id, &Event::ShimLeft, &Facts::default(), None);
             return self.shim_has_left(id);

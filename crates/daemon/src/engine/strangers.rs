@@ -3,13 +3,13 @@
 
 use super::{Closing, Engine};
 use crate::engine::input::{Handle, Input};
-use crate::log::log;
 use crate::ports::shims::{Found, find};
 use pinfold_api::object::Unknown;
 use pinfold_shim::{Command, Keeping, Report};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use tracing::{info, warn};
 
 /// What a session that nobody knows is given between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(10);
@@ -37,7 +37,7 @@ impl Engine {
             }
         }
         for unknown in found.values() {
-            log(format_args!("session {}: {}", unknown.id, unknown.why));
+            warn!(id = unknown.id, "{}", unknown.why);
         }
         self.unknown = found.into_values().collect();
     }
@@ -96,9 +96,9 @@ fn end(socket: &Path, generation: u64, id: &str, handle: &Handle) {
                 _ = up.link.send(&Command::Ack { run });
             }
             _ = up.link.send(&Command::Release);
-            log(format_args!("session {id}, which the database does not know, was ended"));
+            info!(id, "a session that the database does not know was ended");
         }
-        Found::Mute => log(format_args!("session {id}, which the database does not know, does not answer")),
+        Found::Mute => warn!(id, "a session that the database does not know does not answer"),
         Found::Nobody => {}
     }
     handle.tell(Input::StrangerEnded { id: id.to_owned() });

@@ -76,6 +76,7 @@ impl From<WhyNot> for RunError {
 /// # Errors
 /// A lock is busy, the crash limit is reached, or something that it needs cannot be used.
 pub fn run(options: Options) -> Result<u8, RunError> {
+    crate::log::begin(None);
     run_through(options, |inputs| inputs)
 }
 
@@ -87,6 +88,7 @@ fn run_through(
     let (name, definition) = define(&options.request)?;
     let limits = Limits { open_files: None, core: crate::life::leave_no_core() };
     let config = crate::define::config::load(&options.home.config).map_err(StartError::from)?;
+    crate::log::set_level(config.log_level());
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
     folders.audit_to(&options.home.audit(), || {});
     let place = |source| StartError::Place { path: options.home.runtime.clone(), source };

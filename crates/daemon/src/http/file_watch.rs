@@ -1,11 +1,11 @@
 //! Says when a file grows: the kernel tells, nobody polls.
 
-use crate::log::log;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
+use tracing::warn;
 
 /// A word for each time that something in the file's folder was written. Words may be folded into one.
 pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
@@ -14,7 +14,7 @@ pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
         Ok(fd) => {
             tokio::spawn(tell(fd, sender));
         }
-        Err(error) => log(format_args!("{} cannot be watched: {error}", file.display())),
+        Err(error) => warn!("{} cannot be watched: {error}", file.display()),
     }
     receiver
 }

@@ -29,6 +29,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, oneshot};
+use tracing::warn;
 
 pub(crate) async fn hold(
     context: Context,
@@ -270,7 +271,7 @@ impl Held {
             let next =
                 Request { reason: Some("the hold before it was revoked".into()), ..Request::default() };
             if let Err(trouble) = guard.new_fence(&next) {
-                crate::log::log(format_args!("a revoked fence was not passed over: {}", chain(&trouble)));
+                warn!("a revoked fence was not passed over: {}", chain(&trouble));
             }
         }
         self.end(&format!("revoked: {why}"));

@@ -14,6 +14,7 @@ use serde::Serialize;
 use std::io;
 use std::sync::Arc;
 use tokio::sync::mpsc;
+use tracing::warn;
 
 /// So much is read at once.
 pub(crate) const PART: usize = 64 << 10;
@@ -119,7 +120,7 @@ where
                 () = handle.ended() => Err(handle.going_down().into()),
             };
             let part = part.map_err(|error| {
-                crate::log::log(format_args!("a list breaks off: {}", error.message));
+                warn!("a list breaks off: {}", error.message);
                 io::Error::other(error.message)
             });
             let broken = part.is_err();

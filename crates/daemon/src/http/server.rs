@@ -4,7 +4,6 @@ use super::answer::Failure;
 use super::connection::{self, Wire};
 use super::gate::Asker;
 use crate::engine::input::Handle;
-use crate::log::log;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -24,6 +23,7 @@ use std::time::Duration;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Notify, mpsc, watch};
 use tower_service::Service;
+use tracing::warn;
 
 /// Every head of a request is smaller.
 const LARGEST_HEAD: usize = 16 << 10;
@@ -85,7 +85,7 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
                 });
             }
             Err(error) => {
-                log(format_args!("a connection could not be taken: {error}"));
+                warn!("a connection could not be taken: {error}");
                 connections.make_room();
                 tokio::time::sleep(TRY_AGAIN).await;
             }

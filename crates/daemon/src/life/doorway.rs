@@ -9,7 +9,6 @@ use crate::engine::input::{Handle, Input};
 use crate::life::StartError;
 use crate::life::only::Only;
 use crate::life::socket_link::Short;
-use crate::log::log;
 use pinfold_api::Place;
 use pinfold_kernel::peer::Other;
 use pinfold_kernel::private::{self, NotPrivate, Wider};
@@ -22,6 +21,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::mpsc;
+use tracing::{info, warn};
 
 /// A socket that is gone is missed after this at the latest.
 const LOOK: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ impl Doorway {
         match Doorway::bind(home) {
             Err(error) if home.runtime != home.state => {
                 let why = crate::error_chain::chain(&error);
-                log(format_args!("the home is used for sockets: {why}"));
+                warn!("the home is used for sockets: {why}");
                 Doorway::bind(&Home { refused: Some(why), ..in_home })
             }
             bound => bound,
@@ -72,7 +72,7 @@ impl Doorway {
     fn write_down(&self) {
         let place = Place { pid: std::process::id(), socket: self.home.socket() };
         if let Err(error) = place.write(&self.home.state) {
-            log(format_args!("{} does not say where the socket is: {error}", self.home.state.display()));
+            warn!("{} does not say where the socket is: {error}", self.home.state.display());
         }
     }
 
@@ -118,11 +118,7 @@ impl Doorway {
     ) -> bool {
         match Doorway::open(&self.home) {
             Ok((doorway, listener)) => {
-                log(format_args!(
-                    "{} was removed; it is {} now",
-                    self.alias.display(),
-                    doorway.alias.display()
-                ));
+                info!("{} was removed; it is {} now", self.alias.display(), doorway.alias.display());
                 *self = doorway;
                 _ = listeners.send(listener);
                 let (runtime, socket) = (self.home.runtime.clone(), self.alias.clone());
@@ -130,7 +126,7 @@ impl Doorway {
                 false
             }
             Err(error) if !missed => {
-                log(format_args!("the socket was removed: {}", crate::error_chain::chain(&error)));
+                warn!("the socket was removed: {}", crate::error_chain::chain(&error));
                 true
             }
             Err(_) => true,

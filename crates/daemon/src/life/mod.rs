@@ -12,7 +12,6 @@ use crate::define::home::Home;
 use crate::engine::input::{Agents, Handle, Input};
 use crate::engine::{Engine, Fault, Limits, Parts};
 use crate::http::{Context, Holds, router};
-use crate::log::log;
 use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
 use doorway::Doorway;
@@ -32,6 +31,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{mpsc, watch};
+use tracing::info;
 
 /// Answers that are under way when the daemon ends get this long.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
@@ -114,7 +114,7 @@ pub fn run(options: Options, up: impl FnOnce()) -> Result<(), StartError> {
         .and_then(|real| private::make_private(&real, Wider::Tighten))
         .map_err(|error| StartError::Place { path: state, source: error.into() })?;
     let only = Arc::new(Only::take(&options.home)?);
-    crate::log::rotate(options.log.clone());
+    crate::log::begin(options.log.clone());
     crash::point("daemon.alone");
     let limits = Limits { open_files: raise_open_files(), core: leave_no_core() };
     pinfold_kernel::allocator::keep_little();
@@ -155,6 +155,7 @@ async fn live(
     left: &mut Option<Store>,
 ) -> Result<(), StartError> {
     let config = crate::define::config::load(&options.home.config)?;
+    crate::log::set_level(config.log_level());
     let (doorway, listener) = Doorway::open(&options.home)?;
     crash::point("daemon.listening");
     let home = doorway.home.clone();
@@ -175,7 +176,7 @@ async fn live(
             // A file that may not grow (`ulimit -f`) is an error for whoever writes it, and not the daemon's end.
             let _growth = signal(SignalKind::from_raw(rustix::process::Signal::XFSZ.as_raw()));
             up();
-            log(format_args!("daemon {} of {} is up", std::process::id(), engine.home.state.display()));
+            info!("daemon {} of {} is up", std::process::id(), engine.home.state.display());
             let look = open_store::Look::begin(&engine.store, &handle);
             let (ended, store) = engine.run(inputs).await;
             *left = Some(store);

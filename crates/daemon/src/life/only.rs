@@ -3,13 +3,13 @@
 
 use crate::define::home::Home;
 use crate::life::StartError;
-use crate::log::log;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
+use tracing::{info, warn};
 
 /// Whoever waits for a daemon's end has its locks for a moment: they are tried so often before they count as held.
 const GLANCES: u32 = 10;
@@ -41,10 +41,10 @@ impl Only {
         }
         match signed(&self.path) {
             Ok(again) => {
-                log(format_args!("{} was removed or replaced; it is there again", self.path.display()));
+                info!("{} was removed or replaced; it is there again", self.path.display());
                 *file = again;
             }
-            Err(error) => log(format_args!("{}", crate::error_chain::chain(&error))),
+            Err(error) => warn!("{}", crate::error_chain::chain(&error)),
         }
     }
 }

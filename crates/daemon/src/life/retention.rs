@@ -7,13 +7,13 @@ use crate::clock;
 use crate::define::config::Retention;
 use crate::engine::Command;
 use crate::http::Context;
-use crate::log::log;
 use pinfold_api::ErrorBody;
 use pinfold_core::{EventKind, Wall};
 use pinfold_store::{AuditEvent, Batch, Committed, Prune, ReadError, Reader, SessionId};
 use serde_json::{Map, Value};
 use std::num::NonZeroU64;
 use std::time::Duration;
+use tracing::{info, warn};
 
 /// Between two looks.
 const EVERY: Duration = Duration::from_secs(60 * 60);
@@ -40,7 +40,7 @@ struct Forgotten {
 pub(crate) async fn keep(context: Context) {
     loop {
         if let Err(error) = pass(&context).await {
-            log(format_args!("what is old was not forgotten: {}", error.message));
+            warn!("what is old was not forgotten: {}", error.message);
         }
         sweep_locks(&context).await;
         tokio::select! {
@@ -57,9 +57,9 @@ async fn sweep_locks(context: &Context) {
     match swept {
         Ok(Ok(0)) | Err(_) => {}
         Ok(Ok(count)) => {
-            log(format_args!("{count} lock files of keys were removed that nobody used for a week"));
+            info!("{count} lock files of keys were removed that nobody used for a week");
         }
-        Ok(Err(errno)) => log(format_args!("lock files that nobody uses were not removed: {errno}")),
+        Ok(Err(errno)) => warn!("lock files that nobody uses were not removed: {errno}"),
     }
 }
 
@@ -69,7 +69,7 @@ async fn pass(context: &Context) -> Result<(), ErrorBody> {
     let done = forget(context, retention, &mut forgotten).await;
     if forgotten.events + forgotten.runs + forgotten.messages > 0 {
         let why = forgotten.why(retention);
-        log(format_args!("{why}"));
+        warn!("{why}");
         let (kind, data) = (EventKind::Pruned, forgotten.data());
         _ = context.handle.note(AuditEvent { at: clock::wall(), session: None, run: None, kind, why, data });
     }
@@ -183,7 +183,7 @@ async fn prune(context: &Context, add: impl FnOnce(&mut Batch)) -> Result<u64, E
     let outcome = context.handle.order(|done| Command::Prune { batch, done }).await?;
     let gone = outcome.map(|committed| committed.pruned).unwrap_or_else(|error| {
         // One that failed is tried again in an hour, and is no reason for the daemon to end.
-        log(format_args!("what is old could not be forgotten: {error}"));
+        warn!("what is old could not be forgotten: {error}");
         Committed::default().pruned
     });
     tokio::time::sleep(if gone == 0 { Duration::ZERO } else { PAUSE }).await;

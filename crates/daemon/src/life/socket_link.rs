@@ -1,11 +1,11 @@
 //! A short name for a socket whose path is too long for the kernel: agents and other programs connect by it.
 
-use crate::log::log;
 use pinfold_kernel::checksum::checksum;
 use pinfold_kernel::private::{self, Wider};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use tracing::warn;
 
 /// The kernel takes 107 bytes.
 const LONGEST: usize = 107;
@@ -39,7 +39,7 @@ fn make_in(socket: &Path, state: &Path, usual: &Path) -> Short {
     match elsewhere(state, usual).and_then(|folder| link(socket, &folder)) {
         Ok(path) => Short { path, refused },
         Err(error) => {
-            log(format_args!("{} has no short name: {error}", socket.display()));
+            warn!("{} has no short name: {error}", socket.display());
             Short { path: socket.to_owned(), refused }
         }
     }

@@ -3,11 +3,11 @@
 use super::Without;
 use super::meter::{Meter, Read, Scratch, Subject};
 use super::pace::{Load, Stretch};
-use crate::log::log;
 use pinfold_core::rules::memory::Reading;
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use tracing::warn;
 
 /// A run that is to be watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl<K: Copy + Ord + Send + 'static> Watcher<K> {
         let watching = Watching { without, tell, runs, scratch, begun, count: 0 };
         let thread = std::thread::Builder::new().name("memory".into());
         if let Err(error) = thread.spawn(move || watching.run(&taken)) {
-            log(format_args!("no thread to watch memory: {error}; runs are not drained"));
+            warn!("no thread to watch memory: {error}; runs are not drained");
         }
         Watcher { orders }
     }

@@ -4,7 +4,6 @@ use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::error_chain::chain;
-use crate::log::log;
 use crate::metrics::Metrics;
 use crate::ports::Then;
 use pinfold_core::life::{CannotStart, HolderSeen, StartRefused};
@@ -23,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
+use tracing::warn;
 
 /// The two lock folders of a daemon.
 #[derive(Clone)]
@@ -252,7 +252,7 @@ impl Folders {
                 let record = crate::offline_audit::ended_by_lock(ended);
                 match crate::offline_audit::append(&path, &record) {
                     Ok(()) => then(),
-                    Err(error) => log(format_args!("{record} could not be written down: {error}")),
+                    Err(error) => warn!("{record} could not be written down: {error}"),
                 }
             });
         }
@@ -333,7 +333,7 @@ impl Folders {
         if let Some(run) = lost.run.as_ref().and_then(|run| Run::new(run.as_str()).ok())
             && let Err(errno) = self.user.mark_ended(&run)
         {
-            log(format_args!("the locks of run {run} could not be marked as free: {errno}"));
+            warn!(%run, "its locks could not be marked as free: {errno}");
         }
         Ok(())
     }
@@ -346,7 +346,7 @@ impl Folders {
             Ok(Ended::NobodyHeld | Ended::Free { .. } | Ended::PassedOn { .. }) => HolderEnded::Gone,
             Ok(Ended::StillHeld { lock, .. }) => HolderEnded::Still(undying(&lock)),
             Err(error) => {
-                log(format_args!("the holder of `{resource}` could not be ended: {}", chain(&error)));
+                warn!(%resource, "its holder could not be ended: {}", chain(&error));
                 HolderEnded::Still(Unended::Silent { shim: None })
             }
         }
@@ -415,7 +415,7 @@ fn refused(resource: Resource, error: AcquireError) -> Refused {
 /// A lock goes whatever fails; what failed is said.
 pub(crate) fn lost_in(receipt: &pinfold_lock::Receipt) {
     if let Some(trouble) = &receipt.trouble {
-        log(format_args!("`{}` was given back, but {}", receipt.resource, chain(trouble)));
+        warn!(resource = %receipt.resource, "it was given back, but {}", chain(trouble));
     }
 }
 

@@ -107,6 +107,31 @@ pub enum Report {
     },
 }
 
+impl Report {
+    /// Its name in the daemon's log.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Report::Welcome(_) => "welcome",
+            Report::Refused { .. } => "refused",
+            Report::Started { .. } => "started",
+            Report::StartFailed { .. } => "start_failed",
+            Report::Exited(_) => "exited",
+            Report::NoSuchRun { .. } => "no_such_run",
+            Report::Output(_) => "output",
+            Report::LogGrown { .. } => "log_grown",
+            Report::Notify { .. } => "notify",
+            Report::InputTaken { .. } => "input_taken",
+            Report::TurnDone(_) => "turn_done",
+            Report::StrayDone { .. } => "stray_done",
+            Report::InputRefused { .. } => "input_refused",
+            Report::Survivors { .. } => "survivors",
+            Report::Leaving => "leaving",
+            Report::CannotKeep { .. } => "cannot_keep",
+        }
+    }
+}
+
 /// How things stand with a shim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {

@@ -7,6 +7,7 @@ mod folders;
 mod hints;
 mod holders;
 mod homes;
+mod log;
 mod notify;
 mod peers;
 mod sandbox;

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const SECRET: &str = "hunter2-hunter2-hunter2";
-const NOWHERE: [PathBuf; 0] = [];
+pub(super) const NOWHERE: [PathBuf; 0] = [];
 const OTHER: &str = "correct-horse-battery";
 
 /// The files below a folder that have a text in them.
-fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
+pub(super) fn files_with(folder: &Path, text: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
         let path = entry.path();

@@ -14,6 +14,7 @@ mod value;
 
 use crate::caller::Act;
 use crate::define::preset::Preset;
+use crate::log::Level;
 use agents::Agent;
 use attach::Attach;
 use pinfold_api::Name;
@@ -29,6 +30,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
+use value::{Word, Words};
 
 /// Everything that the file says.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -40,6 +42,18 @@ pub struct Config {
     sessions: BTreeMap<Name, OfSession>,
     retention: Retention,
     attach: Attach,
+    log: Log,
+}
+
+/// `[log]`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Log {
+    level: Option<Word<Level>>,
+}
+
+impl Words for Level {
+    const WORDS: &'static [(&'static str, Level)] = &Level::WORDS;
 }
 
 /// `[sessions.NAME]`.
@@ -158,6 +172,11 @@ impl Config {
             settings.change(layer);
         }
         settings
+    }
+
+    /// How much the daemon logs.
+    pub(crate) fn log_level(&self) -> Level {
+        self.log.level.map_or(Level::default(), |word| word.0)
     }
 
     /// How long what happened is kept.

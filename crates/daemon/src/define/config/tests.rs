@@ -56,6 +56,8 @@ fn every_key_of_the_documentation_is_known_and_set() {
     }
 }
 
+const MAY_BE: &str = "`may` is a list of these: status, list, metrics, read, send, new, set, act, restore, purge, attach, answer, rm, backup, down";
+
 /// A text, the line that is wrong with it, and what is said of it.
 const WRONG: &[(&str, usize, &str)] = &[
     (
@@ -100,6 +102,12 @@ const WRONG: &[(&str, usize, &str)] = &[
     ),
     ("[agents.x]\ninput = \"xml\"", 2, "`input` is one of \"line\", \"json\""),
     ("[agents.x]\nturns = 1", 2, "`turns` is one of \"line\", \"done\""),
+    ("[log]\nlevel = \"loud\"", 2, "`level` is one of \"error\", \"warn\", \"info\", \"debug\", \"trace\""),
+    ("[agents.x]\nmay = [\n\"read\",\n\"fly\"]", 4, MAY_BE),
+    ("[agents.x]\nmay = \"read\"", 2, MAY_BE),
+    ("agents = 3", 1, "a table is expected here"),
+    ("[agents]\n\nx = 3", 3, "a table is expected here"),
+    ("[[policy]]\n", 1, "a table is expected here"),
     (
         "[agents.x]\nidle_after = \"1s\"",
         2,

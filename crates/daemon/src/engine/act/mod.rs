@@ -7,7 +7,6 @@ use crate::crash;
 use crate::define::definition::{Definition, Turns};
 use crate::engine::input::Input;
 use crate::engine::session::Reservation;
-use crate::log::log;
 use crate::ports::locks::{Held, Refused, Wanted};
 use crate::ports::shims::Birth;
 use crate::ports::shims::order::Order;
@@ -20,9 +19,11 @@ use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, 
 use pinfold_store::{Facts, SessionId};
 use std::ffi::OsString;
 use std::time::Duration;
+use tracing::{trace, warn};
 
 impl Engine {
     pub(super) fn perform(&mut self, id: SessionId, action: &Action) {
+        trace!(%id, ?action, "acts");
         match *action {
             Action::Reserve { run, .. } => self.reserve(id, run),
             Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
@@ -112,7 +113,7 @@ impl Engine {
                     tracked.refused = Some(resource.clone());
                 }
                 if let Refused::System(refused) = &refused {
-                    log(format_args!("`{}` cannot be started: {}", tracked.name, refused.text));
+                    warn!(session = tracked.name, run = run.0, "it cannot be started: {}", refused.text);
                 }
                 refused.event()
             }
@@ -242,7 +243,7 @@ impl Engine {
         let free = Box::new(move |()| handle.tell(Input::HolderGone { id }));
         match self.ports.locks.wait_for(resource, free) {
             Ok(cancel) => tracked.waiting = Some(cancel),
-            Err(error) => log(format_args!("cannot wait for a lock of `{}`: {error}", tracked.name)),
+            Err(error) => warn!(session = tracked.name, "a lock of it cannot be waited for: {error}"),
         }
     }
 

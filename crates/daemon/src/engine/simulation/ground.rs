@@ -17,7 +17,6 @@ pub(super) struct Ground {
 
 impl Ground {
     pub(super) fn new() -> Ground {
-        crate::log::QUIET.set(true);
         // Files that are only read back by the next daemon need no disk.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };

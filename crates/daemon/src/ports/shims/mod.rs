@@ -10,7 +10,6 @@ pub(crate) use processes::ShimProcesses;
 
 use crate::crash;
 use crate::define::home::Home;
-use crate::log::log;
 use crate::ports::Then;
 use crate::ports::locks::Held;
 use crate::ports::shims::observe::{Look, Seen};
@@ -36,6 +35,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
+use tracing::{debug, warn};
 
 /// A shim that was started answers within this; a machine that needs longer is out of order.
 const HANDSHAKE: Duration = Duration::from_secs(20);
@@ -262,7 +262,7 @@ fn note_end(child: &mut Child) {
     if let Ok(status) = child.wait()
         && !status.success()
     {
-        log(format_args!("shim {} did not end in order: {status}", child.id()));
+        warn!(shim = child.id(), "the shim did not end in order: {status}");
     }
 }
 
@@ -283,6 +283,7 @@ fn open(
     let mut greeted = born?;
     crash::point("spawn.greeted");
     held.surrender();
+    debug!(shim = greeted.welcome.shim, "a shim has the locks");
     crash::point("spawn.surrendered");
     // A new shim finds the exits of earlier runs, and does not know that they are stored.
     let link = &mut greeted.link;
@@ -315,9 +316,7 @@ fn from_nursery(
     };
     let mut greeted = greet_new(&mut link, generation, begun + FORKED);
     if let Err(NotGreeted::TimeUp) = greeted {
-        log(format_args!(
-            "the process that shims are forked from does not answer: another one takes its place"
-        ));
+        warn!("the process that shims are forked from does not answer: another one takes its place");
         // A shim that it has forked is about to answer; one that it has not will never be.
         nursery.renew(asked);
         greeted = hear_welcome(&mut link, begun + HANDSHAKE);

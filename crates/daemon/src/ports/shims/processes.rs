@@ -15,6 +15,7 @@ use pinfold_shim::turn::Turn;
 use pinfold_store::SessionId;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
+use tracing::Span;
 
 /// Starts real shims, and finds them.
 pub(crate) struct ShimProcesses {
@@ -38,9 +39,11 @@ impl ShimProcesses {
 impl Shims for ShimProcesses {
     fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
         let (nursery, places) = (self.nursery.clone(), Arc::clone(&self.places));
+        let about = Span::current();
         tokio::spawn(async move {
             let _place = places.acquire_owned().await;
-            let opened = tokio::task::spawn_blocking(move || open(birth, nursery.as_deref(), held)).await;
+            let open = move || about.in_scope(|| open(birth, nursery.as_deref(), held));
+            let opened = tokio::task::spawn_blocking(open).await;
             let failed =
                 |error: tokio::task::JoinError| StartRefused { errno: None, text: error.to_string() };
             then(opened.unwrap_or_else(|error| Err(failed(error))));
