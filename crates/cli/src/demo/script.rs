@@ -52,13 +52,15 @@ fn a_crash(stage: &mut Stage) -> Played {
         let session = stage.show("api")?;
         Ok((session["state"] == State::Running.word() && pid(&session)? != api).then_some(session))
     })?;
-    let events = stage.json(&["events", "--session", "api"])?;
-    let of = |kind: EventKind| {
-        let last =
-            events.as_array().and_then(|all| all.iter().rev().find(|event| event["kind"] == kind.word()));
-        last.cloned().ok_or_else(|| Stopped::Failed(format!("no {kind} in {events}")))
-    };
-    let (exited, started) = (of(EventKind::RunExited)?, of(EventKind::RunStarted)?);
+    // What runs is seen a moment before the event of its start is stored.
+    let (exited, started) = stage.until("the event of its start", |stage| {
+        let events = stage.json(&["events", "--session", "api"])?;
+        let of = |kind: EventKind| {
+            events.as_array()?.iter().rev().find(|event| event["kind"] == kind.word()).cloned()
+        };
+        let started = of(EventKind::RunStarted).filter(|event| event["run"] == session["run"]);
+        Ok(of(EventKind::RunExited).zip(started))
+    })?;
     stage.must(exited["verdict"] == Verdict::Crash.word() && exited["signal"] == 9, || {
         format!("a wrong end: {exited}")
     })?;
