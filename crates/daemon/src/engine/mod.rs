@@ -45,7 +45,7 @@ pub(crate) use health::Health;
 pub(crate) use parts::{Alone, Fault, Limits, Parts};
 pub(crate) use purge::{Candidate, Modes};
 pub(crate) use reply::Reply;
-pub(crate) use session_view::{SessionView, Snapshot};
+pub(crate) use session_view::{Hindrances, SessionView, Snapshot};
 pub(crate) use view::{Changed, Known, SessionChange, View};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
