@@ -2,7 +2,7 @@
 
 use crate::global::Global;
 use crate::output::{Failure, Kind};
-use crate::verbs::{Ls, Status, Verb};
+use crate::verbs::{Ls, Send, Status, Verb};
 use clap::{Args, Parser};
 use std::ffi::OsString;
 
@@ -44,11 +44,23 @@ fn frequent(words: &[OsString]) -> Option<Command> {
         // Nothing to read: a tenth of what `ls` takes would be spent on it.
         ("ls", 1) => bare(Verb::Ls(Ls::default())),
         ("status", 1) => bare(Verb::Status(Status {})),
+        ("send", 3) => plain_words(rest).map(|[session, text]| Command {
+            global: Global::default(),
+            verb: Verb::Send(Send::of(session, text)),
+        }),
         ("ls", _) => alone(rest, Verb::Ls),
         ("status", _) => alone(rest, Verb::Status),
         ("lock", _) => alone(rest, Verb::Lock),
         _ => None,
     }
+}
+
+/// Two words behind the verb, of which neither could be an option.
+fn plain_words(words: &[OsString]) -> Option<[&str; 2]> {
+    let [_, first, second] = words else { return None };
+    let plain = |word: &'_ OsString| word.to_str().filter(|word| !word.starts_with('-')).map(str::len);
+    plain(first).and(plain(second))?;
+    Some([first.to_str()?, second.to_str()?])
 }
 
 fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<Command> {
@@ -75,4 +87,46 @@ fn usage(error: &clap::Error) -> Failure {
 fn guess_global() -> Global {
     let ours = std::env::args_os().skip(1).take_while(|word| word != "--");
     Global { json: ours.into_iter().any(|word| word == "--json"), ..Global::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &[&str]) -> Vec<OsString> {
+        std::iter::once("pinfold").chain(line.iter().copied()).map(OsString::from).collect()
+    }
+
+    #[test]
+    fn a_line_that_is_read_the_short_way_is_read_as_by_all_of_the_parser() {
+        let lines: [&[&str]; 7] = [
+            &["ls"],
+            &["status"],
+            &["ls", "--all", "--json"],
+            &["send", "api", "how are you?"],
+            &["send", "api", ""],
+            &["send", "", "a\nb"],
+            &["send", "help", "help"],
+        ];
+        for line in lines {
+            let short = frequent(&words(line)).expect("it is read the short way");
+            let whole = Command::try_parse_from(words(line)).unwrap();
+            assert_eq!(format!("{short:?}"), format!("{whole:?}"), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_send_in_which_a_word_may_be_an_option_is_left_to_all_of_the_parser() {
+        let lines: [&[&str]; 6] = [
+            &["send", "api"],
+            &["send", "api", "-"],
+            &["send", "api", "--help"],
+            &["send", "--json", "api"],
+            &["send", "api", "text", "--json"],
+            &["send", "--", "api", "text"],
+        ];
+        for line in lines {
+            assert!(frequent(&words(line)).is_none(), "{line:?}");
+        }
+    }
 }

@@ -12,6 +12,8 @@ pub fn keep_little() {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 128 << 10);
+        // Below what is given back: otherwise one that grows by a little is given back, and asked for, with every use.
+        libc::mallopt(libc::M_TOP_PAD, 64 << 10);
     }
 }
 

@@ -39,6 +39,7 @@ use crate::doing::Doing;
 use clap::Subcommand;
 
 pub(crate) use ls::Ls;
+pub(crate) use send::Send;
 pub(crate) use status::Status;
 
 /// What can be done. The comments are the help.

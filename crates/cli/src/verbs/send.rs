@@ -36,6 +36,13 @@ pub(crate) struct Send {
     wait: Option<Option<String>>,
 }
 
+impl Send {
+    /// One text for one session, and nothing else.
+    pub(crate) fn of(session: &str, text: &str) -> Send {
+        Send { session: session.to_owned(), text: text.to_owned(), key: None, wait: None }
+    }
+}
+
 impl Asks for Send {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let patience = patience(self)?;

@@ -7,6 +7,7 @@ use super::session_view::{SessionView, Snapshot};
 use super::why_not::WhyNot;
 use crate::caller::By;
 use pinfold_api::object::Removed;
+use pinfold_core::inbox::Inbox;
 use pinfold_core::{ConsumerId, MessageId};
 use pinfold_shim::Size;
 use pinfold_store::{Batch, Outcome, SessionId};
@@ -15,6 +16,22 @@ use tokio::sync::{oneshot, watch};
 
 /// Somebody who waits for a session to be removed for good.
 pub(crate) type Removal = oneshot::Sender<Result<Removed, WhyNot>>;
+
+/// Whether a message that is waited for has its end before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsettled {
+    /// It is in the inbox: whoever waits for it hears of its end.
+    Yes,
+    /// The store has to be asked.
+    Unknown,
+}
+
+impl Unsettled {
+    fn of(inbox: &Inbox, message: MessageId) -> Unsettled {
+        let has_its_turn = inbox.in_flight().is_some_and(|turn| turn.message == message);
+        if has_its_turn || inbox.waits(message) { Unsettled::Yes } else { Unsettled::Unknown }
+    }
+}
 
 /// Something that the engine is to do. Like everything that is read, it waits until every session was looked at.
 pub(crate) enum Command {
@@ -27,7 +44,7 @@ pub(crate) enum Command {
         id: SessionId,
         message: MessageId,
         settled: oneshot::Sender<()>,
-        reply: oneshot::Sender<Option<watch::Receiver<Snapshot>>>,
+        reply: oneshot::Sender<Option<(watch::Receiver<Snapshot>, Unsettled)>>,
     },
     /// Somebody is about to attach: with a terminal of this size, where it is to have that.
     PrepareAttach { id: SessionId, size: Option<Size>, shows_only: bool, reply: oneshot::Sender<Option<Way>> },
@@ -59,7 +76,7 @@ impl Engine {
                 let tracked = self.sessions.get_mut(&id);
                 _ = reply.send(tracked.map(|tracked| {
                     tracked.wait_for(message, settled);
-                    tracked.seen.subscribe()
+                    (tracked.seen.subscribe(), Unsettled::of(tracked.session.inbox(), message))
                 }));
             }
             Command::PrepareAttach { id, size, shows_only, reply } => {

@@ -9,7 +9,7 @@ use crate::engine::session::{Deeds, Pending};
 use crate::ports::shims::order::Order;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::inbox::MessageChange;
-use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber};
+use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber, Wall};
 use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,7 +52,13 @@ impl Engine {
     }
 
     /// Sends a decision to the disk where it has to be there, and keeps what follows from it until it is.
-    pub(super) fn keep(&mut self, id: SessionId, mut decision: Decision, facts: Facts, reply: Option<Reply>) {
+    pub(super) fn keep(
+        &mut self,
+        id: SessionId,
+        mut decision: Decision,
+        facts: (Facts, Wall),
+        reply: Option<Reply>,
+    ) {
         let durable = decision.changes.iter().any(Change::is_durable);
         let effect = self.effect(id, &mut decision, durable);
         let (order, mut deeds) = effect.parted();
@@ -86,9 +92,8 @@ impl Engine {
         }
     }
 
-    fn batch(&mut self, id: SessionId, decision: &Decision, mut facts: Facts) -> Batch {
+    fn batch(&mut self, id: SessionId, decision: &Decision, (mut facts, at): (Facts, Wall)) -> Batch {
         let mut batch = Batch::new();
-        let at = self.ports.clock.wall();
         let Some(tracked) = self.sessions.get_mut(&id) else { return batch };
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);

@@ -16,7 +16,7 @@ use pinfold_core::decision::Answer;
 use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
-use pinfold_store::{AuditEvent, Facts, Outcome, SessionId, Trouble};
+use pinfold_store::{AuditEvent, Facts, Message, Outcome, SessionId, Trouble};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -93,11 +93,20 @@ pub(crate) struct Committer {
 /// What somebody wants of an inbox.
 pub(crate) enum Post {
     /// A new message, unless there is one with its key.
-    Send { text: String, key: Option<String> },
+    Send(Sending),
     /// A message that waits shall not be delivered.
     Cancel { message: MessageId },
     /// A failed message shall be delivered again.
     Retry { message: MessageId },
+}
+
+/// A text for an inbox.
+pub(crate) struct Sending {
+    pub(crate) text: String,
+    pub(crate) key: Option<String>,
+    /// Told the row that goes to the disk. It counts when the answer is there, and nobody is told one where the key
+    /// stands for an earlier message.
+    pub(crate) row: oneshot::Sender<Message>,
 }
 
 /// Somebody who reads what the engine knows.

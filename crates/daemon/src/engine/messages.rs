@@ -3,22 +3,49 @@
 use super::Engine;
 use crate::caller::By;
 use crate::define::definition::Turns;
-use crate::engine::input::{Input, Post};
+use crate::engine::input::{Input, Post, Sending};
 use crate::engine::reply::Reply;
 use crate::engine::speech;
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
-use pinfold_core::{Event, MessageId, RunNumber};
+use pinfold_core::{Event, MessageId, RunNumber, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
-use pinfold_store::{Facts, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
 use std::sync::Arc;
 use tracing::warn;
 
 /// The number of a delivery as shims have it.
 fn number(delivery: u64) -> u32 {
     delivery as u32
+}
+
+/// What a sender says of a message.
+struct Words {
+    key: Option<String>,
+    from: Option<String>,
+    text: String,
+}
+
+/// A message that is new, as the store has it.
+fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
+    let Words { key, from, text } = words;
+    Message {
+        id,
+        session,
+        key,
+        from,
+        text,
+        state: MessageState::Queued,
+        tries: 0,
+        enqueued_at: at,
+        done_at: None,
+        answer: None,
+        failure: None,
+        place: None,
+        damage: None,
+    }
 }
 
 impl Engine {
@@ -28,7 +55,7 @@ impl Engine {
             return early.push(Input::Post { id, post, by, reply });
         }
         let event = match post {
-            Post::Send { text, key } => return self.send(id, text, key, by.as_deref(), reply),
+            Post::Send(sending) => return self.send(id, sending, by.as_deref(), reply),
             Post::Cancel { message } => MessageEvent::Cancelled { message },
             Post::Retry { message } => {
                 let failed = self.ports.journal.message(message).ok().flatten();
@@ -43,7 +70,8 @@ impl Engine {
         self.happened(id, &Event::Message(event), &facts, Some(reply));
     }
 
-    fn send(&mut self, id: SessionId, text: String, key: Option<String>, by: Option<&By>, reply: Reply) {
+    fn send(&mut self, id: SessionId, sending: Sending, by: Option<&By>, reply: Reply) {
+        let Sending { text, key, row } = sending;
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
@@ -58,10 +86,16 @@ impl Engine {
             tracked.keys.insert(key.clone(), message);
         }
         let from = by.and_then(|by| by.session.as_ref()).map(|(_, name)| name.clone());
+        let now = self.ports.clock.now();
+        // Whoever waits for the answer need not read back what it said itself.
+        if known.is_none() && !row.is_closed() {
+            let (key, from, text) = (key.clone(), from.clone(), text.clone());
+            _ = row.send(queued(Ulid::from(message), id, now.wall, Words { key, from, text }));
+        }
         let texts = [(message, text)].into();
         let facts = Facts { texts, from, by: by.map(|by| by.words()), ..Facts::default() };
         let event = Event::Message(MessageEvent::Sent { message, key, known });
-        self.happened(id, &event, &facts, Some(reply));
+        self.happened_at(now, id, &event, &facts, Some(reply));
     }
 
     /// Whether an inbox has room for so much more text; it counts as taken then. What left the inbox is counted out only

@@ -40,12 +40,12 @@ mod view;
 mod why_not;
 
 pub(crate) use attach::{Standing, Way};
-pub(crate) use command::Command;
+pub(crate) use command::{Command, Unsettled};
 pub(crate) use health::Health;
 pub(crate) use parts::{Alone, Fault, Limits, Parts};
 pub(crate) use purge::{Candidate, Modes};
 pub(crate) use reply::Reply;
-pub(crate) use session_view::{SessionView, Snapshot};
+pub(crate) use session_view::{Hindrances, SessionView, Snapshot};
 pub(crate) use view::{Changed, Known, SessionChange, View};
 pub(crate) use why_not::{GoesOn, WhyNot};
 
@@ -65,7 +65,7 @@ use crate::ports::clock::{Alarm, Clock};
 use crate::ports::locks::Folders;
 use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
-use pinfold_core::{Boot, Change, Decision, Event, EventKind, RunNumber};
+use pinfold_core::{Boot, Change, Decision, Event, EventKind, Now, RunNumber};
 use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -206,6 +206,11 @@ impl Engine {
     /// Asks the core, and sends what must be remembered to the disk. Actions and answer wait for that.
     pub(crate) fn happened(&mut self, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
         let now = self.ports.clock.now();
+        self.happened_at(now, id, event, facts, reply);
+    }
+
+    /// The same, at a moment that somebody knows already: it is the one that is recorded.
+    fn happened_at(&mut self, now: Now, id: SessionId, event: &Event, facts: &Facts, reply: Option<Reply>) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         // What is recorded is about the run that lived when it happened.
         let run = facts.run.or_else(|| run_in(event)).or_else(|| tracked.session.live_run());
@@ -225,7 +230,7 @@ impl Engine {
         self.follow_memory(id);
         self.count(id, &decision);
         self.note_stop(id, event);
-        self.keep(id, decision, facts, reply);
+        self.keep(id, decision, (facts, now.wall), reply);
     }
 
     /// An archived session gives its name up, and a restored one has it again.

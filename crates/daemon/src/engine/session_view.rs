@@ -56,9 +56,25 @@ pub(crate) struct SessionView {
     pub(crate) takeover_end: Option<TakeoverEnd>,
 }
 
+/// What stands in the way of a session, beside what its core knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hindrances<'a> {
+    pub(crate) name: &'a str,
+    /// How many messages in its inbox are damaged.
+    pub(crate) damaged: u64,
+    /// What keeps its decisions from being recorded.
+    pub(crate) held_up: Option<&'a str>,
+    pub(crate) stops_first: bool,
+}
+
 impl SessionView {
     /// The pid of its agent.
     pub(crate) fn pid(&self) -> Option<u32> {
         self.core.life().at_work().map(|(_, process, _)| process.pid)
+    }
+
+    pub(crate) fn hindrances(&self) -> Hindrances<'_> {
+        let SessionView { name, damaged, held_up, stops_first, .. } = self;
+        Hindrances { name, damaged: *damaged, held_up: held_up.as_deref(), stops_first: *stops_first }
     }
 }

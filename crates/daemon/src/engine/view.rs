@@ -4,7 +4,7 @@
 use super::feed::Became;
 use super::purge::{Candidate, Modes};
 use super::session::Tracked;
-use super::session_view::{SessionView, Snapshot};
+use super::session_view::{Hindrances, SessionView, Snapshot};
 use super::{Engine, WhyNot};
 use crate::caller::Act;
 use crate::define::config::Retention;
@@ -64,6 +64,17 @@ impl<'a> Known<'a> {
     /// How it stands now, whether that is durable or not.
     pub(crate) fn snapshot(self) -> Snapshot {
         self.0.snapshot()
+    }
+
+    /// The pid of its agent.
+    pub(crate) fn pid(self) -> Option<u32> {
+        self.0.pid()
+    }
+
+    /// What stands in its way.
+    pub(crate) fn hindrances(self) -> Hindrances<'a> {
+        let Tracked { name, damaged, held_up, stops_first, .. } = self.0;
+        Hindrances { name, damaged: *damaged, held_up: held_up.as_deref(), stops_first: *stops_first }
     }
 
     /// A copy to show from.

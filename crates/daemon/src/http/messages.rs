@@ -5,8 +5,8 @@ use super::answer::{Answered, Asked, Failure, Said, body, parse as parse_body, r
 use super::paging::{self, Head, PART};
 use super::sessions::{ask_of, find, object};
 use crate::clock::Clock;
-use crate::engine::input::Post;
-use crate::engine::{Command, Known, Snapshot, View, WhyNot};
+use crate::engine::input::{Post, Sending};
+use crate::engine::{Command, Known, Snapshot, Unsettled, View, WhyNot};
 use crate::show;
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -47,15 +47,27 @@ pub(crate) async fn send(
 ) -> Answered<Sent> {
     let NewMessage { text, key } = read(request).await?;
     let time = time(&patience)?;
-    let id = find(&context, session).await?;
-    let answer = context.handle.post(id, Post::Send { text, key }).await?;
+    let (id, name) = context.handle.view(move |view| found(view, &session)).await??;
+    let (sender, mut queued) = oneshot::channel();
+    if time.is_some() {
+        queued.close();
+    }
+    let post = Post::Send(Sending { text, key, row: sender });
+    let answer = context.handle.post(id, post).await?;
     let Answer::Queued { message, wakes } = answer else { return Err(refused(&context, id, answer).await) };
-    let message = match time {
-        Some(time) => settled(&context, id, message, time).await?,
-        None => row(&context, id, message).await?,
+    let message = match (time, queued.try_recv()) {
+        (Some(time), _) => settled(&context, id, message, time).await?,
+        // What has become of it since is another question.
+        (None, Ok(row)) => show::message::message(row, &name),
+        (None, Err(_)) => row(&context, id, message).await?,
     };
     let note = note(wakes, &message.session);
     Ok(Json(Sent { message, note }))
+}
+
+fn found(view: View<'_>, session: &str) -> Result<(SessionId, String), WhyNot> {
+    let id = view.find(session)?;
+    Ok((id, view.session(id).ok_or(WhyNot::Gone)?.name().to_owned()))
 }
 
 /// What is to be said of a message that nobody will be woken for.
@@ -283,15 +295,18 @@ async fn settled(
     let (sender, receiver) = oneshot::channel();
     // Registered before it is looked at: what happens in between is not missed.
     let order = |reply| Command::AwaitMessage { id, message, settled: sender, reply };
-    let seen = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
-    let now = row(context, id, message).await?;
-    if is_settled(&now) {
-        return Ok(now);
+    let (seen, unsettled) = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
+    if unsettled == Unsettled::Unknown {
+        let now = row(context, id, message).await?;
+        if is_settled(&now) {
+            return Ok(now);
+        }
     }
     match tokio::time::timeout(time, answer_or_none(context, id, message, receiver, seen)).await {
         Ok(over) => over,
         Err(_) => {
-            let text = format!("message {} is still {}", now.id, row(context, id, message).await?.state);
+            let now = row(context, id, message).await?;
+            let text = format!("message {} is still {}", now.id, now.state);
             let hint =
                 format!("it stays queued; `pinfold inbox {}` shows what becomes of it", quoted(&now.session));
             Err(ErrorBody::new(ErrorKind::Timeout, text).hint(hint).into())

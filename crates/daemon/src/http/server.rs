@@ -44,14 +44,6 @@ pub(crate) struct Peer {
     pub(crate) user: u32,
 }
 
-impl Peer {
-    fn of(stream: &UnixStream) -> Peer {
-        let credentials = stream.peer_cred().ok();
-        let pid = credentials.and_then(|credentials| u32::try_from(credentials.pid()?).ok());
-        Peer { pid: pid.filter(|pid| *pid > 0), user: credentials.map_or(u32::MAX, |found| found.uid()) }
-    }
-}
-
 /// What answers, once everything is loaded.
 pub(crate) type Door = watch::Receiver<Option<Router>>;
 
@@ -70,15 +62,16 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
             () = handle.ended() => break,
         };
         match accepted {
-            // The folder's modes keep other users out; where they do not, this does.
-            Ok((stream, _)) if !Other::of(&stream).is_ok_and(Other::may_ask) => {}
             Ok((stream, _)) => {
+                // The folder's modes keep other users out; where they do not, this does.
+                let Some(other) = Other::of(&stream).ok().filter(|other| other.may_ask()) else { continue };
                 let Some(place) = connections.enter() else {
                     connection::turn_away(&stream);
                     continue;
                 };
                 let open = open.clone();
-                let connection = attend(stream, place, door.clone(), handle.clone());
+                let peer = Peer { pid: other.pid, user: other.user };
+                let connection = attend((stream, peer), place, door.clone(), handle.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(open);
@@ -102,8 +95,7 @@ fn most() -> usize {
     quarter.clamp(16, MOST_CONNECTIONS)
 }
 
-async fn attend(stream: UnixStream, place: Place, door: Door, handle: Handle) {
-    let peer = Peer::of(&stream);
+async fn attend((stream, peer): (UnixStream, Peer), place: Place, door: Door, handle: Handle) {
     let stream = Arc::new(stream);
     let asker = Asker::new(Arc::clone(&stream));
     let used = &place;

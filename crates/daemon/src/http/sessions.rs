@@ -5,6 +5,7 @@ use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::kin;
 use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
+use crate::caller::Pass;
 use crate::clock::Clock;
 use crate::define::definition::{COMMAND, Definition};
 use crate::define::preset::Preset;
@@ -12,7 +13,7 @@ use crate::engine::input::{Create, Define, Given, Input};
 use crate::engine::session::STATES;
 use crate::engine::{Known, SessionView, Snapshot, View, WhyNot};
 use crate::show;
-use crate::show::list::{self, Shape, Writing};
+use crate::show::list::{self, Part, Shape, Writing};
 use axum::Json;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
@@ -37,48 +38,103 @@ const AT_ONCE: usize = 16;
 
 pub(crate) async fn list(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
     let shape = if filter.brief { Shape::Brief } else { Shape::Whole };
-    listed(&context, filter, shape).await
+    listed(&context, filter, Listing::Sessions(shape)).await
 }
 
 /// What a table shows of each.
 pub(crate) async fn table(context: Context, Asked(filter): Asked<Filter>) -> Result<Response, Failure> {
-    listed(&context, filter, Shape::Row).await
+    listed(&context, filter, Listing::Rows).await
+}
+
+/// What a list is made of.
+#[derive(Debug, Clone, Copy)]
+enum Listing {
+    Sessions(Shape),
+    Rows,
+}
+
+/// What is wanted of a part of a list.
+struct Wanted {
+    filter: Arc<Filter>,
+    pass: Pass,
+    after: Option<SessionId>,
+    most: usize,
 }
 
 /// Reads the list in parts, so that the loop is never busy with all of it.
-async fn listed(context: &Context, filter: Filter, shape: Shape) -> Result<Response, Failure> {
+async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<Response, Failure> {
     known(&filter)?;
     let mut after = filter.after.as_ref().and_then(|after| after.parse::<SessionId>().ok());
     let (mut left, now) = (filter.limit.unwrap_or(usize::MAX), Clock::new().now());
-    let (filter, mut writing) = (Arc::new(filter), Writing::new(shape));
+    let mut writing = match listing {
+        Listing::Sessions(_) => Writing::of_sessions(),
+        Listing::Rows => Writing::of_rows(),
+    };
+    let filter = Arc::new(filter);
     let (total, more) = loop {
-        let (asked, pass, most) = (Arc::clone(&filter), context.pass.clone(), left.min(list::PART));
-        let part = context.handle.view(move |view| list::part(view, (&asked, &pass), after, most)).await?;
-        after = part.sessions.last().map(|last| last.id).or(after);
+        let (filter, pass) = (Arc::clone(&filter), context.pass.clone());
+        let wanted = Wanted { filter, pass, after, most: left };
+        let part;
+        (writing, part) = match listing {
+            Listing::Sessions(shape) => sessions_after(context, wanted, writing, (shape, now)).await?,
+            Listing::Rows => rows_after(context, wanted, writing, now).await?,
+        };
+        after = part.sessions.last().copied().or(after);
         left -= part.sessions.len();
-        writing = written(writing, part.sessions, now).await?;
+        writing.add_odd_ones(part.odd_ones);
         if !part.more || left == 0 {
             break (part.total, part.more);
         }
     };
-    // What is not a session belongs to the last page.
-    if !more {
-        let (asked, pass) = (Arc::clone(&filter), context.pass.clone());
-        writing.add_odd_ones(context.handle.view(move |view| list::odd_ones(view, &asked, &pass)).await?);
-    }
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
     let kind = [(CONTENT_TYPE, "application/json")];
     Ok((Head { total, next }.fields(), kind, writing.finish()).into_response())
 }
 
+/// Has the loop copy some sessions, and writes them.
+async fn sessions_after(
+    context: &Context,
+    wanted: Wanted,
+    writing: Writing,
+    (shape, now): (Shape, Now),
+) -> Result<(Writing, Part<SessionId>), Failure> {
+    let Wanted { filter, pass, after, most } = wanted;
+    let most = most.min(list::PART);
+    let copy = move |view: View<'_>| list::part(view, (&filter, &pass), after, most);
+    let Part { sessions, more, total, odd_ones } = context.handle.view(copy).await?;
+    let ids = sessions.iter().map(|session| session.id).collect();
+    let writing = written(writing, sessions, shape, now).await?;
+    Ok((writing, Part { sessions: ids, more, total, odd_ones }))
+}
+
+/// Has the loop write some rows.
+async fn rows_after(
+    context: &Context,
+    wanted: Wanted,
+    mut writing: Writing,
+    now: Now,
+) -> Result<(Writing, Part<SessionId>), WhyNot> {
+    let Wanted { filter, pass, after, most } = wanted;
+    let write = move |view: View<'_>| {
+        let part = writing.add_rows(view, (&filter, &pass), (after, most), now);
+        (writing, part)
+    };
+    context.handle.view(write).await
+}
+
 /// Writes some sessions; many of them where nothing waits for it.
-async fn written(mut writing: Writing, sessions: Vec<SessionView>, now: Now) -> Result<Writing, ErrorBody> {
+async fn written(
+    mut writing: Writing,
+    sessions: Vec<SessionView>,
+    shape: Shape,
+    now: Now,
+) -> Result<Writing, ErrorBody> {
     if sessions.len() <= AT_ONCE {
-        writing.add(&sessions, now);
+        writing.add(&sessions, shape, now);
         return Ok(writing);
     }
     let done = tokio::task::spawn_blocking(move || {
-        writing.add(&sessions, now);
+        writing.add(&sessions, shape, now);
         writing
     });
     done.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))

@@ -1,5 +1,6 @@
 //! Lists of sessions, as JSON, in parts: the loop copies a few sessions at a time, and they are written elsewhere. What
-//! all of them are made of at once would be a megabyte.
+//! all of them are made of at once would be a megabyte. Rows of a table are written where the sessions are: to copy one
+//! takes as long as to write its row.
 
 use super::{session, word};
 use crate::caller::Pass;
@@ -15,6 +16,8 @@ use std::borrow::Cow;
 
 /// So many sessions are copied at once, for about a tenth of a millisecond; each further part costs a way to another thread.
 pub(crate) const PART: usize = 256;
+/// So many rows are written by the loop at once, for about as long.
+const ROWS: usize = 128;
 /// Few sessions are longer.
 const SESSION: usize = 2048;
 /// Few rows of the table are longer.
@@ -43,36 +46,42 @@ pub(crate) enum Shape {
     Whole,
     /// Everything but its policy, which is half of it.
     Brief,
-    /// What a table has room for.
-    Row,
 }
 
 /// Some sessions of a list, in the order in which they were made.
-pub(crate) struct Part {
-    pub(crate) sessions: Vec<SessionView>,
+pub(crate) struct Part<T = SessionView> {
+    pub(crate) sessions: Vec<T>,
     /// Whether others follow.
     pub(crate) more: bool,
     /// How many there are in all, where only some were asked for.
     pub(crate) total: Option<u64>,
+    /// What is not a session: it belongs to the last part.
+    pub(crate) odd_ones: Vec<Value>,
 }
 
 /// The first sessions after one that a filter shows, and how many there are in all.
-pub(crate) fn part(
+pub(crate) fn part(view: View<'_>, asked: (&Filter, &Pass), after: Option<SessionId>, most: usize) -> Part {
+    part_of(view, asked, (after, most), |known| known.copy())
+}
+
+/// The same, of which something is taken instead of a copy.
+fn part_of<T>(
     view: View<'_>,
     (filter, pass): (&Filter, &Pass),
-    after: Option<SessionId>,
-    most: usize,
-) -> Part {
+    (after, most): (Option<SessionId>, usize),
+    take: impl FnMut(Known<'_>) -> T,
+) -> Part<T> {
     let is_shown = |known: &Known<'_>| shows(filter, *known) && pass.shows(known.id());
     let mut shown = view.sessions_after(after).filter(is_shown);
-    let sessions = shown.by_ref().take(most).map(Known::copy).collect();
+    let sessions = shown.by_ref().take(most).map(take).collect();
     let more = shown.next().is_some();
     let total = filter.limit.map(|_| view.sessions().filter(is_shown).count() as u64);
-    Part { sessions, more, total }
+    let odd_ones = if more { Vec::new() } else { odd_ones(view, filter, pass) };
+    Part { sessions, more, total, odd_ones }
 }
 
 /// What is listed beside sessions: those whose records are damaged, and with `--all` those that the store does not know.
-pub(crate) fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
+fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Value> {
     if pass.is_kept() || !shows_odd_ones(filter) {
         return Vec::new();
     }
@@ -89,31 +98,51 @@ pub(crate) fn odd_ones(view: View<'_>, filter: &Filter, pass: &Pass) -> Vec<Valu
 /// A list that is being written.
 pub(crate) struct Writing {
     text: Vec<u8>,
-    shape: Shape,
+    /// The command of what has none.
+    no_command: Value,
 }
 
 impl Writing {
-    pub(crate) fn new(shape: Shape) -> Writing {
-        Writing { text: vec![b'['], shape }
+    /// A list of sessions.
+    pub(crate) fn of_sessions() -> Writing {
+        Writing { text: vec![b'['], no_command: json!([]) }
     }
 
-    pub(crate) fn add(&mut self, sessions: &[SessionView], now: Now) {
-        let length = if self.shape == Shape::Row { ROW } else { SESSION };
-        self.text.reserve(length * sessions.len());
+    /// The rows of a table.
+    pub(crate) fn of_rows() -> Writing {
+        Writing { text: vec![b'['], no_command: json!("") }
+    }
+
+    pub(crate) fn add(&mut self, sessions: &[SessionView], shape: Shape, now: Now) {
+        self.text.reserve(SESSION * sessions.len());
         for view in sessions {
-            match self.shape {
-                Shape::Whole => self.push(&session::session(view, now)),
+            match shape {
                 Shape::Brief => self.push(&session::brief(view, now)),
-                Shape::Row => self.push(&row(view, now)),
+                Shape::Whole => self.push(&session::session(view, now)),
             }
         }
     }
 
-    /// Adds what is not a session, with a command of the kind that its shape has.
+    /// Writes the rows of the first sessions after one, at most so many; whose they are.
+    pub(crate) fn add_rows(
+        &mut self,
+        view: View<'_>,
+        asked: (&Filter, &Pass),
+        (after, most): (Option<SessionId>, usize),
+        now: Now,
+    ) -> Part<SessionId> {
+        let most = most.min(ROWS);
+        self.text.reserve(ROW * most);
+        part_of(view, asked, (after, most), |known| {
+            self.push(&row(known, now));
+            known.id()
+        })
+    }
+
+    /// Adds what is not a session, with a command of the kind that the others have.
     pub(crate) fn add_odd_ones(&mut self, odd_ones: Vec<Value>) {
-        let command = if self.shape == Shape::Row { json!("") } else { json!([]) };
         for mut object in odd_ones {
-            object["command"] = command.clone();
+            object["command"] = self.no_command.clone();
             self.push(&object);
         }
     }
@@ -139,15 +168,16 @@ fn odd(id: &str, name: &str, state: &Word, shim_pid: Option<u32>, why: &str) -> 
     })
 }
 
-fn row(view: &SessionView, now: Now) -> Row<'_> {
+fn row(known: Known<'_>, now: Now) -> Row<'_> {
+    let core = known.core();
     Row {
-        name: Cow::Borrowed(&view.name),
-        state: word::state(view.core.state()),
-        mode: word::mode(view.core.spec().mode),
-        pid: view.pid(),
-        restarts: view.core.runs().count.saturating_sub(1),
-        command: Cow::Owned(beginning(&view.definition.command)),
-        why: Cow::Owned(session::why(view, now)),
+        name: Cow::Borrowed(known.name()),
+        state: word::state(core.state()),
+        mode: word::mode(core.spec().mode),
+        pid: known.pid(),
+        restarts: core.runs().count.saturating_sub(1),
+        command: Cow::Owned(beginning(&known.definition().command)),
+        why: Cow::Owned(session::why(core, known.hindrances(), now)),
     }
 }
 

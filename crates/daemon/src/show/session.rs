@@ -2,7 +2,7 @@
 
 use super::word;
 use crate::clock::time;
-use crate::engine::SessionView;
+use crate::engine::{Hindrances, SessionView};
 use pinfold_api::object::{Inbox, LastExit, Next, Session};
 use pinfold_api::word::Activity;
 use pinfold_core::life::{HolderSeen, Life};
@@ -27,7 +27,7 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         dir: definition.dir.display().to_string(),
         mode: word::mode(core.spec().mode),
         state: word::state(core.state()),
-        why: why(view, now),
+        why: why(core, view.hindrances(), now),
         next: next(view, now),
         activity: Activity::Unknown,
         activity_from: None,
@@ -87,16 +87,16 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 }
 
 /// What is, and why; and what keeps it from being recorded.
-pub(crate) fn why(view: &SessionView, now: Now) -> String {
-    let mut why = view.core.explain(now);
-    if view.damaged > 0 {
-        let (count, name) = (view.damaged, &view.name);
-        let messages = if count == 1 { "message is" } else { "messages are" };
-        why = format!("{why}; {count} damaged {messages} not delivered, `pinfold inbox {name}` names them");
+pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
+    let Hindrances { name, damaged, held_up, stops_first } = hindrances;
+    let mut why = core.explain(now);
+    if damaged > 0 {
+        let messages = if damaged == 1 { "message is" } else { "messages are" };
+        why = format!("{why}; {damaged} damaged {messages} not delivered, `pinfold inbox {name}` names them");
     }
-    match &view.held_up {
+    match held_up {
         None => why,
-        Some(problem) if view.stops_first => format!("{why}; not recorded yet: {problem}"),
+        Some(problem) if stops_first => format!("{why}; not recorded yet: {problem}"),
         Some(problem) => format!("{why}; {problem}"),
     }
 }

@@ -2,10 +2,10 @@
 
 use super::errors::commit_error;
 use super::statements;
-use super::sums::EVENTS;
+use super::sums::{EVENTS, MESSAGES, Table};
 use crate::audit::{failure_word, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
-use crate::rows::TurnPlace;
+use crate::rows::{MessageState, TurnPlace};
 use crate::step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step, message_of};
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
@@ -35,6 +35,16 @@ pub(crate) struct Applier<'a> {
     committed: Committed,
     /// The checksum of its last event.
     sum: Option<i64>,
+    known: &'a mut Known,
+}
+
+/// What of a store need not be read again, as long as nobody else writes to it.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The latest generation that was announced.
+    generation: Option<u64>,
+    /// The number of the newest event.
+    newest: Option<u64>,
     /// The session of the last event and its name: the next one is nearly always of the same.
     named: Option<(SessionId, Option<String>)>,
 }
@@ -42,8 +52,8 @@ pub(crate) struct Applier<'a> {
 type Applied = Result<(), CommitError>;
 
 impl<'a> Applier<'a> {
-    pub(crate) fn new(conn: &'a Connection, path: &'a Path) -> Applier<'a> {
-        Applier { conn, path, committed: Committed::default(), sum: None, named: None }
+    pub(crate) fn new(conn: &'a Connection, path: &'a Path, known: &'a mut Known) -> Applier<'a> {
+        Applier { conn, path, committed: Committed::default(), sum: None, known }
     }
 
     /// What came of the steps so far, once they are durable, and the checksum of their last event.
@@ -54,13 +64,13 @@ impl<'a> Applier<'a> {
     pub(crate) fn apply(&mut self, step: &Step) -> Applied {
         match step {
             Step::Create { new, core, archived_at } => {
-                self.named = None;
+                self.known.named = None;
                 self.create(new, core, *archived_at)
             }
             Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
             Step::Define { id, definition } => self.define(*id, definition),
             Step::Remove { id } => {
-                self.named = None;
+                self.known.named = None;
                 self.remove(*id)
             }
             Step::Message { session, at, change, words, from, place } => {
@@ -149,7 +159,7 @@ impl<'a> Applier<'a> {
         let changed = match change {
             MessageChange::Queued { key, .. } => {
                 let text = words.ok_or(CommitError::MessageWithoutText { message: id })?;
-                self.execute(&statements::QUEUE, params![message, of, key, text, at.0, from])
+                return self.queue([&message, &of], key.as_deref(), (text, from), at);
             }
             MessageChange::Delivering { .. } => return Ok(()),
             MessageChange::Taken { .. } => self.execute(&statements::TAKE, params![message, of]),
@@ -168,6 +178,35 @@ impl<'a> Applier<'a> {
             0 => Err(CommitError::NoSuchMessage { session, message: id }),
             _ => Ok(()),
         }
+    }
+
+    fn queue(
+        &self,
+        [message, session]: [&str; 2],
+        key: Option<&str>,
+        (text, from): (&str, Option<&str>),
+        at: Wall,
+    ) -> Applied {
+        let null = ValueRef::Null;
+        let row = [
+            message.into(),
+            session.into(),
+            key.into(),
+            text.into(),
+            MessageState::Queued.word().into(),
+            ValueRef::Integer(0),
+            ValueRef::Integer(at.0),
+            // When it is done, its answer or failure, and where its turn stands.
+            null,
+            null,
+            null,
+            null,
+            null,
+            null,
+            from.into(),
+        ];
+        let queued = insert_made(self.conn, &statements::QUEUE, &MESSAGES, &row);
+        queued.map(drop).map_err(|source| commit_error(self.path, source))
     }
 
     fn place(&self, message: pinfold_core::MessageId, place: TurnPlace) -> Applied {
@@ -249,7 +288,7 @@ impl<'a> Applier<'a> {
         let seq = self.next_seq()?;
         self.learn_name(event.session)?;
         let (session, run) = (event.session.map(|session| session.to_string()), self.run_of(event)?);
-        let name = event.session.and(self.named.as_ref()).and_then(|(_, name)| name.as_deref());
+        let name = event.session.and(self.known.named.as_ref()).and_then(|(_, name)| name.as_deref());
         let row = [
             ValueRef::Integer(seq.cast_signed()),
             ValueRef::Integer(event.at.0),
@@ -263,6 +302,7 @@ impl<'a> Applier<'a> {
         let sum = insert_event(self.conn, row).map_err(|source| commit_error(self.path, source))?;
         let first = if self.committed.seqs.is_empty() { seq } else { self.committed.seqs.start };
         self.committed.seqs = first..seq + 1;
+        self.known.newest = Some(seq);
         self.sum = Some(sum);
         Ok(())
     }
@@ -280,27 +320,28 @@ impl<'a> Applier<'a> {
     }
 
     fn learn_name(&mut self, session: Option<SessionId>) -> Applied {
-        let known = self.named.as_ref().map(|(session, _)| *session);
+        let known = self.known.named.as_ref().map(|(session, _)| *session);
         if let Some(session) = session.filter(|session| known != Some(*session)) {
-            self.named = Some((session, self.name_of(session)?));
+            self.known.named = Some((session, self.name_of(session)?));
         }
         Ok(())
     }
 
     /// Nobody else writes within this transaction, so the numbers of a batch follow each other.
     fn next_seq(&self) -> Result<u64, CommitError> {
-        if !self.committed.seqs.is_empty() {
-            return Ok(self.committed.seqs.end);
+        if let Some(newest) = self.known.newest {
+            return Ok(newest + 1);
         }
         let newest = self.one::<u64>("SELECT seq FROM events ORDER BY seq DESC LIMIT 1", [])?;
         Ok(newest.unwrap_or(0) + 1)
     }
 
-    fn generation(&self, generation: u64, boot_id: &str) -> Applied {
+    fn generation(&mut self, generation: u64, boot_id: &str) -> Applied {
         let stored = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
         if let Some(found) = stored.filter(|found| *found >= generation) {
             return Err(CommitError::StaleGeneration { wanted: generation, found });
         }
+        self.known.generation = None;
         let program = env!("CARGO_PKG_VERSION");
         let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
         self.execute(sql, params!["generation", generation])?;
@@ -308,9 +349,11 @@ impl<'a> Applier<'a> {
         self.execute(sql, params!["program", program]).map(drop)
     }
 
-    fn owned_by(&self, incarnation: u64) -> Applied {
-        let announced = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
-        let later = announced.filter(|found| *found > incarnation);
+    fn owned_by(&mut self, incarnation: u64) -> Applied {
+        if self.known.generation.is_none() {
+            self.known.generation = self.one("SELECT value FROM meta WHERE key = 'generation'", [])?;
+        }
+        let later = self.known.generation.filter(|found| *found > incarnation);
         later.map_or(Ok(()), |found| Err(CommitError::StaleGeneration { wanted: incarnation, found }))
     }
 
@@ -356,8 +399,13 @@ impl<'a> Applier<'a> {
 
 /// Writes an event whose columns are these, and gives its checksum.
 pub(crate) fn insert_event(conn: &Connection, row: [ValueRef<'_>; 8]) -> rusqlite::Result<i64> {
-    let sum = EVENTS.sum(row);
-    let values = row.into_iter().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);
-    conn.prepare_cached(&statements::EVENT)?.execute(params_from_iter(values))?;
+    insert_made(conn, &statements::EVENT, &EVENTS, &row)
+}
+
+/// Writes a row whose columns are these, and gives its checksum.
+fn insert_made(conn: &Connection, sql: &str, table: &Table, row: &[ValueRef<'_>]) -> rusqlite::Result<i64> {
+    let sum = table.sum(row.iter().copied());
+    let values = row.iter().copied().chain([ValueRef::Integer(sum)]).map(ToSqlOutput::Borrowed);
+    conn.prepare_cached(sql)?.execute(params_from_iter(values))?;
     Ok(sum)
 }

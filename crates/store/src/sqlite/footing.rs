@@ -3,12 +3,12 @@
 
 use super::files::log_of;
 use super::open::LARGEST_LOG;
-use std::fs;
-use std::os::unix::fs::MetadataExt;
+use rustix::fs::{Mode, OFlags, Stat};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// The files of a store as they were when they were last looked at. They are looked at by name only: closing a
-/// descriptor of our own would take away SQLite's locks.
+/// The files of a store as they were when they were last looked at. They are held by descriptors that stand for a place
+/// only (`O_PATH`): closing one that can read or write would take away SQLite's locks.
 #[derive(Debug)]
 pub(crate) struct Footing {
     /// SQLite makes it shorter only when it is written anew, which is said here.
@@ -23,12 +23,16 @@ struct Seen {
     /// The length to which SQLite itself may cut it.
     may_be: u64,
     known: Option<Known>,
+    /// The file that is known, whatever its name is now.
+    held: Option<OwnedFd>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Known {
     identity: (u64, u64),
     length: u64,
+    /// Whether it has any name at all.
+    named: bool,
 }
 
 impl Footing {
@@ -41,6 +45,14 @@ impl Footing {
         let lost =
             [&mut self.file, &mut self.log].into_iter().find_map(|file| (!file.stands()).then_some(file));
         lost.map(|file| file.path.clone())
+    }
+
+    /// The first file that was cut or has lost every name, as far as that shows without a walk to it: one that was moved
+    /// away, or stands below a folder that was, shows only in [`lost`](Footing::lost).
+    pub(crate) fn sunk(&mut self) -> Option<PathBuf> {
+        let sunk =
+            [&mut self.file, &mut self.log].into_iter().find_map(|file| (!file.floats()).then_some(file));
+        sunk.map(|file| file.path.clone())
     }
 
     /// Whether a file is the one that it was, and shorter: what the other one has does not fit to it.
@@ -62,8 +74,9 @@ impl Footing {
 
 impl Seen {
     fn new(path: PathBuf, may_be: u64) -> Seen {
-        let known = look(&path);
-        Seen { path, may_be, known }
+        let mut seen = Seen { path, may_be, known: None, held: None };
+        seen.stands();
+        seen
     }
 
     fn may_be_any_length(&mut self) {
@@ -81,8 +94,36 @@ impl Seen {
         };
         if stands {
             self.known = now;
+            self.hold();
         }
         stands
+    }
+
+    /// Without a descriptor there is only the name.
+    fn floats(&mut self) -> bool {
+        let Some(now) = self.held.as_ref().and_then(|held| rustix::fs::fstat(held).ok()) else {
+            return self.stands();
+        };
+        let now = Known::of(&now);
+        let floats = now.named && !self.falls_short(&now);
+        if floats {
+            self.known = Some(now);
+        }
+        floats
+    }
+
+    /// Holds the file that is known, if it is still the one at its path.
+    fn hold(&mut self) {
+        if self.held.is_some() || self.known.is_none() {
+            return;
+        }
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let held = rustix::fs::open(&self.path, flags, Mode::empty()).ok();
+        let is_known = |held: &OwnedFd| {
+            let identity = rustix::fs::fstat(held).map(|found| Known::of(&found).identity).ok();
+            identity.is_some() && identity == self.known.map(|known| known.identity)
+        };
+        self.held = held.filter(is_known);
     }
 
     fn is_cut(&self) -> bool {
@@ -95,14 +136,24 @@ impl Seen {
     }
 }
 
+impl Known {
+    fn of(found: &Stat) -> Known {
+        Known {
+            identity: (found.st_dev, found.st_ino),
+            length: u64::try_from(found.st_size).unwrap_or(0),
+            named: found.st_nlink > 0,
+        }
+    }
+}
+
 fn look(path: &Path) -> Option<Known> {
-    let found = fs::metadata(path).ok()?;
-    Some(Known { identity: (found.dev(), found.ino()), length: found.len() })
+    rustix::fs::stat(path).ok().as_ref().map(Known::of)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_file_that_is_removed_moved_or_replaced_is_missed_until_it_is_back() {
@@ -123,6 +174,51 @@ mod tests {
             fs::rename(&aside, file).unwrap();
             assert_eq!(footing.lost(), None);
         }
+    }
+
+    #[test]
+    fn a_file_that_is_cut_or_removed_is_missed_whatever_has_its_name_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let (log, aside) = (log_of(&path), folder.path().join("aside"));
+        for file in [&path, &log] {
+            fs::write(file, "12345678").unwrap();
+        }
+        let mut footing = Footing::new(&path);
+        assert_eq!(footing.sunk(), None);
+        for file in [&path, &log] {
+            let open = fs::File::options().write(true).open(file).unwrap();
+            open.set_len(4).unwrap();
+            assert_eq!(footing.sunk().as_ref(), Some(file));
+            open.set_len(16).unwrap();
+            assert_eq!(footing.sunk(), None);
+            open.set_len(8).unwrap();
+            assert_eq!(footing.sunk().as_ref(), Some(file), "it was longer when it was last looked at");
+            open.set_len(16).unwrap();
+            fs::rename(file, &aside).unwrap();
+            fs::write(file, "another one, which is longer").unwrap();
+            assert_eq!(footing.sunk(), None, "it is there, by another name");
+            assert_eq!(footing.lost().as_ref(), Some(file));
+            fs::rename(&aside, file).unwrap();
+            assert_eq!(footing.lost(), None);
+        }
+        fs::remove_file(&log).unwrap();
+        assert_eq!(footing.sunk(), Some(log));
+    }
+
+    #[test]
+    fn to_let_go_of_the_files_takes_no_lock_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let conn = rusqlite::Connection::open(&path).unwrap();
+        conn.execute_batch("CREATE TABLE t (x); BEGIN EXCLUSIVE").unwrap();
+        drop(Footing::new(&path));
+        let is_locked = || {
+            let locks = fs::read_to_string("/proc/locks").unwrap();
+            let inode = format!(":{} ", rustix::fs::stat(&path).unwrap().st_ino);
+            locks.lines().any(|line| line.contains("POSIX") && line.contains(&inode))
+        };
+        assert!(is_locked());
     }
 
     #[test]

@@ -25,18 +25,8 @@ pub(crate) static MOVE: Sql =
     LazyLock::new(|| SESSIONS.update(&[("core", "?2"), ("archived_at", "?3")], "id = ?1"));
 pub(crate) static DEFINE: Sql = LazyLock::new(|| SESSIONS.update(&[("definition", "?2")], "id = ?1"));
 
-pub(crate) static QUEUE: Sql = LazyLock::new(|| {
-    MESSAGES.insert(&[
-        ("id", "?1"),
-        ("session", "?2"),
-        ("key", "?3"),
-        ("text", "?4"),
-        ("state", "'queued'"),
-        ("tries", "0"),
-        ("enqueued_at", "?5"),
-        ("sender", "?6"),
-    ])
-});
+/// As [`EVENT`].
+pub(crate) static QUEUE: Sql = LazyLock::new(|| MESSAGES.insert_made());
 pub(crate) static TAKE: Sql = LazyLock::new(|| {
     let taken = [("state", "'delivered'"), ("tries", "tries + 1")];
     MESSAGES.update(&taken, "id = ?1 AND session = ?2 AND state = 'queued'")

@@ -1,6 +1,6 @@
 //! The one thread that writes: everything that waits goes into one transaction and one fsync.
 
-use super::apply::Applier;
+use super::apply::{Applier, Known};
 use super::errors::commit_error;
 use super::files::log_of;
 use super::footing::Footing;
@@ -63,6 +63,9 @@ pub(crate) struct Writer {
     broken: Broken,
     /// How far the store is.
     position: Position,
+    /// What need not be read again while SQLite's count of what others have written is this.
+    known: Known,
+    version: Option<i64>,
     footing: Footing,
     around: Surroundings,
 }
@@ -74,7 +77,17 @@ type Outcomes = Result<Vec<Committed>, CommitError>;
 impl Writer {
     pub(crate) fn new(conn: Connection, position: Position, around: Surroundings) -> Writer {
         let (path, footing) = (around.path.clone(), Footing::new(&around.path));
-        Writer { conn, path, has_room: false, broken: Broken::default(), position, footing, around }
+        Writer {
+            conn,
+            path,
+            has_room: false,
+            broken: Broken::default(),
+            position,
+            known: Known::default(),
+            version: None,
+            footing,
+            around,
+        }
     }
 
     /// Writes until nobody can ask any more and everything that was asked is answered.
@@ -173,7 +186,7 @@ impl Writer {
     /// decided anew meanwhile, so what waits is as true as before.
     fn persist(&mut self, batches: &[&Batch]) -> Outcomes {
         let mut tidied = false;
-        self.wait_for_files()?;
+        self.wait_for_whole_files()?;
         loop {
             match self.transact(batches) {
                 Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
@@ -210,7 +223,16 @@ impl Writer {
         drop(self.conn.release_memory());
     }
 
-    /// Waits until the files are what they were. What is added to one that was cut would hide that.
+    /// Waits until no file is cut: what is added to one would hide that. Whether each has its name is looked at behind
+    /// the commit, when it counts.
+    fn wait_for_whole_files(&mut self) -> Result<(), CommitError> {
+        match self.footing.sunk() {
+            Some(_) => self.wait_for_files(),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until the files are what they were.
     fn wait_for_files(&mut self) -> Result<(), CommitError> {
         while let Some(path) = self.footing.lost() {
             self.wait_or(CommitError::Gone { path }, &[])?;
@@ -266,14 +288,16 @@ impl Writer {
             return Ok(vec![Committed::default(); batches.len()]);
         }
         self.execute("BEGIN IMMEDIATE")?;
-        let done = batches.iter().map(|batch| self.apply(batch)).collect::<Result<Vec<_>, _>>();
-        let done = done.and_then(|applied| {
+        let done = self.still_known().and_then(|mut known| {
+            let applied = batches.iter().map(|batch| self.apply(batch, &mut known));
+            let applied = applied.collect::<Result<Vec<_>, _>>()?;
             let position = self.advance(batches, &applied)?;
-            self.execute("COMMIT").map(|()| (applied.into_iter().map(|(done, _)| done).collect(), position))
+            self.execute("COMMIT")?;
+            Ok((applied.into_iter().map(|(done, _)| done).collect(), position, known))
         });
         match done {
-            Ok((outcomes, position)) => {
-                self.position = position;
+            Ok((outcomes, position, known)) => {
+                (self.position, self.known) = (position, known);
                 Ok(outcomes)
             }
             Err(error) => {
@@ -281,6 +305,19 @@ impl Writer {
                 Err(error)
             }
         }
+    }
+
+    /// What was known at the end of the last transaction, if nobody else has written since. Where this one comes to
+    /// nothing, nothing is known.
+    fn still_known(&mut self) -> Result<Known, CommitError> {
+        let version = self
+            .conn
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut asked| asked.query_row([], |row| row.get(0)))
+            .map_err(|source| commit_error(&self.path, source))?;
+        let known = std::mem::take(&mut self.known);
+        let before = self.version.replace(version);
+        Ok(if before == Some(version) { known } else { Known::default() })
     }
 
     fn roll_back_if_open(&self) {
@@ -307,8 +344,8 @@ impl Writer {
         Ok(position)
     }
 
-    fn apply(&self, batch: &Batch) -> Result<Written, CommitError> {
-        let mut applier = Applier::new(&self.conn, &self.path);
+    fn apply(&self, batch: &Batch, known: &mut Known) -> Result<Written, CommitError> {
+        let mut applier = Applier::new(&self.conn, &self.path, known);
         for step in &batch.steps {
             self.broken.refuse(batch, step)?;
             applier.apply(step)?;
@@ -349,6 +386,30 @@ mod tests {
         let (kind, why, data) = (kind.into(), String::new(), serde_json::Map::new());
         batch.event(AuditEvent { at: Wall(1), session: None, run: None, kind, why, data });
         batch
+    }
+
+    #[test]
+    fn what_another_connection_has_written_is_not_taken_for_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s.db");
+        let [ours, theirs] = [(); 2].map(|()| Store::open(&path, &Options::default()).unwrap());
+        let committed = |store: &Store, batch| store.commit(batch).wait();
+        let owned = |incarnation| Batch { steps: vec![Step::OwnedBy { incarnation }], ..event("owned") };
+        let mut began = Batch::new();
+        began.daemon_started(1, "boot");
+        committed(&ours, began).unwrap();
+        assert_eq!(committed(&ours, event("first")).unwrap().seqs, 1..2);
+        assert_eq!(committed(&theirs, event("second")).unwrap().seqs, 2..3);
+        assert_eq!(committed(&ours, event("third")).unwrap().seqs, 3..4);
+        committed(&ours, owned(1)).unwrap();
+        let mut followed = Batch::new();
+        followed.daemon_started(2, "boot");
+        committed(&theirs, followed).unwrap();
+        let refused = committed(&ours, owned(1)).unwrap_err();
+        assert!(
+            matches!(*refused, CommitError::StaleGeneration { wanted: 1, found: 2 }),
+            "a later daemon has announced itself: {refused}"
+        );
     }
 
     fn deadly() -> Batch {

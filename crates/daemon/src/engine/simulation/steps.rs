@@ -6,7 +6,7 @@ use super::machine::Commit;
 use super::script::{self, Asking, Coming, Ending, Step as Common, Work};
 use super::world::{DIRECTORIES, Holder, SESSIONS, pick};
 use super::{MEMORY_LIMIT, shim};
-use crate::engine::input::{Agents, Define, Given, Input, Post};
+use crate::engine::input::{Agents, Define, Given, Input, Post, Sending};
 use crate::engine::reply::Reply;
 use crate::memory::Read;
 use pinfold_core::event::{Ask, ConsumerKind};
@@ -94,7 +94,8 @@ impl Case {
             Common::Ask(s, asking) => self.ask(at(s), asking),
             Common::Send(s, key) => {
                 let key = (key > 0).then(|| format!("key-{key}"));
-                self.post(at(s), Post::Send { text: "do it".to_owned(), key });
+                let row = oneshot::channel().0;
+                self.post(at(s), Post::Send(Sending { text: "do it".to_owned(), key, row }));
             }
             Common::Cancel(s) => self.cancel(at(s)),
             Common::Retry(s) => {

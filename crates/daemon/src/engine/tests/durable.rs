@@ -5,8 +5,8 @@
 
 use crate::define::definition::Definition;
 use crate::define::home::Home;
-use crate::engine::input::{Create, Handle, Input, Post};
-use crate::engine::{Engine, Limits, Parts, Reply};
+use crate::engine::input::{Create, Handle, Input, Post, Sending};
+use crate::engine::{Command as EngineCommand, Engine, Limits, Parts, Reply, Unsettled};
 use crate::ports::locks::Folders;
 use crate::ports::shims::Greeted;
 use pinfold_api::request::NewSession;
@@ -15,12 +15,12 @@ use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
-use pinfold_core::{Event, RunNumber, State};
+use pinfold_core::{Event, MessageId, RunNumber, State};
 use pinfold_lock::{Request, Resource, Run, SessionName};
 use pinfold_shim::client::Link;
 use pinfold_shim::log::Position;
 use pinfold_shim::{Command, Decoder, Exited, Keeping, Report, Welcome};
-use pinfold_store::{Batch, Facts, Options, SessionId, Store};
+use pinfold_store::{Batch, Facts, Message, Options, SessionId, Store};
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -170,6 +170,27 @@ impl Room {
         (id, shim)
     }
 
+    /// Posts a text, and gives the message that is stored for it.
+    async fn sent(&mut self, id: SessionId, post: Post) -> MessageId {
+        let (reply, mut answer) = Reply::new();
+        self.engine.take(Input::Post { id, post, by: None, reply });
+        loop {
+            match answer.try_recv() {
+                Ok(Ok(Answer::Queued { message, .. })) => return message,
+                Ok(other) => panic!("{other:?}"),
+                Err(_) => self.take("that it is stored", is_committed).await,
+            }
+        }
+    }
+
+    /// Waits for a message, and gives what is known of it at first.
+    fn awaits(&mut self, id: SessionId, message: MessageId) -> Option<Unsettled> {
+        let ((settled, _receiver), (reply, mut told)) = (oneshot::channel(), oneshot::channel());
+        let command = EngineCommand::AwaitMessage { id, message, settled, reply };
+        self.engine.take(Input::Command(Box::new(command)));
+        told.try_recv().unwrap().map(|(_, unsettled)| unsettled)
+    }
+
     /// Keeps the writer of the store busy until what is returned is dropped.
     fn hold(&self) -> Sender<()> {
         let (here, arrived) = channel::<()>();
@@ -181,6 +202,12 @@ impl Room {
         arrived.recv_timeout(PATIENCE).unwrap_err();
         held
     }
+}
+
+/// A text for an inbox, and the row that is told of it.
+fn send(text: &str, key: Option<&str>) -> (Post, oneshot::Receiver<Message>) {
+    let (sender, row) = oneshot::channel();
+    (Post::Send(Sending { text: text.into(), key: key.map(Into::into), row: sender }), row)
 }
 
 impl Shim {
@@ -289,12 +316,41 @@ fn an_answer_waits_until_what_was_decided_is_stored() {
         let (id, _shim) = room.running("always").await;
         let held = room.hold();
         let (reply, mut answer) = Reply::new();
-        let post = Post::Send { text: "hello".into(), key: None };
+        let (post, _row) = send("hello", None);
         room.engine.take(Input::Post { id, post, by: None, reply });
         assert!(answer.try_recv().is_err(), "answered before it is stored");
         drop(held);
         room.take("that it is stored", is_committed).await;
         assert!(answer.try_recv().unwrap().is_ok());
+    });
+}
+
+#[test]
+fn the_row_that_a_sender_is_answered_with_is_the_one_that_is_stored() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, _shim) = room.running("always").await;
+        let (post, mut row) = send("hello", Some("once"));
+        let told = room.sent(id, post).await;
+        let row = row.try_recv().expect("a new message has its row");
+        assert_eq!(told, MessageId::from(row.id));
+        let stored = room.engine.store.reader().unwrap().message(told).unwrap().unwrap();
+        assert_eq!(row, stored);
+        let (post, mut row) = send("again", Some("once"));
+        assert_eq!(room.sent(id, post).await, told);
+        assert!(row.try_recv().is_err(), "what the key stands for is read where it is stored");
+    });
+}
+
+#[test]
+fn a_message_in_the_inbox_is_known_not_to_be_settled_and_the_store_is_asked_for_any_other() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, _shim) = room.running("always").await;
+        let (post, _row) = send("hello", None);
+        let message = room.sent(id, post).await;
+        assert_eq!(room.awaits(id, message), Some(Unsettled::Yes));
+        assert_eq!(room.awaits(id, MessageId(1)), Some(Unsettled::Unknown));
     });
 }
 
@@ -347,7 +403,7 @@ fn a_message_waits_until_its_session_was_looked_at() {
         let mut room = room.again();
         let before = room.engine.store.reader().unwrap().max_seq().unwrap();
         let (reply, mut answer) = Reply::new();
-        let post = Post::Send { text: "hello".into(), key: None };
+        let (post, _row) = send("hello", None);
         room.engine.take(Input::Post { id, post, by: None, reply });
         // Whatever was given to the writer is stored behind this.
         room.engine.store.commit(Batch::new()).wait().unwrap();

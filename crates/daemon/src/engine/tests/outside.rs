@@ -173,13 +173,20 @@ async fn a_list_is_read_in_parts_and_written_as_one() {
     assert_eq!((first.sessions.len(), first.more, first.total), (2, true, Some(3)));
     let last = list::part(room.view(), (&filter, &pass), Some(ids[1]), 2);
     assert_eq!((last.sessions.len(), last.more), (1, false));
-    let mut writing = Writing::new(Shape::Row);
-    writing.add(&first.sessions, Now::default());
-    writing.add(&last.sessions, Now::default());
-    let rows: Vec<Value> = serde_json::from_slice(&writing.finish()).unwrap();
-    let names: BTreeSet<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
-    assert_eq!((rows.len(), names), (3, BTreeSet::from(["a", "b", "c"])));
-    assert_eq!(Writing::new(Shape::Whole).finish(), b"[]");
+    let mut writing = Writing::of_sessions();
+    writing.add(&first.sessions, Shape::Brief, Now::default());
+    writing.add(&last.sessions, Shape::Brief, Now::default());
+    let mut rows = Writing::of_rows();
+    let first = rows.add_rows(room.view(), (&filter, &pass), (None, 2), Now::default());
+    assert_eq!((&first.sessions[..], first.more, first.total), (&ids[..2], true, Some(3)));
+    let last = rows.add_rows(room.view(), (&filter, &pass), (Some(ids[1]), 2), Now::default());
+    assert_eq!((&last.sessions[..], last.more), (&ids[2..], false));
+    for list in [writing, rows] {
+        let all: Vec<Value> = serde_json::from_slice(&list.finish()).unwrap();
+        let names: BTreeSet<&str> = all.iter().filter_map(|row| row["name"].as_str()).collect();
+        assert_eq!((all.len(), names), (3, BTreeSet::from(["a", "b", "c"])));
+    }
+    assert_eq!(Writing::of_sessions().finish(), b"[]");
 }
 
 #[tokio::test(flavor = "current_thread")]
