@@ -1,6 +1,5 @@
 //! What a daemon can have done.
 
-use super::death::Death;
 use super::input::Input;
 use super::run::Run;
 use super::shim::{Phase, Shim};
@@ -8,7 +7,6 @@ use super::start;
 use crate::protocol::command::Command;
 use crate::protocol::report::{InputRefused, Report};
 use pinfold_core::ids::{MessageId, RunNumber};
-use pinfold_core::time::Boot;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -38,7 +36,6 @@ impl Shim {
             // What fails here is missed by whoever comes.
             Command::Listen => _ = self.links.listen(&self.keep),
             Command::Release => self.release(),
-            Command::DieAt { at, grace } => self.die_at(at, grace),
             Command::Ack { run } => {
                 self.records.acknowledge(run);
                 self.unstored = self.unstored.filter(|_| self.records.is_unsynced());
@@ -48,6 +45,12 @@ impl Shim {
                     daemon.follow(on);
                 }
             }
+            // Nobody asks it of a shim that has not said it can.
+            Command::Say(_)
+            | Command::Heard { .. }
+            | Command::Hold { .. }
+            | Command::Guest(_)
+            | Command::GuestStop { .. } => {}
         }
     }
 
@@ -115,9 +118,5 @@ impl Shim {
         if let Phase::Standing { .. } | Phase::Waiting = self.phase {
             self.leave();
         }
-    }
-
-    fn die_at(&mut self, at: Option<Boot>, grace: Duration) {
-        self.death = at.and_then(|at| Death::at(at, grace).ok());
     }
 }

@@ -77,6 +77,7 @@ impl Shim {
             fence: run.process.fence,
             at: wall(),
             log: self.log.end(),
+            tape: None,
         }
     }
 

@@ -5,7 +5,6 @@
 
 mod child;
 mod commands;
-mod death;
 mod ending;
 mod input;
 mod link;

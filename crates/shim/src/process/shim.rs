@@ -1,6 +1,5 @@
 //! The shim's loop: what came is heard, then what is due is done. It waits for nobody but the kernel.
 
-use super::death::Death;
 use super::input::Input;
 use super::link::{Link, Links};
 use super::notify::Notify;
@@ -14,9 +13,10 @@ use crate::crash;
 use crate::files::log::{Log, Stream};
 use crate::files::record::Records;
 use crate::files::turn::Done;
-use crate::protocol::command::{Keep, Tie};
 use crate::protocol::frame::VERSION;
+use crate::protocol::keep::{Keep, Tie};
 use crate::protocol::report::{Keeping, Report, Welcome};
+use crate::protocol::tape::Can;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::clock;
@@ -66,7 +66,6 @@ pub(super) struct Shim {
     /// A child that waits for the order to start.
     pub(super) spare: Option<Spare>,
     pub(super) signals: Signals,
-    pub(super) death: Option<Death>,
     /// Whether it leaves when its run has ended.
     pub(super) last: bool,
     pub(super) settle: Option<Instant>,
@@ -87,7 +86,6 @@ enum Waker {
     Keys,
     Viewer(usize),
     Notify,
-    Death,
 }
 
 impl Shim {
@@ -156,7 +154,6 @@ impl Shim {
         if self.notify.deaf().is_none() {
             all.push((Waker::Notify, self.notify.as_fd(), PollFlags::IN));
         }
-        all.extend(self.death.as_ref().map(|death| (Waker::Death, death.as_fd(), PollFlags::IN)));
         all
     }
 
@@ -194,7 +191,6 @@ impl Shim {
                 Phase::Running(run) => Some(run),
                 Phase::Waiting | Phase::Standing { .. } | Phase::Gone => None,
             }),
-            Waker::Death => self.die(),
         }
     }
 
@@ -250,6 +246,8 @@ impl Shim {
             keeping,
             exits: self.records.unacknowledged().unwrap_or_default(),
             log: self.log.end(),
+            can: Can::default(),
+            tape: None,
         }
     }
 
@@ -273,7 +271,7 @@ impl Shim {
     fn take_signals(&mut self) {
         while let Ok(number) = self.signals.next() {
             if number == libc::SIGTERM || number == libc::SIGINT {
-                self.end(None);
+                self.end();
             }
         }
         if !matches!(self.phase, Phase::Running(_)) {
@@ -282,21 +280,12 @@ impl Shim {
     }
 
     /// Ends the run, if there is one, and leaves behind it.
-    fn end(&mut self, grace: Option<Duration>) {
+    fn end(&mut self) {
         self.last = true;
         match &mut self.phase {
-            Phase::Running(run) => {
-                let grace = grace.unwrap_or(run.grace);
-                run.stop(grace, Instant::now());
-            }
+            Phase::Running(run) => run.stop(run.grace, Instant::now()),
             Phase::Waiting | Phase::Standing { .. } => self.leave(),
             Phase::Gone => {}
-        }
-    }
-
-    fn die(&mut self) {
-        if let Some(death) = self.death.take() {
-            self.end(Some(death.grace));
         }
     }
 
@@ -344,7 +333,7 @@ impl Shim {
         self.notify.recover(now);
         self.links.listen_if_lost(&self.keep, now);
         if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
-            self.end(None);
+            self.end();
         }
         if self.settle.is_some_and(|at| now >= at) {
             self.settle_down();

@@ -8,9 +8,9 @@ use super::shim::{Phase, Shim};
 use super::turns::Turns;
 use super::waiting::Waiting;
 use crate::crash;
-use crate::protocol::command::{Directory, Start};
 use crate::protocol::exited::{Exited, StartFailure};
 use crate::protocol::report::Report;
+use crate::protocol::start::{Directory, Start};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
@@ -164,6 +164,7 @@ impl Shim {
             fence: self.guards.first().map_or(0, |guard| guard.fence().0),
             at: super::shim::wall(),
             log: self.log.end(),
+            tape: None,
         };
         self.tell_end(exited);
         self.go_on(None, None);
