@@ -27,7 +27,7 @@ pub const POINTS: &[&str] = &[
 ];
 
 /// Points that not every run passes: the daemon is slow to store an end, or an agent ends a turn.
-pub const SOMETIMES: &[&str] = &["record.synced", "turn.stored"];
+pub const SOMETIMES: &[&str] = &["record.synced", "turn.stored", "tape.synced"];
 
 /// Aborts when the environment says so.
 #[cfg(feature = "crash-points")]

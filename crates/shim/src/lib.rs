@@ -61,7 +61,7 @@ mod protocol;
 mod socket;
 
 pub use client::nursery;
-pub use files::{log, record, turn};
+pub use files::{log, record, tape, turn};
 pub use pinfold_terminal::Size;
 pub use protocol::attach;
 pub use protocol::command::Command;
