@@ -31,6 +31,7 @@ impl Shim {
             Command::CloseInput { run } => {
                 if self.is_present(run) {
                     self.with_input(Input::close);
+                    self.with_words(|taping| taping.words.close());
                 }
             }
             // What fails here is missed by whoever comes.
@@ -45,12 +46,12 @@ impl Shim {
                     daemon.follow(on);
                 }
             }
+            Command::Say(say) if self.is_present(say.run) => self.say(*say),
+            Command::Say(say) => self.tell_of(say.run),
+            Command::Heard { to, .. } => self.heard(to),
+            Command::Hold { run, locks } => self.hold(run, &locks),
             // Nobody asks it of a shim that has not said it can.
-            Command::Say(_)
-            | Command::Heard { .. }
-            | Command::Hold { .. }
-            | Command::Guest(_)
-            | Command::GuestStop { .. } => {}
+            Command::Guest(_) | Command::GuestStop { .. } => {}
         }
     }
 
@@ -71,14 +72,17 @@ impl Shim {
     fn with_run(&mut self, number: RunNumber, what: impl FnOnce(&mut Run)) {
         match &mut self.phase {
             Phase::Running(run) if run.number == number => what(run),
-            Phase::Running(_) | Phase::Waiting | Phase::Standing { .. } | Phase::Gone => {
-                let answer = match self.records.of(number) {
-                    Ok(Some(exited)) => start::told(exited),
-                    Ok(None) | Err(_) => Report::NoSuchRun { run: number },
-                };
-                self.links.report(&answer);
-            }
+            Phase::Running(_) | Phase::Waiting | Phase::Standing { .. } | Phase::Gone => self.tell_of(number),
         }
+    }
+
+    /// Tells what is known of a run that does not live.
+    pub(super) fn tell_of(&mut self, number: RunNumber) {
+        let answer = match self.records.of(number) {
+            Ok(Some(exited)) => start::told(exited),
+            Ok(None) | Err(_) => Report::NoSuchRun { run: number },
+        };
+        self.links.report(&answer);
     }
 
     pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {

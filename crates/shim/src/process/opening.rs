@@ -74,6 +74,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
         streams,
         records,
         log,
+        tape: None,
         links,
         viewers: Viewers::default(),
         notify: Notify::open()?,

@@ -12,6 +12,7 @@ use super::waiting::Spare;
 use crate::crash;
 use crate::files::log::{Log, Stream};
 use crate::files::record::Records;
+use crate::files::tape::Tape;
 use crate::files::turn::Done;
 use crate::protocol::frame::VERSION;
 use crate::protocol::keep::{Keep, Tie};
@@ -58,6 +59,8 @@ pub(super) struct Shim {
     pub(super) streams: Option<[OwnedFd; 3]>,
     pub(super) records: Records,
     pub(super) log: Log,
+    /// Open from the first run on that has one.
+    pub(super) tape: Option<Box<Tape>>,
     pub(super) links: Links,
     pub(super) viewers: Viewers,
     pub(super) notify: Notify,
@@ -83,6 +86,7 @@ enum Waker {
     Confirmation,
     Output(usize),
     Input,
+    Words,
     Keys,
     Viewer(usize),
     Notify,
@@ -108,6 +112,7 @@ impl Shim {
     }
 
     fn wait(&mut self) -> Result<Vec<Waker>, Errno> {
+        self.tend_tape();
         if let Some(daemon) = &mut self.links.daemon {
             daemon.flush(self.log.end());
         }
@@ -142,9 +147,11 @@ impl Shim {
             if let (Stage::Starting(pipe), None) = (&run.stage, run.undisturbed) {
                 all.push((Waker::Confirmation, pipe.as_fd(), PollFlags::IN));
             }
-            let outputs = run.outputs.open();
+            let outputs = run.outputs.open().filter(|_| self.reads(run));
             all.extend(outputs.map(|(number, fd)| (Waker::Output(number), fd, PollFlags::IN)));
             all.extend(run.input.wanting().map(|fd| (Waker::Input, fd, PollFlags::OUT)));
+            let words = run.taping.as_ref().and_then(|taping| taping.words.wanting());
+            all.extend(words.map(|fd| (Waker::Words, fd, PollFlags::OUT)));
             let keys = run.pty.as_ref().and_then(|pty| pty.wanting());
             all.extend(keys.map(|fd| (Waker::Keys, fd, PollFlags::OUT)));
         }
@@ -161,7 +168,10 @@ impl Shim {
         let phase = match &self.phase {
             Phase::Waiting | Phase::Gone => None,
             Phase::Standing { until } => Some(*until),
-            Phase::Running(run) => run.next_force().into_iter().chain(run.undisturbed).min(),
+            Phase::Running(run) => {
+                let again = run.taping.as_ref().and_then(|taping| taping.again());
+                run.next_force().into_iter().chain(run.undisturbed).chain(again).min()
+            }
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
         let spare = self.spare.as_ref().map(|spare| spare.until);
@@ -181,6 +191,7 @@ impl Shim {
             Waker::Confirmation => self.announce(),
             Waker::Output(number) => self.read_output(number),
             Waker::Input => self.with_input(Input::write),
+            Waker::Words => self.with_words(|taping| taping.words.write()),
             Waker::Keys => {
                 if let Some(pty) = pty_of(&mut self.phase) {
                     pty.write();
@@ -202,6 +213,9 @@ impl Shim {
         }
         if daemon {
             let welcome = self.welcome();
+            if let (Some(tape), Some(daemon)) = (&welcome.tape, &mut self.links.daemon) {
+                daemon.knows_end(tape.run, tape.end);
+            }
             self.links.report(&Report::Welcome(Box::new(welcome)));
             self.notify.tell_again();
             if let Phase::Running(run) = &mut self.phase {
@@ -246,8 +260,8 @@ impl Shim {
             keeping,
             exits: self.records.unacknowledged().unwrap_or_default(),
             log: self.log.end(),
-            can: Can::default(),
-            tape: None,
+            can: Can::now(self.keep.tape.is_some()),
+            tape: self.tape_standing(),
         }
     }
 
@@ -262,6 +276,9 @@ impl Shim {
     fn obey(&mut self) {
         while let Some(command) = self.links.daemon.as_mut().and_then(Link::command) {
             self.command(command);
+        }
+        if let Some(daemon) = &mut self.links.daemon {
+            daemon.drop_descriptors();
         }
         if self.links.daemon.as_ref().is_some_and(Link::is_closed) {
             self.links.daemon = None;
@@ -293,7 +310,9 @@ impl Shim {
         // Whatever prints has been executed: that is said first.
         self.announce();
         let Phase::Running(run) = &mut self.phase else { return };
-        if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
+        if run.taping.is_some() {
+            self.tape_output(number);
+        } else if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
             if let Some(pty) = &mut run.pty {
                 run.outputs.read_on(number, &mut self.buffer);
                 mirror(pty, &mut self.viewers, &self.buffer);
@@ -304,8 +323,13 @@ impl Shim {
             hear_end(&self.log, &mut self.links, &mut run.turns, run.number);
         }
         if self.buffer.len() > SHORT {
-            self.settle = Some(Instant::now() + SETTLE);
+            self.settle_soon();
         }
+    }
+
+    /// Gives back what a burst has used, when nothing hurries any more.
+    pub(super) fn settle_soon(&mut self) {
+        self.settle = Some(Instant::now() + SETTLE);
     }
 
     /// Reads what has been printed so far, as far as that comes to an end.

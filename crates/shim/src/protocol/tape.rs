@@ -105,6 +105,11 @@ pub struct Can {
 }
 
 impl Can {
+    /// What the shims of this version can.
+    pub(crate) const fn now(has_folder: bool) -> Self {
+        Self { tape: has_folder, hold: true, guest: false, page: false }
+    }
+
     fn bits(self) -> u64 {
         let bits = [(self.tape, 1), (self.hold, 2), (self.guest, 4), (self.page, 8)];
         bits.into_iter().filter(|(can, _)| *can).map(|(_, bit)| bit).sum()
