@@ -64,6 +64,7 @@ fn begin_one(program: &str, folder: &Folder, home: &Path, name: &str, contain: C
         listens: pinfold_shim::Listens::Late,
         records: home.join(format!("{name}.exits")),
         log: home.join(format!("{name}.log")),
+        tape: None,
         tie: Tie::Free,
         foreground: None,
         crash_at: None,

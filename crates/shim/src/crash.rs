@@ -26,8 +26,17 @@ pub const POINTS: &[&str] = &[
     "leave.closed",
 ];
 
-/// Points that not every run passes: the daemon is slow to store an end, or an agent ends a turn.
-pub const SOMETIMES: &[&str] = &["record.synced", "turn.stored"];
+/// Points that not every run passes: the daemon is slow to store an end, an agent ends a turn, a run has a tape.
+pub const SOMETIMES: &[&str] = &[
+    "record.synced",
+    "turn.stored",
+    "tape.appended",
+    "tape.synced",
+    "say.taped",
+    "say.half",
+    "say.written",
+    "hold.acked",
+];
 
 /// Aborts when the environment says so.
 #[cfg(feature = "crash-points")]

@@ -61,15 +61,18 @@ mod protocol;
 mod socket;
 
 pub use client::nursery;
-pub use files::{log, record, turn};
+pub use files::{log, record, tape, turn};
 pub use pinfold_terminal::Size;
 pub use protocol::attach;
-pub use protocol::command::{
-    Command, Contain, Directory, Joins, Keep, Listens, Lock, LogLimits, Start, Stdin, Streams, Tie,
-};
+pub use protocol::command::Command;
 pub use protocol::exited::{Exited, StartFailure};
 pub use protocol::frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
+pub use protocol::guest::{Guest, GuestReport};
+pub use protocol::keep::{Keep, Listens, Lock, Streams, Tie};
 pub use protocol::report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
+pub use protocol::say::{Label, NotALabel, Say, SayNumber, SayRefused};
+pub use protocol::start::{Contain, Directory, Joins, LogLimits, Start, Stdin, TapeLimits};
+pub use protocol::tape::{Can, Flow, SaidUpTo, TapeEnd, TapeReport, TapeStanding};
 
 /// Where programs are looked for when the environment does not say.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -104,6 +104,8 @@ impl Engine {
             Report::StrayDone { run, named } => self.stray_done(id, run, named),
             Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
             Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } | Report::CannotKeep { .. } => {}
+            // No run of this daemon asks for them.
+            Report::Tape(_) | Report::Held { .. } | Report::Guest(_) => {}
         }
     }
 

@@ -13,6 +13,7 @@
 //!     listens: Listens::Late,
 //!     records: "/home/me/.local/state/pinfold/sessions/api/exits".into(),
 //!     log: "/home/me/.local/state/pinfold/sessions/api/log".into(),
+//!     tape: None,
 //!     tie: Tie::Free,
 //!     foreground: None,
 //!     crash_at: None,
@@ -29,9 +30,11 @@
 //! ```
 
 use crate::crash;
-use crate::protocol::command::{Command, Keep, Listens, Lock, Streams, Tie};
+use crate::protocol::command::Command;
 use crate::protocol::frame::{Decoder, FrameError};
+use crate::protocol::keep::{Keep, Listens, Lock, Streams, Tie};
 use crate::protocol::report::Report;
+use pinfold_core::ids::RunNumber;
 use pinfold_kernel::socket;
 use pinfold_lock::{Folder, Guard};
 use rustix::event::{PollFd, PollFlags};
@@ -63,6 +66,8 @@ pub struct Opening {
     pub records: PathBuf,
     /// The log.
     pub log: PathBuf,
+    /// The folder of the tape, where runs are to have one.
+    pub tape: Option<PathBuf>,
     /// Whether its runs outlive the caller.
     pub tie: Tie,
     /// What agents in the foreground get from the caller.
@@ -172,17 +177,7 @@ pub(crate) fn hand_over(
     opening: &Opening,
     guards: &[(&Folder, &Guard)],
 ) -> io::Result<()> {
-    let mut descriptors = Vec::new();
-    let mut locks = Vec::new();
-    for (folder, guard) in guards {
-        let (description, lent) = guard.lend()?;
-        locks.push(Lock {
-            folder: folder.path().to_owned(),
-            description: serde_json::to_vec(&description)?,
-            descriptors: lent.len(),
-        });
-        descriptors.extend(lent);
-    }
+    let (locks, mut descriptors) = lend(guards)?;
     if let Some(foreground) = &opening.foreground {
         descriptors.extend(foreground.streams.iter().map(AsFd::as_fd));
     }
@@ -196,10 +191,29 @@ pub(crate) fn hand_over(
         tie: opening.tie,
         streams: if opening.foreground.is_some() { Streams::Given } else { Streams::Kept },
         scratch: opening.foreground.as_ref().map(|foreground| foreground.scratch.clone()),
+        tape: opening.tape.clone(),
     };
     let mut bytes = Vec::new();
     Command::Keep(Box::new(keep)).encode(&mut bytes);
     send_all(stream, &bytes, &descriptors)
+}
+
+/// Describes locks, and lends their descriptors: for [`Command::Hold`], in this order, each with its folder.
+///
+/// # Errors
+/// When a lock cannot be described.
+pub fn lend<'a>(guards: &[(&Folder, &'a Guard)]) -> io::Result<(Vec<Lock>, Vec<BorrowedFd<'a>>)> {
+    let (mut locks, mut descriptors) = (Vec::new(), Vec::new());
+    for (folder, guard) in guards {
+        let (description, lent) = guard.lend()?;
+        locks.push(Lock {
+            folder: folder.path().to_owned(),
+            description: serde_json::to_vec(&description)?,
+            descriptors: lent.len(),
+        });
+        descriptors.extend(lent);
+    }
+    Ok((locks, descriptors))
 }
 
 /// Sends a few bytes with each lot of descriptors, and the rest with the last.
@@ -245,6 +259,18 @@ impl Link {
         let mut bytes = Vec::new();
         command.encode(&mut bytes);
         send_all(&self.stream, &bytes, &[])
+    }
+
+    /// Hands copies of more locks to a shim that keeps a run. The caller keeps its guards until [`Report::Held`] names
+    /// them, and then calls [`Guard::surrender`].
+    ///
+    /// # Errors
+    /// When the shim has gone, or dropped this connection for a newer one.
+    pub fn hold(&mut self, run: RunNumber, guards: &[(&Folder, &Guard)]) -> io::Result<()> {
+        let (locks, descriptors) = lend(guards)?;
+        let mut bytes = Vec::new();
+        Command::Hold { run, locks }.encode(&mut bytes);
+        send_all(&self.stream, &bytes, &descriptors)
     }
 
     /// Waits for the next report; nothing when the shim has closed the connection.

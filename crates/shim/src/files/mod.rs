@@ -1,5 +1,6 @@
-//! What a shim writes for whoever comes later: exit records, the log, the latest turn.
+//! What a shim writes for whoever comes later: exit records, the log, the tape, the latest turn.
 
 pub mod log;
 pub mod record;
+pub mod tape;
 pub mod turn;

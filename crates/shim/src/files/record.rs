@@ -266,6 +266,8 @@ mod tests {
     use super::*;
     use crate::files::log::Position;
     use crate::protocol::exited::StartFailure;
+    use crate::protocol::say::SayNumber;
+    use crate::protocol::tape::{SaidUpTo, TapeEnd};
     use pinfold_core::exit::{Ended, Exit, Said};
     use pinfold_core::time::Wall;
     use std::time::Duration;
@@ -288,6 +290,10 @@ mod tests {
             fence: u64::MAX,
             at: Wall(-1),
             log: Position(u64::MAX),
+            tape: Some(TapeEnd {
+                end: Position(u64::MAX),
+                said: SaidUpTo { said: SayNumber(u64::MAX), written: SayNumber(u64::MAX) },
+            }),
         }
     }
 

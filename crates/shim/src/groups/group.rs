@@ -1,7 +1,7 @@
 //! A control group for the tree of a run, where the shim may make one: to kill it at a stroke, to prove that
 //! it is empty after a shim was lost, and to count out-of-memory kills.
 
-use crate::protocol::command::Contain;
+use crate::protocol::start::Contain;
 use pinfold_kernel::cgroup::{self, Hierarchy, remove};
 use pinfold_kernel::checksum::checksum;
 use rustix::fs::{Mode, OFlags};

@@ -2,7 +2,7 @@
 
 pub(crate) mod group;
 
-use crate::protocol::command::Contain;
+use crate::protocol::start::Contain;
 use group::Group;
 use std::path::{Path, PathBuf};
 

@@ -2,9 +2,10 @@
 
 use super::raw;
 use crate::crash;
-use crate::protocol::command::{Command, Directory, Start};
+use crate::protocol::command::Command;
 use crate::protocol::exited::StartFailure;
 use crate::protocol::frame::Decoder;
+use crate::protocol::start::{Directory, Start};
 use pinfold_lock::Guard;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;

@@ -1,6 +1,5 @@
 //! What a daemon can have done.
 
-use super::death::Death;
 use super::input::Input;
 use super::run::Run;
 use super::shim::{Phase, Shim};
@@ -8,7 +7,6 @@ use super::start;
 use crate::protocol::command::Command;
 use crate::protocol::report::{InputRefused, Report};
 use pinfold_core::ids::{MessageId, RunNumber};
-use pinfold_core::time::Boot;
 use rustix::process::Signal;
 use std::time::{Duration, Instant};
 
@@ -33,12 +31,12 @@ impl Shim {
             Command::CloseInput { run } => {
                 if self.is_present(run) {
                     self.with_input(Input::close);
+                    self.with_words(|taping| taping.words.close());
                 }
             }
             // What fails here is missed by whoever comes.
             Command::Listen => _ = self.links.listen(&self.keep),
             Command::Release => self.release(),
-            Command::DieAt { at, grace } => self.die_at(at, grace),
             Command::Ack { run } => {
                 self.records.acknowledge(run);
                 self.unstored = self.unstored.filter(|_| self.records.is_unsynced());
@@ -48,6 +46,12 @@ impl Shim {
                     daemon.follow(on);
                 }
             }
+            Command::Say(say) if self.is_present(say.run) => self.say(*say),
+            Command::Say(say) => self.tell_of(say.run),
+            Command::Heard { to, .. } => self.heard(to),
+            Command::Hold { run, locks } => self.hold(run, &locks),
+            // Nobody asks it of a shim that has not said it can.
+            Command::Guest(_) | Command::GuestStop { .. } => {}
         }
     }
 
@@ -68,14 +72,17 @@ impl Shim {
     fn with_run(&mut self, number: RunNumber, what: impl FnOnce(&mut Run)) {
         match &mut self.phase {
             Phase::Running(run) if run.number == number => what(run),
-            Phase::Running(_) | Phase::Waiting | Phase::Standing { .. } | Phase::Gone => {
-                let answer = match self.records.of(number) {
-                    Ok(Some(exited)) => start::told(exited),
-                    Ok(None) | Err(_) => Report::NoSuchRun { run: number },
-                };
-                self.links.report(&answer);
-            }
+            Phase::Running(_) | Phase::Waiting | Phase::Standing { .. } | Phase::Gone => self.tell_of(number),
         }
+    }
+
+    /// Tells what is known of a run that does not live.
+    pub(super) fn tell_of(&mut self, number: RunNumber) {
+        let answer = match self.records.of(number) {
+            Ok(Some(exited)) => start::told(exited),
+            Ok(None) | Err(_) => Report::NoSuchRun { run: number },
+        };
+        self.links.report(&answer);
     }
 
     pub(super) fn with_input(&mut self, what: impl FnOnce(&mut Input) -> Vec<Report>) {
@@ -115,9 +122,5 @@ impl Shim {
         if let Phase::Standing { .. } | Phase::Waiting = self.phase {
             self.leave();
         }
-    }
-
-    fn die_at(&mut self, at: Option<Boot>, grace: Duration) {
-        self.death = at.and_then(|at| Death::at(at, grace).ok());
     }
 }

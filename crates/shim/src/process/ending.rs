@@ -8,7 +8,9 @@ use crate::crash;
 use crate::groups::group::Group;
 use crate::protocol::exited::Exited;
 use crate::protocol::report::Report;
+use crate::protocol::tape::TapeEnd;
 use pinfold_core::exit::{Ended, Exit};
+use pinfold_lock::Guard;
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
 
@@ -23,20 +25,8 @@ impl Shim {
         let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Gone) else { return };
         crash::point("end.empty");
         let number = run.number;
-        let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
-        let mut pty = run.pty.take();
-        log.printed_on(pty.as_ref().map(|pty| pty.screen.size()));
-        let Run { outputs, turns, .. } = &mut *run;
-        outputs.drain(&mut self.buffer, &mut |stream, bytes| {
-            if let Some(pty) = &mut pty {
-                mirror(pty, viewers, bytes);
-            }
-            hear(log, links, turns, number, stream, bytes);
-        });
-        hear_end(log, links, turns, number);
-        self.viewers.end(pty.as_deref());
+        let tape = if run.taping.is_some() { self.end_tape(&mut run) } else { self.end_log(&mut run) };
         self.buffer = Vec::new();
-        self.log.settle();
         self.notify.drain(Some(&run));
         for report in run.input.shut() {
             self.links.report(&report);
@@ -48,14 +38,33 @@ impl Shim {
             return self.start_failed(number, why);
         }
         let next = run.next.filter(|_| run.stopping.is_none());
-        let exited = self.exited(&run);
-        self.tell_end(exited);
+        let exited = self.exited(&run, tape);
+        self.tell_end(exited, std::mem::take(&mut run.held));
         let group = run.group.take().and_then(Group::again);
         drop(run);
         self.go_on(next, group);
     }
 
-    fn exited(&self, run: &Run) -> Exited {
+    /// Reads what a run without a tape left behind.
+    fn end_log(&mut self, run: &mut Run) -> Option<TapeEnd> {
+        let number = run.number;
+        let (log, links, viewers) = (&mut self.log, &mut self.links, &mut self.viewers);
+        let mut pty = run.pty.take();
+        log.printed_on(pty.as_ref().map(|pty| pty.screen.size()));
+        let Run { outputs, turns, .. } = run;
+        outputs.drain(&mut self.buffer, &mut |stream, bytes| {
+            if let Some(pty) = &mut pty {
+                mirror(pty, viewers, bytes);
+            }
+            hear(log, links, turns, number, stream, bytes);
+        });
+        hear_end(log, links, turns, number);
+        self.viewers.end(pty.as_deref());
+        self.log.settle();
+        None
+    }
+
+    fn exited(&self, run: &Run, tape: Option<TapeEnd>) -> Exited {
         let exit = match run.stage {
             Stage::Ending(exit) => exit,
             Stage::Starting(_) | Stage::Running => Exit::NeverStarted,
@@ -77,14 +86,21 @@ impl Shim {
             fence: run.process.fence,
             at: wall(),
             log: self.log.end(),
+            tape,
         }
     }
 
     /// Writes an end down, then tells it: no kill can lose it from now on. The daemon puts it on disk, or we do.
-    pub(super) fn tell_end(&mut self, exited: Exited) {
+    /// Locks that were held for the run alone are free before it is told.
+    pub(super) fn tell_end(&mut self, exited: Exited, held: Vec<Guard>) {
+        if exited.tape.is_some() && !self.links.has_daemon() {
+            self.sync_tape();
+        }
         // A disk that fails must not keep the daemon, which has its own, from knowing.
         let _ = self.records.append(&exited);
         self.links.report(&start::told(exited));
+        // It is queued, and not sent before they are free.
+        self.let_go(held);
         if let Some(daemon) = &mut self.links.daemon {
             daemon.flush(self.log.end());
         }
@@ -97,6 +113,9 @@ impl Shim {
     /// Puts an end on disk that the daemon has not: it is slow, or gone, or something else is to happen first.
     pub(super) fn store_end(&mut self) {
         self.unstored = None;
+        if self.records.is_unsynced() {
+            self.sync_tape();
+        }
         // What the disk does not take now it took in memory, which outlives us.
         let _ = self.records.sync();
     }

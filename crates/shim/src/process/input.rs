@@ -36,6 +36,11 @@ impl Input {
         Self { run, pipe, queue: VecDeque::new(), taken: VecDeque::new(), closing: false }
     }
 
+    /// Gives the pipe to whoever writes to it instead; there is no input for it here any more.
+    pub(super) fn give_pipe(&mut self) -> Option<OwnedFd> {
+        self.pipe.take()
+    }
+
     /// The pipe, while something waits to be written to it.
     pub(super) fn wanting(&self) -> Option<BorrowedFd<'_>> {
         self.pipe.as_ref().filter(|_| !self.queue.is_empty()).map(AsFd::as_fd)

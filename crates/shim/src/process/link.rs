@@ -5,9 +5,12 @@ use super::wire::Wire;
 use crate::caller::place;
 use crate::files::log::{Position, Stream};
 use crate::protocol::attach::{Join, Said};
-use crate::protocol::command::{Command, Joins, Keep};
+use crate::protocol::command::Command;
 use crate::protocol::frame::{Decoder, FrameError};
+use crate::protocol::keep::Keep;
 use crate::protocol::report::{Report, encode_output};
+use crate::protocol::start::Joins;
+use crate::protocol::tape::TapeReport;
 use crate::socket::Listener;
 use pinfold_core::ids::RunNumber;
 use pinfold_kernel::caller::{FileId, Peer, file_id};
@@ -20,6 +23,8 @@ use std::time::{Duration, Instant};
 const OUTPUT_QUEUED: usize = 256 << 10;
 /// A daemon that does not read its reports is not listened to.
 const REPORTS_QUEUED: usize = 1 << 20;
+/// Descriptors that may wait for the rest of their command: those of many locks.
+const MOST_DESCRIPTORS: usize = 1024;
 /// Connections that have not said hello; the oldest goes when there are more.
 const MOST_PENDING: usize = 8;
 /// How long newcomers wait when there are no descriptors for them.
@@ -37,9 +42,22 @@ pub(super) struct Link {
     wire: Wire,
     follow: bool,
     behind: bool,
+    /// What came along with commands that were not obeyed yet.
+    descriptors: Vec<OwnedFd>,
+    grown: Grown,
     origin: Origin,
     /// Who came through the listening socket, until that is judged.
     peer: Option<Peer>,
+}
+
+/// What was said of how far the tape has grown.
+#[derive(Debug, Clone, Copy, Default)]
+struct Grown {
+    /// Where it ends.
+    now: Option<(RunNumber, Position)>,
+    told: Option<(RunNumber, Position)>,
+    /// Whether a word about it waits to be sent: then there is no second one.
+    waits: bool,
 }
 
 /// Where a connection came from.
@@ -53,7 +71,8 @@ pub(super) enum Origin {
 
 impl Link {
     pub(super) fn new(socket: OwnedFd, decoder: Decoder, origin: Origin) -> Self {
-        Self { wire: Wire::new(socket, decoder), follow: true, behind: false, origin, peer: None }
+        let (wire, descriptors, grown) = (Wire::new(socket, decoder), Vec::new(), Grown::default());
+        Self { wire, follow: true, behind: false, descriptors, grown, origin, peer: None }
     }
 
     /// Somebody who came through the listening socket.
@@ -115,9 +134,34 @@ impl Link {
         }
     }
 
+    /// The tape of a run ends here now: said with the next flush, unless that is known or a word about it waits already.
+    pub(super) fn grown(&mut self, run: RunNumber, end: Position) {
+        self.grown.now = Some((run, end));
+    }
+
+    /// It was told of this end already.
+    pub(super) fn knows_end(&mut self, run: RunNumber, end: Position) {
+        self.grown.told = Some((run, end));
+    }
+
+    fn queue_grown(&mut self) {
+        let Grown { now, told, waits } = self.grown;
+        if let Some((run, end)) = now.filter(|_| !waits && now != told) {
+            self.grown = Grown { now, told: now, waits: true };
+            self.report(&Report::Tape(TapeReport::Grown { run, end }));
+        }
+    }
+
     /// Sends what the socket takes. A daemon that has caught up is told how far the log has grown.
     pub(super) fn flush(&mut self, log: Position) {
-        self.wire.send();
+        loop {
+            self.queue_grown();
+            self.wire.send();
+            self.grown.waits &= self.wire.queued() > 0;
+            if self.grown.waits || self.grown.now == self.grown.told || self.grown.now.is_none() {
+                break;
+            }
+        }
         if self.behind && self.wire.queued() == 0 {
             self.behind = false;
             self.report(&Report::LogGrown { to: log });
@@ -127,7 +171,23 @@ impl Link {
 
     /// Reads once; what came is then taken with [`Link::command`].
     pub(super) fn read(&mut self) {
-        self.wire.read();
+        self.wire.read_with(&mut self.descriptors);
+        // No command has as many.
+        if self.descriptors.len() > MOST_DESCRIPTORS {
+            self.wire.close();
+        }
+    }
+
+    /// The first of the descriptors that came; fewer when there are fewer.
+    pub(super) fn take_descriptors(&mut self, count: usize) -> Vec<OwnedFd> {
+        self.descriptors.drain(..count.min(self.descriptors.len())).collect()
+    }
+
+    /// Closes what came with commands that did not want it.
+    pub(super) fn drop_descriptors(&mut self) {
+        if self.wire.decoder.is_empty() {
+            self.descriptors = Vec::new();
+        }
     }
 
     /// The next whole command.
@@ -320,6 +380,7 @@ impl Links {
             Some(peer) if generation - last < FARTHEST && self.is_daemon(&peer, records) => {}
             Some(_) => return false,
         }
+        link.drop_descriptors();
         // The older connection goes with everything in it that was not read.
         self.daemon = Some(link);
         self.generation = Some(generation);

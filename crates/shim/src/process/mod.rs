@@ -5,8 +5,8 @@
 
 mod child;
 mod commands;
-mod death;
 mod ending;
+mod hold;
 mod input;
 mod link;
 mod notify;
@@ -22,12 +22,15 @@ mod shim;
 mod spare;
 mod start;
 mod survivors;
+mod taped;
+mod taping;
 mod title;
 mod tree;
 mod turns;
 mod viewer;
 mod waiting;
 mod wire;
+mod words;
 
 pub(crate) use survivors::survivor;
 

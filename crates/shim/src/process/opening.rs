@@ -8,9 +8,11 @@ use super::viewer::Viewers;
 use crate::crash;
 use crate::files::log::Log;
 use crate::files::record::Records;
-use crate::protocol::command::{Command, Keep, Listens, LogLimits, Streams};
+use crate::protocol::command::Command;
 use crate::protocol::frame::{Decoder, FrameError};
+use crate::protocol::keep::{Keep, Listens, Streams};
 use crate::protocol::report::Report;
+use crate::protocol::start::LogLimits;
 use pinfold_kernel::own;
 use pinfold_kernel::signals::{self, Signals};
 use pinfold_kernel::socket;
@@ -72,6 +74,7 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
         streams,
         records,
         log,
+        tape: None,
         links,
         viewers: Viewers::default(),
         notify: Notify::open()?,
@@ -79,7 +82,6 @@ pub(super) fn open(title: Option<&Title>) -> Result<Shim, OpenError> {
         phase: Phase::Waiting,
         spare: None,
         signals,
-        death: None,
         last: false,
         settle: None,
         unstored: None,

@@ -4,6 +4,7 @@ use super::input::Input;
 use super::output::Outputs;
 use super::pty::Pty;
 use super::shape::Shape;
+use super::taping::Taping;
 use super::tree::Met;
 use super::turns::Turns;
 use super::{child, survivors, tree};
@@ -14,6 +15,7 @@ use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
 use pinfold_core::unended::Survivor;
+use pinfold_lock::Guard;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 use std::collections::BTreeSet;
@@ -43,6 +45,10 @@ pub(super) struct Run {
     pub(super) input: Input,
     pub(super) pty: Option<Box<Pty>>,
     pub(super) turns: Turns,
+    /// How it uses the tape, if it has one: then there is no input and no turn.
+    pub(super) taping: Option<Box<Taping>>,
+    /// Locks that were taken while it lived.
+    pub(super) held: Vec<Guard>,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
     pub(super) at: Wall,
@@ -106,6 +112,11 @@ impl Run {
                 }
             }
         }
+    }
+
+    /// Whether it was asked to end, or has and its tree follows.
+    pub(super) fn is_being_ended(&self) -> bool {
+        self.stopping.is_some() || matches!(self.stage, Stage::Ending(_))
     }
 
     /// Sends a signal to the agent itself.

@@ -1,6 +1,6 @@
 //! What a child has to be forked with, before it is known what it becomes.
 
-use crate::protocol::command::{Contain, Start, Stdin};
+use crate::protocol::start::{Contain, Start, Stdin};
 use pinfold_terminal::Size;
 
 /// What a child has to be forked with; all the rest it is told at its gate.

@@ -1,6 +1,5 @@
 //! The shim's loop: what came is heard, then what is due is done. It waits for nobody but the kernel.
 
-use super::death::Death;
 use super::input::Input;
 use super::link::{Link, Links};
 use super::notify::Notify;
@@ -13,10 +12,12 @@ use super::waiting::Spare;
 use crate::crash;
 use crate::files::log::{Log, Stream};
 use crate::files::record::Records;
+use crate::files::tape::Tape;
 use crate::files::turn::Done;
-use crate::protocol::command::{Keep, Tie};
 use crate::protocol::frame::VERSION;
+use crate::protocol::keep::{Keep, Tie};
 use crate::protocol::report::{Keeping, Report, Welcome};
+use crate::protocol::tape::Can;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::clock;
@@ -58,6 +59,8 @@ pub(super) struct Shim {
     pub(super) streams: Option<[OwnedFd; 3]>,
     pub(super) records: Records,
     pub(super) log: Log,
+    /// Open from the first run on that has one.
+    pub(super) tape: Option<Box<Tape>>,
     pub(super) links: Links,
     pub(super) viewers: Viewers,
     pub(super) notify: Notify,
@@ -66,7 +69,6 @@ pub(super) struct Shim {
     /// A child that waits for the order to start.
     pub(super) spare: Option<Spare>,
     pub(super) signals: Signals,
-    pub(super) death: Option<Death>,
     /// Whether it leaves when its run has ended.
     pub(super) last: bool,
     pub(super) settle: Option<Instant>,
@@ -84,10 +86,10 @@ enum Waker {
     Confirmation,
     Output(usize),
     Input,
+    Words,
     Keys,
     Viewer(usize),
     Notify,
-    Death,
 }
 
 impl Shim {
@@ -110,6 +112,7 @@ impl Shim {
     }
 
     fn wait(&mut self) -> Result<Vec<Waker>, Errno> {
+        self.tend_tape();
         if let Some(daemon) = &mut self.links.daemon {
             daemon.flush(self.log.end());
         }
@@ -144,9 +147,11 @@ impl Shim {
             if let (Stage::Starting(pipe), None) = (&run.stage, run.undisturbed) {
                 all.push((Waker::Confirmation, pipe.as_fd(), PollFlags::IN));
             }
-            let outputs = run.outputs.open();
+            let outputs = run.outputs.open().filter(|_| self.reads(run));
             all.extend(outputs.map(|(number, fd)| (Waker::Output(number), fd, PollFlags::IN)));
             all.extend(run.input.wanting().map(|fd| (Waker::Input, fd, PollFlags::OUT)));
+            let words = run.taping.as_ref().and_then(|taping| taping.words.wanting());
+            all.extend(words.map(|fd| (Waker::Words, fd, PollFlags::OUT)));
             let keys = run.pty.as_ref().and_then(|pty| pty.wanting());
             all.extend(keys.map(|fd| (Waker::Keys, fd, PollFlags::OUT)));
         }
@@ -156,7 +161,6 @@ impl Shim {
         if self.notify.deaf().is_none() {
             all.push((Waker::Notify, self.notify.as_fd(), PollFlags::IN));
         }
-        all.extend(self.death.as_ref().map(|death| (Waker::Death, death.as_fd(), PollFlags::IN)));
         all
     }
 
@@ -164,7 +168,10 @@ impl Shim {
         let phase = match &self.phase {
             Phase::Waiting | Phase::Gone => None,
             Phase::Standing { until } => Some(*until),
-            Phase::Running(run) => run.next_force().into_iter().chain(run.undisturbed).min(),
+            Phase::Running(run) => {
+                let again = run.taping.as_ref().and_then(|taping| taping.again());
+                run.next_force().into_iter().chain(run.undisturbed).chain(again).min()
+            }
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
         let spare = self.spare.as_ref().map(|spare| spare.until);
@@ -184,6 +191,7 @@ impl Shim {
             Waker::Confirmation => self.announce(),
             Waker::Output(number) => self.read_output(number),
             Waker::Input => self.with_input(Input::write),
+            Waker::Words => self.with_words(|taping| taping.words.write()),
             Waker::Keys => {
                 if let Some(pty) = pty_of(&mut self.phase) {
                     pty.write();
@@ -194,7 +202,6 @@ impl Shim {
                 Phase::Running(run) => Some(run),
                 Phase::Waiting | Phase::Standing { .. } | Phase::Gone => None,
             }),
-            Waker::Death => self.die(),
         }
     }
 
@@ -206,6 +213,9 @@ impl Shim {
         }
         if daemon {
             let welcome = self.welcome();
+            if let (Some(tape), Some(daemon)) = (&welcome.tape, &mut self.links.daemon) {
+                daemon.knows_end(tape.run, tape.end);
+            }
             self.links.report(&Report::Welcome(Box::new(welcome)));
             self.notify.tell_again();
             if let Phase::Running(run) = &mut self.phase {
@@ -250,6 +260,8 @@ impl Shim {
             keeping,
             exits: self.records.unacknowledged().unwrap_or_default(),
             log: self.log.end(),
+            can: Can::now(self.keep.tape.is_some()),
+            tape: self.tape_standing(),
         }
     }
 
@@ -265,6 +277,9 @@ impl Shim {
         while let Some(command) = self.links.daemon.as_mut().and_then(Link::command) {
             self.command(command);
         }
+        if let Some(daemon) = &mut self.links.daemon {
+            daemon.drop_descriptors();
+        }
         if self.links.daemon.as_ref().is_some_and(Link::is_closed) {
             self.links.daemon = None;
         }
@@ -273,7 +288,7 @@ impl Shim {
     fn take_signals(&mut self) {
         while let Ok(number) = self.signals.next() {
             if number == libc::SIGTERM || number == libc::SIGINT {
-                self.end(None);
+                self.end();
             }
         }
         if !matches!(self.phase, Phase::Running(_)) {
@@ -282,21 +297,12 @@ impl Shim {
     }
 
     /// Ends the run, if there is one, and leaves behind it.
-    fn end(&mut self, grace: Option<Duration>) {
+    fn end(&mut self) {
         self.last = true;
         match &mut self.phase {
-            Phase::Running(run) => {
-                let grace = grace.unwrap_or(run.grace);
-                run.stop(grace, Instant::now());
-            }
+            Phase::Running(run) => run.stop(run.grace, Instant::now()),
             Phase::Waiting | Phase::Standing { .. } => self.leave(),
             Phase::Gone => {}
-        }
-    }
-
-    fn die(&mut self) {
-        if let Some(death) = self.death.take() {
-            self.end(Some(death.grace));
         }
     }
 
@@ -304,7 +310,9 @@ impl Shim {
         // Whatever prints has been executed: that is said first.
         self.announce();
         let Phase::Running(run) = &mut self.phase else { return };
-        if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
+        if run.taping.is_some() {
+            self.tape_output(number);
+        } else if let Some(stream) = run.outputs.read(number, &mut self.buffer) {
             if let Some(pty) = &mut run.pty {
                 run.outputs.read_on(number, &mut self.buffer);
                 mirror(pty, &mut self.viewers, &self.buffer);
@@ -315,8 +323,13 @@ impl Shim {
             hear_end(&self.log, &mut self.links, &mut run.turns, run.number);
         }
         if self.buffer.len() > SHORT {
-            self.settle = Some(Instant::now() + SETTLE);
+            self.settle_soon();
         }
+    }
+
+    /// Gives back what a burst has used, when nothing hurries any more.
+    pub(super) fn settle_soon(&mut self) {
+        self.settle = Some(Instant::now() + SETTLE);
     }
 
     /// Reads what has been printed so far, as far as that comes to an end.
@@ -344,7 +357,7 @@ impl Shim {
         self.notify.recover(now);
         self.links.listen_if_lost(&self.keep, now);
         if self.keep.tie == Tie::ToParent && !self.last && !self.links.has_parent() {
-            self.end(None);
+            self.end();
         }
         if self.settle.is_some_and(|at| now >= at) {
             self.settle_down();

@@ -8,9 +8,9 @@ use super::shim::{Phase, Shim};
 use super::turns::Turns;
 use super::waiting::Waiting;
 use crate::crash;
-use crate::protocol::command::{Directory, Start};
 use crate::protocol::exited::{Exited, StartFailure};
 use crate::protocol::report::Report;
+use crate::protocol::start::{Directory, Start};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::life::Process;
@@ -70,6 +70,7 @@ impl Shim {
         check(start, self.locked_directory())?;
         self.notify.begin();
         self.log.limit(start.log);
+        let unheard = self.ready_tape(start).map_err(refused)?;
         let shape = Shape::of(start);
         if start.terminal.is_some() {
             self.links.listen(&self.keep).map_err(refused)?;
@@ -77,12 +78,13 @@ impl Shim {
         if let Some(spare) = self.take_spare(shape)
             && let Ok(run) = self.release_child(start, &name, spare)
         {
-            return Ok(run);
+            return Ok(run.with_tape(unheard));
         }
         crash::point("start.unforked");
         let waiting = self.fork(shape).map_err(refused)?;
         crash::point("start.forked");
-        self.release_child(start, &name, waiting).map_err(refused)
+        let run = self.release_child(start, &name, waiting).map_err(refused)?;
+        Ok(run.with_tape(unheard))
     }
 
     /// Writes down who the child is, and lets it become the agent.
@@ -109,6 +111,8 @@ impl Shim {
             input: Input::new(start.run, ends.stdin),
             pty: ends.pty,
             turns: Turns::new(&self.keep.records, start.says_done),
+            taping: None,
+            held: Vec::new(),
             group,
             began: Instant::now(),
             // Whoever waits for an agent on demand wants to know at once.
@@ -164,8 +168,9 @@ impl Shim {
             fence: self.guards.first().map_or(0, |guard| guard.fence().0),
             at: super::shim::wall(),
             log: self.log.end(),
+            tape: None,
         };
-        self.tell_end(exited);
+        self.tell_end(exited, Vec::new());
         self.go_on(None, None);
     }
 }

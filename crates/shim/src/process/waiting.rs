@@ -8,7 +8,7 @@ use super::pty::Pty;
 use super::raw::Forked;
 use super::shape::Shape;
 use crate::groups::group::Group;
-use crate::protocol::command::{Start, Stdin};
+use crate::protocol::start::{Start, Stdin};
 use pinfold_lock::Identity;
 use pinfold_terminal::Size;
 use rustix::fs::{Mode, OFlags};

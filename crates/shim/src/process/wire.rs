@@ -1,6 +1,7 @@
 //! One connection: what is to be sent waits in a queue, what was read waits to be understood. It never makes the shim wait.
 
 use crate::protocol::frame::Decoder;
+use pinfold_kernel::socket;
 use rustix::io::Errno;
 use rustix::net::SendFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -9,6 +10,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const KEPT: usize = 4 << 10;
 /// What was sent is moved out of the way when it is as long as this.
 const LONG: usize = 128 << 10;
+/// What the first read takes with descriptors: most frames are short, and this memory is filled before.
+const SHORT: usize = 4 << 10;
 
 /// A stream socket with both its directions.
 #[derive(Debug)]
@@ -18,11 +21,13 @@ pub(super) struct Wire {
     pub(super) queue: Vec<u8>,
     sent: usize,
     closed: bool,
+    /// Whether the last read filled its room.
+    more: bool,
 }
 
 impl Wire {
     pub(super) fn new(socket: OwnedFd, decoder: Decoder) -> Self {
-        Self { socket, decoder, queue: Vec::new(), sent: 0, closed: false }
+        Self { socket, decoder, queue: Vec::new(), sent: 0, closed: false, more: false }
     }
 
     /// The socket, and what was read from it but not yet understood.
@@ -71,6 +76,21 @@ impl Wire {
         match rustix::io::read(&self.socket, rustix::buffer::spare_capacity(room)) {
             Ok(0) => self.closed = true,
             Ok(_) | Err(Errno::INTR | Errno::AGAIN) => {}
+            Err(_) => self.closed = true,
+        }
+    }
+
+    /// Reads once, for the decoder, and takes the descriptors that come along.
+    pub(super) fn read_with(&mut self, descriptors: &mut Vec<OwnedFd>) {
+        let room = self.decoder.room();
+        let (begin, end) = (room.len(), room.capacity());
+        room.resize(if self.more { end } else { end.min(begin + SHORT) }, 0);
+        let came = socket::receive_with(&self.socket, &mut room[begin..], descriptors);
+        self.more = came == Ok(room.len() - begin);
+        room.truncate(begin + came.unwrap_or(0));
+        match came {
+            Ok(0) => self.closed = true,
+            Ok(_) | Err(Errno::AGAIN) => {}
             Err(_) => self.closed = true,
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! It needs no daemon: a terminal stays open over the daemon's death, and a key takes the shortest way.
 
-use crate::protocol::command::size;
 use crate::protocol::frame::{Decoder, Frame, FrameError, write};
+use crate::protocol::start::size;
 use crate::socket;
 use pinfold_core::ids::RunNumber;
 use pinfold_terminal::Size;

@@ -1,13 +1,12 @@
 //! What a daemon tells a shim.
 
-use crate::protocol::frame::{Fields, Frame, FrameError, Writer, write};
+use crate::protocol::frame::{Frame, FrameError, write};
+use crate::protocol::guest::Guest;
+use crate::protocol::keep::{Keep, Lock};
+use crate::protocol::output::Position;
+use crate::protocol::say::Say;
+use crate::protocol::start::{Start, duration, millis};
 use pinfold_core::ids::{MessageId, RunNumber};
-use pinfold_core::time::Boot;
-use pinfold_terminal::Size;
-use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// Something for a shim to do. Repeating one is harmless.
@@ -56,13 +55,6 @@ pub enum Command {
     },
     /// Give the locks back and leave. Without effect while a run lives.
     Release,
-    /// End the tree at a moment of the boot clock, and leave; replaces the last such moment.
-    DieAt {
-        /// When; `None` takes it back.
-        at: Option<Boot>,
-        /// Time between SIGTERM and SIGKILL then.
-        grace: Duration,
-    },
     /// The exits up to this run are stored.
     Ack {
         /// The last of them.
@@ -75,197 +67,33 @@ pub enum Command {
     },
     /// Listen for newcomers, also where the socket was removed meanwhile.
     Listen,
-}
-
-/// What a new shim keeps.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keep {
-    /// The session's name, for people and as `PINFOLD_SESSION`.
-    pub session: String,
-    /// Where to listen for daemons; where that cannot be, beside the records.
-    pub listen: PathBuf,
-    /// From when on to listen there.
-    pub listens: Listens,
-    /// The file of exit records.
-    pub records: PathBuf,
-    /// The log; older parts of it get `.1`, `.2` ... appended.
-    pub log: PathBuf,
-    /// The locks; the first is the session's own.
-    pub locks: Vec<Lock>,
-    /// Whether its runs outlive whoever started it.
-    pub tie: Tie,
-    /// Whose are the standard streams of its agents.
-    pub streams: Streams,
-    /// A folder that goes when the shim leaves and whoever started it is gone.
-    pub scratch: Option<PathBuf>,
-}
-
-/// From when on a shim listens for others than the one who started it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Listens {
-    /// From its beginning.
-    #[default]
-    AtOnce,
-    /// When it has lost its daemon, or has a terminal that somebody may want to see. Most shims never do, and a
-    /// thousand sockets can be a seventh of a start.
-    Late,
-}
-
-/// Whose are the standard streams of agents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Streams {
-    /// The shim's: input comes by command, output goes to the log.
-    #[default]
-    Kept,
-    /// Those of whoever started the shim: the last three descriptors that came along.
-    Given,
-}
-
-/// Whether runs outlive whoever started their shim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tie {
-    /// They do: daemons come and go.
-    #[default]
-    Free,
-    /// They do not: when the first connection ends, the run is stopped and the shim leaves.
-    ToParent,
-}
-
-/// One lock that is handed over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lock {
-    /// Its folder.
-    pub folder: PathBuf,
-    /// What [`pinfold_lock::Guard::lend`] describes, as JSON.
-    pub description: Vec<u8>,
-    /// How many of the descriptors that came along belong to it.
-    pub descriptors: usize,
-}
-
-/// How to start an agent.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Start {
-    /// Which run. A number that is not above all earlier ones starts nothing.
-    pub run: RunNumber,
-    /// The run's name, as `PINFOLD_RUN` and in the locks.
-    pub run_id: String,
-    /// The program and its arguments; a program without a slash is looked for in the PATH of `environment`.
-    pub arguments: Vec<OsString>,
-    /// The complete environment, as `NAME=value`.
-    pub environment: Vec<OsString>,
-    /// Where it starts.
-    pub directory: Directory,
-    /// What it reads.
-    pub stdin: Stdin,
-    /// The bounds of the log.
-    pub log: LogLimits,
-    /// The daemon's API socket, as `PINFOLD_SOCKET`.
-    pub socket: Option<PathBuf>,
-    /// How its tree is held together.
-    pub contain: Contain,
-    /// Whether it is given the lock descriptors, at numbers from 100 on.
-    pub give_locks: bool,
-    /// Soft and hard limit of open files; `None` leaves what the shim has.
-    pub open_files: Option<(u64, u64)>,
-    /// Soft and hard limit of a core file; `None` leaves what the shim has.
-    pub core: Option<(u64, u64)>,
-    /// Its umask; `None` leaves what the shim was started with.
-    pub umask: Option<u32>,
-    /// The grace when the shim itself has to stop it (SIGTERM to the shim).
-    pub grace: Duration,
-    /// Gives it a terminal of this size instead of pipes.
-    pub terminal: Option<Size>,
-    /// Whether another run is likely to follow at once when this one ends by itself: the shim makes ready for it.
-    pub repeats: bool,
-    /// Whether the agent says by a line when a turn is over: what it says before its first one is noticed too.
-    pub says_done: bool,
-    /// Who beside people may join its terminal.
-    pub joins: Joins,
-}
-
-/// Who beside people may join a terminal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Joins {
-    /// Those that are confined.
-    pub confined: bool,
-    /// Those of a run.
-    pub runs: bool,
-}
-
-/// Where an agent starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Directory {
-    /// In the directory that is locked, wherever its path leads by now.
-    Locked,
-    /// In the directory at a path.
-    Path(PathBuf),
-}
-
-/// What an agent reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stdin {
-    /// Nothing: end of file at once.
-    Null,
-    /// A pipe that [`Command::Input`] writes to.
-    Pipe,
-}
-
-/// How a tree is held together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contain {
-    /// By the sub-reaper alone.
-    Reaper,
-    /// In a control group too, where the shim may make one.
-    Group,
-    /// As `Group`, with a count of out-of-memory kills also where that costs a slow move (control groups v1).
-    GroupAndMemory,
-}
-
-/// The bounds of a log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LogLimits {
-    /// A file that has grown to this gets a successor.
-    pub file_bytes: u64,
-    /// How many files are kept, the current one included.
-    pub files: u32,
-}
-
-impl Default for LogLimits {
-    fn default() -> Self {
-        Self { file_bytes: 8 << 20, files: 2 }
-    }
-}
-
-impl Default for Start {
-    fn default() -> Self {
-        Self {
-            run: RunNumber(1),
-            run_id: String::new(),
-            arguments: Vec::new(),
-            environment: Vec::new(),
-            directory: Directory::Path("/".into()),
-            stdin: Stdin::Pipe,
-            log: LogLimits::default(),
-            socket: None,
-            contain: Contain::Group,
-            give_locks: false,
-            open_files: None,
-            core: None,
-            umask: None,
-            grace: Duration::from_secs(10),
-            terminal: None,
-            repeats: false,
-            says_done: false,
-            joins: Joins::default(),
-        }
-    }
-}
-
-impl fmt::Debug for Start {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The environment may carry secrets: not even its names are printed here.
-        f.debug_struct("Start").field("run", &self.run).field("run_id", &self.run_id).finish_non_exhaustive()
-    }
+    /// Say something to the agent of a run with a tape, once: by its number.
+    Say(Box<Say>),
+    /// What is on the tape below this position is stored by the daemon, and need not be kept for it.
+    Heard {
+        /// Of which run.
+        run: RunNumber,
+        /// Up to where.
+        to: Position,
+    },
+    /// Hold more locks until the run ends. Their descriptors come along: [`crate::client::Link::hold`].
+    Hold {
+        /// Which run.
+        run: RunNumber,
+        /// Which locks.
+        locks: Vec<Lock>,
+    },
+    /// Start a second process of a run, with a terminal of its own.
+    Guest(Box<Guest>),
+    /// End the guest of a run.
+    GuestStop {
+        /// Of which run.
+        run: RunNumber,
+        /// Which guest.
+        guest: u64,
+        /// Time before SIGKILL.
+        grace: Duration,
+    },
 }
 
 mod kind {
@@ -278,10 +106,15 @@ mod kind {
     pub(super) const INPUT: u8 = 7;
     pub(super) const CLOSE_INPUT: u8 = 8;
     pub(super) const RELEASE: u8 = 9;
-    pub(super) const DIE_AT: u8 = 10;
+    // 10 was a moment at which to die. It is never used for anything else.
     pub(super) const ACK: u8 = 11;
     pub(super) const FOLLOW: u8 = 12;
     pub(super) const LISTEN: u8 = 13;
+    pub(super) const SAY: u8 = 14;
+    pub(super) const HEARD: u8 = 15;
+    pub(super) const HOLD: u8 = 16;
+    pub(super) const GUEST: u8 = 17;
+    pub(super) const GUEST_STOP: u8 = 18;
 }
 
 impl Command {
@@ -302,12 +135,18 @@ impl Command {
             }),
             Self::CloseInput { run } => write(out, kind::CLOSE_INPUT, |f| _ = f.number(1, run.0)),
             Self::Release => write(out, kind::RELEASE, |_| ()),
-            Self::DieAt { at, grace } => write(out, kind::DIE_AT, |f| {
-                f.number(1, at.map_or(0, |at| at.0)).number(2, millis(*grace));
-            }),
             Self::Ack { run } => write(out, kind::ACK, |f| _ = f.number(1, run.0)),
             Self::Follow { on } => write(out, kind::FOLLOW, |f| _ = f.flag(1, *on)),
             Self::Listen => write(out, kind::LISTEN, |_| ()),
+            Self::Say(say) => write(out, kind::SAY, |f| say.write(f)),
+            Self::Heard { run, to } => write(out, kind::HEARD, |f| _ = f.number(1, run.0).number(2, to.0)),
+            Self::Hold { run, locks } => write(out, kind::HOLD, |f| {
+                Lock::write_all(locks, f.number(1, run.0));
+            }),
+            Self::Guest(guest) => write(out, kind::GUEST, |f| guest.write(f)),
+            Self::GuestStop { run, guest, grace } => write(out, kind::GUEST_STOP, |f| {
+                f.number(1, run.0).number(2, *guest).number(3, millis(*grace));
+            }),
         }
     }
 
@@ -334,63 +173,18 @@ impl Command {
             },
             kind::CLOSE_INPUT => Self::CloseInput { run: run(1)? },
             kind::RELEASE => Self::Release,
-            kind::DIE_AT => {
-                let at = Some(fields.number(1)?).filter(|at| *at != 0).map(Boot);
-                Self::DieAt { at, grace: duration(fields, 2)? }
-            }
             kind::ACK => Self::Ack { run: run(1)? },
             kind::FOLLOW => Self::Follow { on: fields.flag(1)? },
             kind::LISTEN => Self::Listen,
+            kind::SAY => Self::Say(Box::new(Say::read(fields)?)),
+            kind::HEARD => Self::Heard { run: run(1)?, to: Position(fields.number(2)?) },
+            kind::HOLD => Self::Hold { run: run(1)?, locks: Lock::read_all(fields)? },
+            kind::GUEST => Self::Guest(Box::new(Guest::read(fields)?)),
+            kind::GUEST_STOP => {
+                Self::GuestStop { run: run(1)?, guest: fields.number(2)?, grace: duration(fields, 3)? }
+            }
             _ => return Ok(None),
         }))
-    }
-}
-
-impl Keep {
-    fn write(&self, fields: &mut Writer<'_>) {
-        fields.bytes(1, self.session.as_bytes());
-        fields.bytes(2, self.listen.as_os_str().as_bytes());
-        fields.bytes(3, self.records.as_os_str().as_bytes());
-        fields.bytes(4, self.log.as_os_str().as_bytes());
-        for lock in &self.locks {
-            fields.group(5, |f| {
-                f.bytes(1, lock.folder.as_os_str().as_bytes()).bytes(2, &lock.description);
-                f.number(3, lock.descriptors as u64);
-            });
-        }
-        fields.flag(6, self.tie == Tie::ToParent);
-        if self.streams == Streams::Given {
-            fields.flag(7, true);
-        }
-        if let Some(scratch) = &self.scratch {
-            fields.bytes(8, scratch.as_os_str().as_bytes());
-        }
-        if self.listens == Listens::Late {
-            fields.flag(9, true);
-        }
-    }
-
-    fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
-        let mut locks = Vec::new();
-        for bytes in fields.all(5) {
-            let lock = fields.inside(bytes)?;
-            locks.push(Lock {
-                folder: path(lock.bytes(1)?),
-                description: lock.bytes(2)?.to_vec(),
-                descriptors: lock.small(3)? as usize,
-            });
-        }
-        Ok(Self {
-            session: fields.text(1)?,
-            listen: path(fields.bytes(2)?),
-            records: path(fields.bytes(3)?),
-            log: path(fields.bytes(4)?),
-            locks,
-            tie: if fields.flag(6)? { Tie::ToParent } else { Tie::Free },
-            streams: if fields.flag(7)? { Streams::Given } else { Streams::Kept },
-            scratch: fields.find(8).map(path),
-            listens: if fields.flag(9)? { Listens::Late } else { Listens::AtOnce },
-        })
     }
 }
 
@@ -399,115 +193,4 @@ impl Start {
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         write(out, kind::START, |fields| self.write(fields));
     }
-
-    fn write(&self, fields: &mut Writer<'_>) {
-        fields.number(1, self.run.0).bytes(2, self.run_id.as_bytes());
-        for argument in &self.arguments {
-            fields.bytes(3, argument.as_bytes());
-        }
-        for entry in &self.environment {
-            fields.bytes(4, entry.as_bytes());
-        }
-        if let Directory::Path(path) = &self.directory {
-            fields.bytes(5, path.as_os_str().as_bytes());
-        }
-        fields.flag(6, self.stdin == Stdin::Null);
-        fields.number(7, self.log.file_bytes).number(8, self.log.files.into());
-        if let Some(socket) = &self.socket {
-            fields.bytes(9, socket.as_os_str().as_bytes());
-        }
-        fields.number(10, self.contain.code()).flag(11, self.give_locks);
-        if let Some((soft, hard)) = self.open_files {
-            fields.number(12, soft).number(13, hard);
-        }
-        if let Some(umask) = self.umask {
-            fields.number(14, umask.into());
-        }
-        fields.number(15, millis(self.grace));
-        if let Some(size) = self.terminal {
-            fields.number(20, size.rows().into()).number(21, size.columns().into());
-        }
-        if self.repeats {
-            fields.flag(22, true);
-        }
-        if self.says_done {
-            fields.flag(23, true);
-        }
-        if self.joins.confined {
-            fields.flag(24, true);
-        }
-        if self.joins.runs {
-            fields.flag(25, true);
-        }
-        if let Some((soft, hard)) = self.core {
-            fields.number(30, soft).number(31, hard);
-        }
-    }
-
-    fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
-        let plain = Self::default();
-        let texts = |tag| fields.all(tag).map(|b| OsStr::from_bytes(b).to_owned()).collect();
-        let limits = (fields.optional_number(12)?, fields.optional_number(13)?);
-        let core = (fields.optional_number(30)?, fields.optional_number(31)?);
-        let umask = fields.optional_number(14)?;
-        Ok(Self {
-            run: RunNumber(fields.number(1)?),
-            run_id: fields.text(2)?,
-            arguments: texts(3),
-            environment: texts(4),
-            directory: fields.find(5).map_or(Directory::Locked, |bytes| Directory::Path(path(bytes))),
-            stdin: if fields.flag(6)? { Stdin::Null } else { Stdin::Pipe },
-            log: LogLimits {
-                file_bytes: fields.optional_number(7)?.unwrap_or(plain.log.file_bytes),
-                files: fields.optional_number(8)?.map_or(plain.log.files, |n| n.min(1000) as u32),
-            },
-            socket: fields.find(9).map(path),
-            contain: fields.optional_number(10)?.map_or(plain.contain, Contain::from_code),
-            give_locks: fields.flag(11)?,
-            open_files: limits.0.zip(limits.1),
-            core: core.0.zip(core.1),
-            umask: umask.map(|umask| umask as u32 & 0o777),
-            grace: fields.optional_number(15)?.map_or(plain.grace, Duration::from_millis),
-            terminal: size(fields, 20, 21)?,
-            repeats: fields.flag(22)?,
-            says_done: fields.flag(23)?,
-            joins: Joins { confined: fields.flag(24)?, runs: fields.flag(25)? },
-        })
-    }
-}
-
-impl Contain {
-    fn code(self) -> u64 {
-        match self {
-            Self::Reaper => 0,
-            Self::Group => 1,
-            Self::GroupAndMemory => 2,
-        }
-    }
-
-    fn from_code(code: u64) -> Self {
-        match code {
-            0 => Self::Reaper,
-            2 => Self::GroupAndMemory,
-            _ => Self::Group,
-        }
-    }
-}
-
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-pub(crate) fn duration(fields: Fields<'_>, tag: u8) -> Result<Duration, FrameError> {
-    fields.number(tag).map(Duration::from_millis)
-}
-
-/// A size of a terminal, if there is one.
-pub(crate) fn size(fields: Fields<'_>, rows: u8, columns: u8) -> Result<Option<Size>, FrameError> {
-    let count = |tag| Ok(fields.optional_number(tag)?.map(|n| u16::try_from(n).unwrap_or(u16::MAX)));
-    Ok(count(rows)?.zip(count(columns)?).map(|(rows, columns)| Size::new(rows, columns)))
-}
-
-fn path(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsString::from_vec(bytes.to_vec()))
 }

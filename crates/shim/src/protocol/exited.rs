@@ -1,8 +1,9 @@
 //! The end of a run, as it is recorded and reported: one encoding for the disk and for the wire.
 
-use crate::protocol::command::{duration, millis};
 use crate::protocol::frame::{Fields, FrameError, Writer};
 use crate::protocol::output::Position;
+use crate::protocol::start::{duration, millis};
+use crate::protocol::tape::TapeEnd;
 use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
@@ -25,6 +26,8 @@ pub struct Exited {
     pub at: Wall,
     /// The end of its output in the log.
     pub log: Position,
+    /// What it left on the tape, if it had one: nothing is judged by its end before that was read up to there.
+    pub tape: Option<TapeEnd>,
 }
 
 /// Why a start came to nothing.
@@ -97,14 +100,8 @@ impl StartFailure {
 impl Exited {
     pub(crate) fn write(&self, fields: &mut Writer<'_>) {
         fields.number(1, self.run.0);
-        let (how, number) = match self.ended.exit {
-            Exit::Code(code) => (1, code),
-            Exit::Signal(signal) => (2, signal),
-            Exit::ShimLost => (3, 0),
-            Exit::MachineLost => (4, 0),
-            Exit::NeverStarted => (5, 0),
-        };
-        fields.number(2, how).number(3, u64::from(number.cast_unsigned()));
+        let (how, number) = exit_codes(self.ended.exit);
+        fields.number(2, how).number(3, number);
         if let Some(said) = self.ended.said {
             fields.number(4, said_code(said));
         }
@@ -115,18 +112,12 @@ impl Exited {
         }
         fields.number(9, self.pid.into()).number(10, self.fence);
         fields.number(11, self.at.0.cast_unsigned()).number(12, self.log.0);
+        if let Some(tape) = self.tape {
+            tape.write(fields);
+        }
     }
 
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
-        let number = fields.small(3)?.cast_signed();
-        let exit = match fields.number(2)? {
-            1 => Exit::Code(number),
-            2 => Exit::Signal(number),
-            3 => Exit::ShimLost,
-            4 => Exit::MachineLost,
-            5 => Exit::NeverStarted,
-            _ => return Err(fields.missing(2)),
-        };
         let failure = match fields.find(8) {
             Some(bytes) => Some(StartFailure::read(fields.inside(bytes)?)?),
             None => None,
@@ -134,7 +125,7 @@ impl Exited {
         Ok(Self {
             run: RunNumber(fields.number(1)?),
             ended: Ended {
-                exit,
+                exit: exit(fields, 2, 3)?,
                 said: fields.optional_number(4)?.and_then(said),
                 recognised: None,
                 oom_killed: fields.flag(5)?,
@@ -148,8 +139,33 @@ impl Exited {
             fence: fields.number(10)?,
             at: wall(fields, 11)?,
             log: Position(fields.optional_number(12)?.unwrap_or(0)),
+            tape: TapeEnd::read(fields)?,
         })
     }
+}
+
+/// How a process ended, in two numbers.
+pub(crate) fn exit_codes(exit: Exit) -> (u64, u64) {
+    let (how, number) = match exit {
+        Exit::Code(code) => (1, code),
+        Exit::Signal(signal) => (2, signal),
+        Exit::ShimLost => (3, 0),
+        Exit::MachineLost => (4, 0),
+        Exit::NeverStarted => (5, 0),
+    };
+    (how, u64::from(number.cast_unsigned()))
+}
+
+pub(crate) fn exit(fields: Fields<'_>, how: u8, number: u8) -> Result<Exit, FrameError> {
+    let number = fields.small(number)?.cast_signed();
+    Ok(match fields.number(how)? {
+        1 => Exit::Code(number),
+        2 => Exit::Signal(number),
+        3 => Exit::ShimLost,
+        4 => Exit::MachineLost,
+        5 => Exit::NeverStarted,
+        _ => return Err(fields.missing(how)),
+    })
 }
 
 pub(crate) fn said_code(said: Said) -> u64 {

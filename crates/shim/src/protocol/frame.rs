@@ -80,6 +80,11 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Whether nothing waits in it, not even half a frame.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.buffer.len()
+    }
+
     /// Keeps what it has, and no room for more: there may be thousands of decoders that hardly ever hear anything.
     pub fn shrink(&mut self) {
         self.buffer.drain(..self.start);

@@ -4,8 +4,13 @@ pub mod attach;
 pub(crate) mod command;
 pub(crate) mod exited;
 pub(crate) mod frame;
+pub(crate) mod guest;
+pub(crate) mod keep;
 pub(crate) mod output;
 pub(crate) mod report;
+pub(crate) mod say;
+pub(crate) mod start;
+pub(crate) mod tape;
 pub(crate) mod turn;
 
 /// The word that makes a shim's program a nursery.

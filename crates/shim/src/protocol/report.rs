@@ -2,7 +2,9 @@
 
 use crate::protocol::exited::{Exited, StartFailure, wall};
 use crate::protocol::frame::{Fields, Frame, FrameError, write};
+use crate::protocol::guest::GuestReport;
 use crate::protocol::output::{Position, Stream};
+use crate::protocol::tape::{Can, TapeReport, TapeStanding};
 use crate::protocol::turn::Turn;
 use pinfold_core::exit::Said;
 use pinfold_core::ids::{MessageId, RunNumber};
@@ -105,6 +107,17 @@ pub enum Report {
         /// What was wrong, in words.
         text: String,
     },
+    /// Something about the tape of a run.
+    Tape(TapeReport),
+    /// The locks that came with a [`crate::Command::Hold`] and are held now; one that could not be is missing.
+    Held {
+        /// Until the end of which run.
+        run: RunNumber,
+        /// What they lock, as in [`pinfold_lock::Guard::resource`].
+        resources: Vec<String>,
+    },
+    /// Something about the guest of a run.
+    Guest(GuestReport),
 }
 
 impl Report {
@@ -128,6 +141,13 @@ impl Report {
             Report::Survivors { .. } => "survivors",
             Report::Leaving => "leaving",
             Report::CannotKeep { .. } => "cannot_keep",
+            Report::Tape(TapeReport::Grown { .. }) => "taped",
+            Report::Tape(TapeReport::Said { .. }) => "said",
+            Report::Tape(TapeReport::Refused { .. }) => "say_refused",
+            Report::Tape(TapeReport::State { .. }) => "tape_state",
+            Report::Held { .. } => "held",
+            Report::Guest(GuestReport::Started { .. }) => "guest_started",
+            Report::Guest(GuestReport::Ended { .. }) => "guest_ended",
         }
     }
 }
@@ -147,6 +167,10 @@ pub struct Welcome {
     pub exits: Vec<Exited>,
     /// The end of the log.
     pub log: Position,
+    /// What it can; nothing for a shim that is older than the question.
+    pub can: Can,
+    /// The tape of the run, if that has one.
+    pub tape: Option<TapeStanding>,
 }
 
 /// What a shim keeps beside the locks.
@@ -226,6 +250,29 @@ mod kind {
     pub(super) const STRAY_DONE: u8 = 142;
     pub(super) const CANNOT_KEEP: u8 = 143;
     pub(super) const SURVIVORS: u8 = 144;
+    pub(super) const TAPED: u8 = 145;
+    pub(super) const SAID: u8 = 146;
+    pub(super) const SAY_REFUSED: u8 = 147;
+    pub(super) const HELD: u8 = 148;
+    pub(super) const TAPE_STATE: u8 = 149;
+    pub(super) const GUEST_STARTED: u8 = 150;
+    pub(super) const GUEST_ENDED: u8 = 151;
+
+    pub(super) fn of_tape(report: &super::TapeReport) -> u8 {
+        match report {
+            super::TapeReport::Grown { .. } => TAPED,
+            super::TapeReport::Said { .. } => SAID,
+            super::TapeReport::Refused { .. } => SAY_REFUSED,
+            super::TapeReport::State { .. } => TAPE_STATE,
+        }
+    }
+
+    pub(super) fn of_guest(report: &super::GuestReport) -> u8 {
+        match report {
+            super::GuestReport::Started { .. } => GUEST_STARTED,
+            super::GuestReport::Ended { .. } => GUEST_ENDED,
+        }
+    }
 }
 
 impl Report {
@@ -267,6 +314,9 @@ impl Report {
             Self::CannotKeep { errno, text } => write(out, kind::CANNOT_KEEP, |f| {
                 f.number(1, errno.unwrap_or(0).unsigned_abs().into()).bytes(2, text.as_bytes());
             }),
+            Self::Tape(report) => write(out, kind::of_tape(report), |f| report.write(f)),
+            Self::Held { run, resources } => encode_held(out, *run, resources),
+            Self::Guest(report) => write(out, kind::of_guest(report), |f| report.write(f)),
         }
     }
 
@@ -313,6 +363,13 @@ impl Report {
                 let errno = Some(fields.number(1)? as i32).filter(|errno| *errno != 0);
                 Self::CannotKeep { errno, text: String::from_utf8_lossy(fields.bytes(2)?).into_owned() }
             }
+            kind::TAPED => Self::Tape(TapeReport::grown(fields)?),
+            kind::SAID => Self::Tape(TapeReport::said(fields)?),
+            kind::SAY_REFUSED => Self::Tape(TapeReport::refused(fields)?),
+            kind::TAPE_STATE => Self::Tape(TapeReport::state(fields)?),
+            kind::HELD => Self::Held { run: run()?, resources: held(fields) },
+            kind::GUEST_STARTED => Self::Guest(GuestReport::started(fields)?),
+            kind::GUEST_ENDED => Self::Guest(GuestReport::ended(fields)?),
             _ => return Ok(None),
         }))
     }
@@ -372,6 +429,10 @@ impl Welcome {
                 f.group(6, |inner| exited.write(inner));
             }
             f.number(7, self.log.0);
+            self.can.write(f, 8);
+            if let Some(tape) = &self.tape {
+                f.group(9, |inner| tape.write(inner));
+            }
         });
     }
 
@@ -396,6 +457,11 @@ impl Welcome {
             keeping,
             exits,
             log: Position(fields.optional_number(7)?.unwrap_or(0)),
+            can: Can::read(fields, 8)?,
+            tape: match fields.find(9) {
+                Some(bytes) => Some(TapeStanding::read(fields.inside(bytes)?)?),
+                None => None,
+            },
         })
     }
 }
@@ -426,6 +492,19 @@ fn notice(fields: Fields<'_>) -> Result<Option<Notice>, FrameError> {
         5 => crate::protocol::exited::said(fields.number(4)?).map(Notice::Exit),
         _ => None,
     })
+}
+
+fn encode_held(out: &mut Vec<u8>, run: RunNumber, resources: &[String]) {
+    write(out, kind::HELD, |f| {
+        f.number(1, run.0);
+        for resource in resources {
+            f.bytes(2, resource.as_bytes());
+        }
+    });
+}
+
+fn held(fields: Fields<'_>) -> Vec<String> {
+    fields.all(2).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).collect()
 }
 
 fn encode_survivors(out: &mut Vec<u8>, run: RunNumber, left: &[Survivor]) {

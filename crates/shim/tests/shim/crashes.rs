@@ -104,7 +104,7 @@ fn there_are_never_two_agents_wherever_the_shim_dies() {
 }
 
 /// A shim that writes down which steps it passes.
-fn traced(world: &World) -> (crate::world::Daemon, std::path::PathBuf) {
+pub(crate) fn traced(world: &World) -> (crate::world::Daemon, std::path::PathBuf) {
     let trace = world.path("trace");
     let crash_at = Some(format!("trace:{}", trace.display()).into());
     let opening = pinfold_shim::client::Opening { crash_at, ..world.opening("api") };
@@ -118,7 +118,7 @@ fn traced(world: &World) -> (crate::world::Daemon, std::path::PathBuf) {
 }
 
 /// The steps that were passed between a step and the next one of another name.
-fn between<'a>(trace: &'a str, from: &str, to: &str) -> Vec<&'a str> {
+pub(crate) fn between<'a>(trace: &'a str, from: &str, to: &str) -> Vec<&'a str> {
     let after = trace.lines().skip_while(|step| *step != from);
     let steps: Vec<&str> = after.take_while(|step| *step != to).collect();
     assert!(!steps.is_empty() && trace.contains(to), "{from} and {to} are not among {trace}");

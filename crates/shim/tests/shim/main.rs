@@ -8,10 +8,13 @@
 
 #[cfg(feature = "crash-points")]
 mod crashes;
+#[cfg(feature = "crash-points")]
+mod cut_tapes;
 mod daemons;
 mod ends;
 mod foreground;
 mod happy;
+mod holds;
 mod input;
 mod isolation;
 mod late;
@@ -25,4 +28,5 @@ mod spares;
 mod starts;
 mod stops;
 mod strangers;
+mod taped;
 mod world;

@@ -166,10 +166,10 @@ fn output_is_not_sent_to_a_daemon_that_does_not_want_it() {
 }
 
 /// A file system of 256 KiB, gone with the test.
-struct SmallDisk(std::path::PathBuf);
+pub(crate) struct SmallDisk(std::path::PathBuf);
 
 impl SmallDisk {
-    fn mount(path: &std::path::Path) -> Self {
+    pub(crate) fn mount(path: &std::path::Path) -> Self {
         let mut mount = std::process::Command::new("mount");
         let mounted = mount.args(["-t", "tmpfs", "-o", "size=256k", "pinfold-test"]).arg(path).status();
         assert!(mounted.unwrap().success(), "a small tmpfs is mounted, for which one has to be root");

@@ -132,28 +132,6 @@ fn killing_the_shim_ends_its_agent_and_the_next_holder_ends_the_rest() {
 }
 
 #[test]
-fn the_tree_ends_at_the_moment_that_was_set_and_the_shim_leaves() {
-    let world = World::new();
-    let mut daemon = world.shim("api");
-    daemon.start(shell(1, STUBBORN));
-    let grandchild = grandchild(&mut daemon);
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
-    let at = pinfold_core::time::Boot(
-        now.tv_sec.unsigned_abs() * 1000 + now.tv_nsec.unsigned_abs() / 1_000_000 + 150,
-    );
-    let far = pinfold_core::time::Boot(at.0 + 1_000_000);
-    let grace = Duration::from_millis(50);
-    for at in [Some(at), None, Some(far), Some(at)] {
-        daemon.send(&Command::DieAt { at, grace });
-    }
-    let exited = daemon.exited();
-    assert!(exited.ended.forced);
-    assert!(!lives(grandchild));
-    assert_eq!(daemon.gone().last(), Some(&Report::Leaving));
-    assert!(world.holder("api").is_none());
-}
-
-#[test]
 fn an_agent_starts_also_where_the_kernel_ends_what_is_forked_into_a_group() {
     // Linux 6.18 does that below a group in which something was killed before: the shim is put into one.
     let unified = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"];

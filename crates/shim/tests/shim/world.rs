@@ -68,6 +68,7 @@ impl World {
             listens: Listens::AtOnce,
             records: self.path(&format!("{session}.exits")),
             log: self.path(&format!("{session}.log")),
+            tape: Some(self.path(&format!("{session}.tape"))),
             tie: Tie::Free,
             foreground: None,
             crash_at: None,

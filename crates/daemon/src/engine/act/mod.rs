@@ -172,6 +172,7 @@ impl Engine {
             listens: Listens::Late,
             records,
             log,
+            tape: None,
             tie,
             foreground,
             crash_at,
@@ -215,6 +216,7 @@ impl Engine {
             repeats: tracked.session.spec().mode == Mode::Always,
             says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
             joins: if terminal { self.joins(&definition.agent, &tracked.name) } else { Joins::default() },
+            tape: None,
         }))
     }
 

@@ -152,7 +152,7 @@ impl Machine {
     pub(super) fn exited(&self, session: usize, run: RunNumber, ended: &Ended) -> Exited {
         let failure = self.failures[session].get(&run).copied();
         let (at, log) = (pinfold_core::Wall(self.room.wall), Position(run.0));
-        Exited { run, ended: ended.clone(), failure, pid: 1, fence: run.0, at, log }
+        Exited { run, ended: ended.clone(), failure, pid: 1, fence: run.0, at, log, tape: None }
     }
 
     pub(super) fn is_free(&self, session: usize) -> bool {

@@ -15,7 +15,7 @@ use pinfold_core::{MessageId, RunNumber, Wall};
 use pinfold_lock::Resource;
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::{Done, Turn};
-use pinfold_shim::{Command, InputRefused, Keeping, Report, StartFailure, Welcome};
+use pinfold_shim::{Can, Command, InputRefused, Keeping, Report, StartFailure, Welcome};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -45,9 +45,13 @@ impl Machine {
             | Command::Hello { .. }
             | Command::Go
             | Command::CloseInput { .. }
-            | Command::DieAt { .. }
             | Command::Follow { .. }
-            | Command::Listen => {}
+            | Command::Listen
+            | Command::Say(_)
+            | Command::Heard { .. }
+            | Command::Hold { .. }
+            | Command::Guest(_)
+            | Command::GuestStop { .. } => {}
         }
         true
     }
@@ -307,6 +311,8 @@ fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
         keeping,
         exits: machine.exits(session),
         log: Position(0),
+        can: Can::default(),
+        tape: None,
     };
     let connection = Box::new(VirtualConnection { session, machine: shared.clone(), open });
     ShimUp { socket: PathBuf::from("/virtual/shim"), connection, welcome: Box::new(welcome) }

@@ -152,6 +152,8 @@ impl Room {
             keeping: Keeping::Standing,
             exits: Vec::new(),
             log: Position(0),
+            can: pinfold_shim::Can::default(),
+            tape: None,
         };
         let up = Greeted { socket, link, welcome: Box::new(welcome), child: None }.up();
         self.engine.take(Input::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
@@ -239,6 +241,7 @@ impl Shim {
             fence: PROCESS.fence,
             at: Wall(0),
             log: Position(0),
+            tape: None,
         }));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::format::{FILE_HEAD, FileHead, HEAD, Head, MOST, aged};
 use super::{Position, Stream};
-use crate::protocol::command::LogLimits;
+use crate::protocol::start::LogLimits;
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_terminal::Size;

@@ -1,0 +1,72 @@
+//! A part of a segment in memory, so that one read serves many short entries.
+
+use super::format::{HEAD, Head};
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+
+/// What one read takes.
+const READ: usize = 64 << 10;
+
+/// Bytes of one file.
+#[derive(Debug, Default)]
+pub(super) struct Buffer {
+    /// Where in the file they begin.
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+impl Buffer {
+    /// Forgets what it has, and keeps no memory: most readers wait for more most of the time.
+    pub(super) fn clear(&mut self) {
+        self.bytes = Vec::new();
+    }
+
+    /// The bytes of the entry at an offset that is whole here.
+    pub(super) fn content(&self, offset: u64, head: &Head) -> &[u8] {
+        let from = (offset - self.from) as usize + HEAD;
+        &self.bytes[from..from + head.length as usize]
+    }
+
+    /// The entry at an offset, if it is whole in the file; looks there again when it is not here.
+    pub(super) fn entry(&mut self, fd: &OwnedFd, offset: u64) -> Result<Option<Head>, Errno> {
+        if let Some(head) = Head::checked(self.rest(offset)) {
+            return Ok(Some(head));
+        }
+        // What is here may have been half an entry when it was read.
+        self.read(fd, offset, READ)?;
+        let claimed = self.rest(offset).first_chunk().and_then(Head::claimed);
+        if let Some(head) = claimed.filter(|head| head.whole() > READ as u64) {
+            self.read(fd, offset, head.whole() as usize)?;
+        }
+        let whole = Head::checked(self.rest(offset));
+        if whole.is_none() {
+            self.clear();
+        }
+        Ok(whole)
+    }
+
+    fn rest(&self, offset: u64) -> &[u8] {
+        let at = offset.checked_sub(self.from).and_then(|at| usize::try_from(at).ok());
+        at.and_then(|at| self.bytes.get(at..)).unwrap_or_default()
+    }
+
+    /// Takes up to `most` bytes from an offset on, in place of what it has.
+    fn read(&mut self, fd: &OwnedFd, offset: u64, most: usize) -> Result<(), Errno> {
+        self.bytes.clear();
+        self.bytes.shrink_to(READ);
+        self.bytes.reserve_exact(most);
+        self.from = offset;
+        while self.bytes.len() < most {
+            let next = offset + self.bytes.len() as u64;
+            match rustix::io::pread(fd, rustix::buffer::spare_capacity(&mut self.bytes), next) {
+                Ok(0) => break,
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(errno) => {
+                    self.clear();
+                    return Err(errno);
+                }
+            }
+        }
+        Ok(())
+    }
+}

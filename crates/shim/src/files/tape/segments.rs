@@ -1,0 +1,93 @@
+//! The files of a tape: which there are, and whether one is what its name says.
+
+use super::format::{SEGMENT_HEAD, is_head_of};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use std::io::IoSlice;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+/// The digits of the highest position, so that names sort as positions do.
+const DIGITS: usize = 20;
+
+/// The file of the segment that begins at a position.
+pub(super) fn path(folder: &Path, base: u64) -> PathBuf {
+    folder.join(format!("{base:0DIGITS$}"))
+}
+
+/// The first positions of all segments, in order; none when there is no folder.
+pub(super) fn list(folder: &Path) -> Result<Vec<u64>, Errno> {
+    let errno = |error: std::io::Error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+    let entries = match std::fs::read_dir(folder).map_err(errno) {
+        Ok(entries) => entries,
+        Err(Errno::NOENT) => return Ok(Vec::new()),
+        Err(errno) => return Err(errno),
+    };
+    let mut bases = Vec::new();
+    for entry in entries {
+        bases.extend(entry.map_err(errno)?.file_name().to_str().and_then(base));
+    }
+    bases.sort_unstable();
+    Ok(bases)
+}
+
+fn base(name: &str) -> Option<u64> {
+    let all_digits = name.len() == DIGITS && name.bytes().all(|byte| byte.is_ascii_digit());
+    name.parse().ok().filter(|_| all_digits)
+}
+
+/// A segment to read from; nothing when it is missing, or is not the one that its name says, or not yet.
+pub(super) fn open(folder: &Path, base: u64) -> Result<Option<OwnedFd>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match rustix::fs::open(path(folder, base), flags, Mode::empty()) {
+        Ok(fd) => Ok(has_head(&fd, base)?.then_some(fd)),
+        Err(Errno::NOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Whether a file begins as the segment at a position does.
+pub(super) fn has_head(fd: &OwnedFd, base: u64) -> Result<bool, Errno> {
+    let mut bytes = [0; SEGMENT_HEAD];
+    let mut done = 0;
+    while done < bytes.len() {
+        match rustix::io::pread(fd, &mut bytes[done..], done as u64) {
+            Ok(0) => return Ok(false),
+            Ok(count) => done += count,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(is_head_of(base, &bytes))
+}
+
+/// Writes several pieces, one after the other, whole or not at all: half of them must not stay.
+pub(super) fn write(fd: &OwnedFd, at: u64, mut pieces: [&[u8]; 4]) -> Result<(), Errno> {
+    let mut next = at;
+    while pieces.iter().any(|piece| !piece.is_empty()) {
+        match rustix::io::pwritev(fd, &pieces.map(IoSlice::new), next) {
+            Ok(0) => return undone(fd, at, Errno::NOSPC),
+            Ok(count) => {
+                next += count as u64;
+                pass(&mut pieces, count);
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return undone(fd, at, errno),
+        }
+    }
+    Ok(())
+}
+
+fn undone(fd: &OwnedFd, at: u64, errno: Errno) -> Result<(), Errno> {
+    // What cannot be cut is written over by the next try, and no reader takes half an entry.
+    let _ = rustix::fs::ftruncate(fd, at);
+    Err(errno)
+}
+
+fn pass(pieces: &mut [&[u8]; 4], mut count: usize) {
+    for piece in pieces {
+        let part = count.min(piece.len());
+        *piece = &piece[part..];
+        count -= part;
+    }
+}

@@ -1,0 +1,167 @@
+//! How a run uses the tape: what it prints is written there before more is read, and it waits when it cannot be.
+
+use super::words::Words;
+use crate::crash;
+use crate::files::log::Stream;
+use crate::files::tape::{MOST_OUTPUT, Tape, What};
+use crate::protocol::say::{Say, SayRefused};
+use crate::protocol::tape::{Flow, TapeEnd, TapeStanding};
+use pinfold_core::ids::RunNumber;
+use pinfold_core::time::Wall;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// A run that is being ended is read on for so much more: who waits in `write` does not hear that it is to end.
+const MORE: u64 = 8 << 20;
+/// A tape that cannot be written is tried again, less and less often.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const LAST_RETRY: Duration = Duration::from_secs(1);
+
+/// The tape as one run uses it.
+#[derive(Debug)]
+pub(super) struct Taping {
+    run: RunNumber,
+    /// So much may be on the tape that is not heard.
+    bound: u64,
+    pub(super) words: Words,
+    broken: Option<Broken>,
+    /// What the daemon knows of the flow.
+    told: Flow,
+}
+
+/// A tape that could not be written.
+#[derive(Debug)]
+struct Broken {
+    errno: Errno,
+    /// What was read already: nothing more is, before it is written.
+    unwritten: (Stream, Vec<u8>),
+    again: Instant,
+    wait: Duration,
+}
+
+/// What bounds the tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Due {
+    /// What was not heard.
+    Heard,
+    /// The same and a bit more, and then nothing: the run is being ended.
+    Ending,
+    /// Nothing: the tree is gone, and this is what it left.
+    Last,
+}
+
+impl Taping {
+    pub(super) fn new(run: RunNumber, bound: u64, pipe: Option<OwnedFd>) -> Self {
+        Self { run, bound, words: Words::new(pipe), broken: None, told: Flow::Flows }
+    }
+
+    /// Whether more of what is printed is read now.
+    pub(super) fn is_read(&self, tape: &Tape, due: Due) -> bool {
+        due != Due::Heard || self.flow(tape) == Flow::Flows
+    }
+
+    /// Writes what was printed, keeps it to be written later, or counts what nobody can keep.
+    pub(super) fn hear(&mut self, tape: &mut Tape, due: Due, stream: Stream, bytes: &[u8], at: Wall) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let (part, behind) = rest.split_at(rest.len().min(MOST_OUTPUT));
+            match self.put(tape, due, stream, part, at) {
+                Ok(()) => rest = behind,
+                Err(errno) if due == Due::Heard => return self.keep(errno, stream, rest),
+                Err(_) => {
+                    tape.lose(self.run, part.len() as u64);
+                    rest = behind;
+                }
+            }
+        }
+        self.broken = None;
+    }
+
+    fn put(&self, tape: &mut Tape, due: Due, stream: Stream, part: &[u8], at: Wall) -> Result<(), Errno> {
+        if due == Due::Ending && tape.unheard() > self.bound.saturating_add(MORE) {
+            return Err(Errno::DQUOT);
+        }
+        let what = match stream {
+            Stream::Out => What::Out(part),
+            Stream::Error => What::Error(part),
+            Stream::Lost => return Ok(()),
+        };
+        tape.append(at, self.run, what)?;
+        crash::point("tape.appended");
+        Ok(())
+    }
+
+    fn keep(&mut self, errno: Errno, stream: Stream, bytes: &[u8]) {
+        let wait = self.broken.as_ref().map_or(FIRST_RETRY, |broken| (broken.wait * 2).min(LAST_RETRY));
+        let unwritten = (stream, bytes.to_vec());
+        self.broken = Some(Broken { errno, unwritten, again: Instant::now() + wait, wait });
+    }
+
+    /// Tries again to write what could not be, when it is time or nothing is left to wait for.
+    pub(super) fn retry(&mut self, tape: &mut Tape, due: Due, now: Instant, at: Wall) {
+        let Some(broken) = &mut self.broken else { return };
+        if due != Due::Heard || now >= broken.again {
+            let (stream, bytes) = (broken.unwritten.0, std::mem::take(&mut broken.unwritten.1));
+            self.hear(tape, due, stream, &bytes, at);
+        }
+    }
+
+    /// When to try again.
+    pub(super) fn again(&self) -> Option<Instant> {
+        self.broken.as_ref().map(|broken| broken.again)
+    }
+
+    /// Writes something to the tape, and then begins to write it to the agent.
+    pub(super) fn say(&mut self, tape: &mut Tape, say: Say, at: Wall) -> Result<(), SayRefused> {
+        self.words.admit(&say)?;
+        let more = say.heard.is_some_and(|heard| tape.printed() > heard || self.flow(tape) != Flow::Flows);
+        if more {
+            return Err(SayRefused::MoreWasPrinted);
+        }
+        let broken = |errno: Errno| SayRefused::TapeBroken { errno: errno.raw_os_error() };
+        if let Some(Broken { errno, .. }) = &self.broken {
+            // What was printed before it is not on the tape yet.
+            return Err(broken(*errno));
+        }
+        let what = What::Said { number: say.number, label: say.label.as_str(), bytes: &say.bytes };
+        tape.append(at, self.run, what).map_err(broken)?;
+        crash::point("say.taped");
+        self.words.take(say);
+        Ok(())
+    }
+
+    /// Whether what is printed is written and read on.
+    fn flow(&self, tape: &Tape) -> Flow {
+        match &self.broken {
+            Some(broken) => Flow::Broken { errno: broken.errno.raw_os_error() },
+            None if tape.unheard() > self.bound => Flow::Full,
+            None => Flow::Flows,
+        }
+    }
+
+    /// The flow, if it is another than the daemon knows.
+    pub(super) fn new_flow(&mut self, tape: &Tape) -> Option<Flow> {
+        let flow = self.flow(tape);
+        (std::mem::replace(&mut self.told, flow) != flow).then_some(flow)
+    }
+
+    /// The run has ended: what is left is written, or said to be lost, and the end of it.
+    pub(super) fn end(&mut self, tape: &mut Tape, at: Wall) -> TapeEnd {
+        self.words.shut();
+        // What cannot be written now is missing on the tape, which then does not say that it is whole.
+        let _ = tape.append(at, self.run, What::End);
+        TapeEnd { end: tape.end(), said: self.words.up_to() }
+    }
+
+    pub(super) fn standing(&self, tape: &Tape) -> TapeStanding {
+        TapeStanding {
+            run: self.run,
+            first: tape.first(),
+            end: tape.end(),
+            heard: tape.heard_to(),
+            said: self.words.up_to(),
+            flow: self.flow(tape),
+        }
+    }
+}
