@@ -1,0 +1,98 @@
+//! What a fold knows, as it is stored: JSON of at most 2 MiB, which every later version reads.
+//!
+//! `version`, `run` and `to` stay where they are for ever. Fields may be added; whoever changes what one means counts the version up.
+//! What cannot be read becomes a fold that knows nothing and concludes nothing.
+
+use crate::ledger::Ledger;
+use crate::lines::Progress;
+use crate::mind::Mind;
+use crate::setup::Setup;
+use crate::state::{State, Unknown};
+use pinfold_core::RunNumber;
+use serde::{Deserialize, Serialize};
+
+/// So large may a cursor be.
+pub const LONGEST_CURSOR: usize = 2 << 20;
+/// The version that is written, and the only one that there was.
+const VERSION: u32 = 1;
+
+/// Where a fold stands on the tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Place {
+    pub(crate) run: RunNumber,
+    /// How far the tape was folded.
+    pub(crate) to: u64,
+}
+
+/// What every version has.
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+    #[serde(flatten)]
+    place: Place,
+}
+
+/// All that a fold knows.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Cursor {
+    #[serde(flatten)]
+    pub(crate) place: Place,
+    pub(crate) out: Progress,
+    pub(crate) err: Progress,
+    pub(crate) setup: Setup,
+    pub(crate) ledger: Ledger,
+    pub(crate) state: State,
+}
+
+/// A cursor that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// Where it stood, if at least that can be read.
+    pub(crate) place: Option<Place>,
+    pub(crate) why: String,
+}
+
+/// A cursor as it is written.
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u32,
+    #[serde(flatten)]
+    place: Place,
+    out: Progress,
+    err: Progress,
+    setup: &'a Setup,
+    ledger: &'a Ledger,
+    state: &'a State,
+}
+
+/// Reads a cursor.
+pub(crate) fn read(text: &str) -> Result<Cursor, Unreadable> {
+    let unreadable = |place, why: String| Err(Unreadable { place, why });
+    let head: Head = match serde_json::from_str(text) {
+        Ok(head) => head,
+        Err(error) => return unreadable(None, format!("its cursor cannot be read: {error}")),
+    };
+    if head.version != VERSION {
+        return unreadable(Some(head.place), format!("its cursor is of version {}", head.version));
+    }
+    let cursor = serde_json::from_str(text);
+    cursor.or_else(|error| unreadable(Some(head.place), format!("its cursor cannot be read: {error}")))
+}
+
+/// Writes a cursor. What does not fit, which no agent should bring about, is given up: the fold that reads it concludes nothing.
+pub(crate) fn write(place: Place, out: Progress, err: Progress, mind: &Mind) -> String {
+    let Mind { setup, ledger, state } = mind;
+    let text = to_text(&Written { version: VERSION, place, out, err, setup, ledger, state });
+    if text.len() <= LONGEST_CURSOR {
+        return text;
+    }
+    let (setup, ledger) = (Setup { protocol: setup.protocol, ..Setup::default() }, ledger.bare());
+    let state = State::Unknown(Unknown {});
+    let (setup, ledger, state) = (&setup, &ledger, &state);
+    to_text(&Written { version: VERSION, place, out, err, setup, ledger, state })
+}
+
+fn to_text(cursor: &Written<'_>) -> String {
+    // Maps with keys that are not text could not be written; there are none.
+    serde_json::to_string(cursor).unwrap_or_default()
+}

@@ -1,0 +1,211 @@
+//! `exec`: one run for each message, which comes by argument or on standard input; the exit is the end of the turn.
+//!
+//! What its lines mean is data of the preset ([`Exec`](crate::preset::Exec)). The verdict comes from what it printed, and the exit
+//! only confirms it: agents exit with 0 after errors. Where the preset says how a turn ends, an exit without such a line is a
+//! turn that was cut short; where it does not, exit 0 is done, and all that was printed is the answer.
+//!
+//! Lines are read whole as JSON values: an array of 30 MB of small numbers takes twenty times that in memory for a moment.
+
+use crate::intent::{CannotSay, Intent, Prompt};
+use crate::ledger::Open;
+use crate::note::{self, Note};
+use crate::observation::{Limit, Reach, SessionRefused};
+use crate::preset::{Ends, Exec as Rules, Joined, PromptBy, Reads, Recognises};
+use crate::translate::{Heard, Spoken, Translate, View};
+use crate::turn::{Failure, FailureKind, Usage};
+use crate::word::{End, How, Named, Word};
+use pinfold_core::Exit;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// So much of an error's text is kept.
+const LONGEST_ERROR: usize = 4 << 10;
+
+/// What the lines so far have said.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Exec {
+    /// How the turn ended, if a line said so.
+    ended: Option<Ended>,
+    /// The text of the last error.
+    error: Option<String>,
+    usage: Option<Usage>,
+    /// The last line on standard error that was not blank.
+    complaint: Option<String>,
+    /// What was recognised: each is told once.
+    recognised: Vec<Meaning>,
+}
+
+/// What the words of an error can mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Meaning {
+    Busy,
+    UnknownSession,
+    Login,
+    Limit,
+}
+
+/// How the turn ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Ended {
+    Done,
+    Failed,
+}
+
+impl Translate for Exec {
+    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+        let rules = &see.setup.exec;
+        match heard {
+            Heard::Begin => vec![Word::Ready],
+            Heard::Written { number } => see.written(number).map(Word::Began).collect(),
+            Heard::Line { bytes, .. } if rules.reads.is_empty() => vec![plain(bytes)],
+            Heard::Line { bytes, .. } => self.line(bytes, rules),
+            Heard::ErrorLine(bytes) => self.complains(bytes, &rules.recognises),
+            Heard::TooLong => see.too_long(),
+            Heard::Exited(exit) => self.exited(exit, see),
+            Heard::Said { .. } => Vec::new(),
+        }
+    }
+
+    fn say(&self, _number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+        match (intent, see.setup.exec.prompt) {
+            // Agents that get it by argument wait for the end of their input all the same.
+            (Intent::Prompt(_), PromptBy::Argv) | (Intent::Close, _) => Ok(Spoken::end()),
+            (Intent::Prompt(prompt), PromptBy::Stdin) => {
+                Ok(Spoken { bytes: prompt_text(prompt).into_bytes(), close: true })
+            }
+            (Intent::Handshake { .. } | Intent::Answer(_) | Intent::Interrupt, _) => {
+                Err(CannotSay::NotOffered)
+            }
+        }
+    }
+}
+
+/// What an agent without a protocol is told: by argument or on its standard input.
+#[must_use]
+pub fn prompt_text(prompt: &Prompt) -> String {
+    let mut text = String::new();
+    if prompt.repetition {
+        text.push_str("[this message is delivered again: look first what was done already]\n");
+    }
+    if let Some(from) = prompt.from.as_ref().filter(|from| !from.own) {
+        text.push_str(&format!("[from session {}] ", from.session));
+    }
+    text.push_str(&prompt.text);
+    for file in &prompt.files {
+        text.push_str(&format!("\n[file {file}]"));
+    }
+    text
+}
+
+/// A line of an agent that prints nothing but its answer.
+fn plain(line: &[u8]) -> Word {
+    Word::More(String::from_utf8_lossy(line).into_owned() + "\n")
+}
+
+impl Exec {
+    fn line(&mut self, line: &[u8], rules: &Rules) -> Vec<Word> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Vec::new();
+        }
+        let Ok(line) = serde_json::from_slice::<Value>(line) else {
+            return vec![Word::Note(Note::garbage(line))];
+        };
+        let counting = rules.reads.iter().filter(|reads| reads.counts_for(&line));
+        counting.flat_map(|reads| self.rule(reads, &line, &rules.recognises)).collect()
+    }
+
+    /// What one rule reads in a line that it counts for.
+    fn rule(&mut self, reads: &Reads, line: &Value, recognises: &Recognises) -> Vec<Word> {
+        let text = |place: &Option<String>| line.pointer(place.as_ref()?)?.as_str().map(str::to_owned);
+        let mut words = Vec::new();
+        words.extend(text(&reads.session).map(Word::Session));
+        words.extend(text(&reads.answer).map(|text| match reads.joined {
+            Joined::Last => Word::Anew(text),
+            Joined::Pieces => Word::More(text),
+        }));
+        if let Some(error) = text(&reads.error) {
+            words.extend(self.recognise(&error, recognises));
+            self.error = Some(note::short(&error, LONGEST_ERROR));
+        }
+        if let Some(usage) = &reads.usage {
+            self.usage = Some(usage.read(line));
+        }
+        if let Some(ends) = reads.ends {
+            self.ended = Some(match ends {
+                Ends::Done => Ended::Done,
+                Ends::Failed => Ended::Failed,
+            });
+        }
+        words
+    }
+
+    /// What an error means, the first time that it is said.
+    fn recognise(&mut self, text: &str, recognises: &Recognises) -> Option<Word> {
+        let meaning = meaning(text, recognises).filter(|meaning| !self.recognised.contains(meaning))?;
+        self.recognised.push(meaning);
+        Some(word(meaning, text))
+    }
+
+    /// A line on standard error.
+    fn complains(&mut self, line: &[u8], recognises: &Recognises) -> Vec<Word> {
+        let text = String::from_utf8_lossy(line);
+        let text = text.trim();
+        if text.is_empty() {
+            return Vec::new();
+        }
+        self.complaint = Some(note::short(text, LONGEST_ERROR));
+        self.recognise(text, recognises).into_iter().collect()
+    }
+
+    fn exited(&mut self, exit: Exit, see: &View<'_>) -> Vec<Word> {
+        let rules = &see.setup.exec;
+        let says_end = rules.reads.iter().any(|reads| reads.ends.is_some());
+        let how = match (self.ended, exit) {
+            (Some(Ended::Done), _) => How::Done,
+            (Some(Ended::Failed), _) => How::Failed(self.failure(&rules.recognises)),
+            (None, Exit::Code(0)) if !says_end => How::Done,
+            // Cut short: what becomes of the message follows from how the run ended.
+            (None, _) => return Vec::new(),
+        };
+        let ended = |open: &Open| {
+            let turn = Named::Number(open.number);
+            Word::Ended(End { turn, how: how.clone(), text: None, usage: self.usage.clone() })
+        };
+        see.ledger.open().iter().map(ended).collect()
+    }
+
+    fn failure(&self, recognises: &Recognises) -> Failure {
+        let text = self.error.clone().or_else(|| self.complaint.clone()).unwrap_or_default();
+        let kind = match meaning(&text, recognises) {
+            Some(Meaning::Limit) => FailureKind::Limit,
+            Some(Meaning::Login) => FailureKind::Login,
+            Some(Meaning::Busy | Meaning::UnknownSession) | None => FailureKind::Other,
+        };
+        Failure { kind, text }
+    }
+}
+
+/// What the words of an error mean.
+fn meaning(text: &str, recognises: &Recognises) -> Option<Meaning> {
+    let Recognises { busy, unknown_session, login, limit } = recognises;
+    let meanings = [
+        (busy, Meaning::Busy),
+        (unknown_session, Meaning::UnknownSession),
+        (login, Meaning::Login),
+        (limit, Meaning::Limit),
+    ];
+    let has = |parts: &[String]| parts.iter().any(|part| text.contains(part.as_str()));
+    meanings.into_iter().find(|(parts, _)| has(parts)).map(|(_, meaning)| meaning)
+}
+
+fn word(meaning: Meaning, text: &str) -> Word {
+    match meaning {
+        Meaning::Busy => Word::SessionRefused(SessionRefused::Busy),
+        Meaning::UnknownSession => Word::SessionRefused(SessionRefused::Unknown),
+        Meaning::Login => Word::Login(note::short(text, LONGEST_ERROR)),
+        Meaning::Limit => Word::Limit(Limit { reach: Reach::Reached, until: None, window: None, used: None }),
+    }
+}

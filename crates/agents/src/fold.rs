@@ -1,0 +1,284 @@
+//! The fold of one run: entries of its tape in, observations out; intents in, bytes out.
+
+use crate::cursor::{self, Cursor, Place, Unreadable};
+use crate::entry::{Entry, What};
+use crate::intent::{CannotSay, Intent, Utterance};
+use crate::label::Label;
+use crate::ledger::Ledger;
+use crate::lines::{Lines, Piece};
+use crate::mind::Mind;
+use crate::note::Note;
+use crate::observation::{Activity, Observation};
+use crate::setup::Setup;
+use crate::state::{State, Unknown};
+use crate::translate::Heard;
+use crate::turn::Delivery;
+use crate::word::Want;
+use pinfold_core::{Exit, RunNumber, Wall};
+
+/// A line of output over this is passed over, and its turn fails.
+pub const LONGEST_LINE: usize = 32 << 20;
+/// A line on standard error over this is passed over.
+const LONGEST_ERROR_LINE: usize = 64 << 10;
+
+/// What is known of one run, from its tape.
+#[derive(Debug)]
+pub struct Fold {
+    place: Place,
+    out: Lines,
+    err: Lines,
+    mind: Mind,
+}
+
+impl Fold {
+    /// Begins with a run, before any of its entries. The cursor belongs into the transaction that decides on the run.
+    #[must_use]
+    pub fn begin(run: RunNumber, setup: Setup) -> (Fold, Vec<Observation>) {
+        let (mut told, state) = (Vec::new(), State::new(setup.protocol));
+        let ledger = Ledger::new(setup.vendor_session.as_deref());
+        let mut fold = Fold {
+            place: Place { run, to: 0 },
+            out: Lines::new(LONGEST_LINE),
+            err: Lines::new(LONGEST_ERROR_LINE),
+            mind: Mind { setup, ledger, state },
+        };
+        if fold.mind.state.is_unknown() {
+            let why = "this version has no translator for its protocol".to_owned();
+            fold.mind.ledger.note(Note::Unknown { why }, &mut told);
+        }
+        fold.mind.hear(Heard::Begin, Wall(0), &mut told);
+        (fold, told)
+    }
+
+    /// Goes on with a run where a cursor stood. Entries are given from [`reads_from`](Fold::reads_from) on, or from any earlier
+    /// place. A cursor that cannot be read, or is of another run, is a fold that concludes nothing.
+    #[must_use]
+    pub fn resume(run: RunNumber, cursor: &str) -> (Fold, Vec<Observation>) {
+        match cursor::read(cursor) {
+            Ok(cursor) if cursor.place.run == run => (Fold::from_cursor(cursor), Vec::new()),
+            Ok(cursor) => Fold::unknown(run, None, format!("its cursor is of {}", cursor.place.run)),
+            Err(Unreadable { place, why }) => Fold::unknown(run, place, why),
+        }
+    }
+
+    fn from_cursor(cursor: Cursor) -> Fold {
+        let Cursor { place, out, err, setup, ledger, state } = cursor;
+        Fold {
+            place,
+            out: Lines::resume(LONGEST_LINE, out),
+            err: Lines::resume(LONGEST_ERROR_LINE, err),
+            mind: Mind { setup, ledger, state },
+        }
+    }
+
+    fn unknown(run: RunNumber, place: Option<Place>, why: String) -> (Fold, Vec<Observation>) {
+        let state = State::Unknown(Unknown {});
+        let mut fold = Fold {
+            place: place.filter(|place| place.run == run).unwrap_or(Place { run, to: 0 }),
+            out: Lines::new(LONGEST_LINE),
+            err: Lines::new(LONGEST_ERROR_LINE),
+            mind: Mind { setup: Setup::default(), ledger: Ledger::default(), state },
+        };
+        let mut told = Vec::new();
+        fold.mind.ledger.note(Note::Unknown { why }, &mut told);
+        told.push(Observation::Activity(Activity::Unknown));
+        (fold, told)
+    }
+
+    /// Folds one entry. Those of other runs and those that were folded already are passed over.
+    #[must_use]
+    pub fn entry(&mut self, entry: &Entry<'_>) -> Vec<Observation> {
+        let mut told = Vec::new();
+        if entry.run != self.place.run {
+            return told;
+        }
+        if entry.position < self.place.to {
+            self.again(entry);
+            return told;
+        }
+        match &entry.what {
+            What::Out => self.printed(entry, &mut told),
+            What::Err => self.complained(entry, &mut told),
+            What::Said { number, label } => self.said(*number, label, entry, &mut told),
+            What::Gap { lost } => self.gap(*lost, &mut told),
+            What::End => self.ended(entry.at, &mut told),
+        }
+        self.place.to = entry.end.max(entry.position);
+        told
+    }
+
+    /// The shim says that everything up to this number was written to the agent's input. That is not on the tape: it counts
+    /// with the next cursor that is stored, and may be told again at any time.
+    #[must_use]
+    pub fn written(&mut self, number: u64) -> Vec<Observation> {
+        let mut told = Vec::new();
+        self.mind.hear(Heard::Written { number }, Wall(0), &mut told);
+        told
+    }
+
+    /// The run ended, and the fold has come to the end of its tape. Deliveries that have not ended by then were cut short.
+    #[must_use]
+    pub fn exited(&mut self, exit: Exit) -> Vec<Observation> {
+        let mut told = Vec::new();
+        self.mind.hear(Heard::Exited(exit), Wall(0), &mut told);
+        self.mind.ledger.exited(&mut told);
+        told
+    }
+
+    /// A delivery is over for a reason that is not on the tape: a late end of it counts for nothing.
+    #[must_use]
+    pub fn let_go(&mut self, delivery: Delivery) -> Vec<Observation> {
+        let mut told = Vec::new();
+        self.mind.ledger.let_go(delivery, &mut told);
+        self.mind.tell_activity(&mut told);
+        told
+    }
+
+    /// What to send to the shim as word `number` to say this. Nothing changes before the tape has it.
+    ///
+    /// # Errors
+    /// It cannot be said now, or at all.
+    pub fn say(&self, number: u64, intent: &Intent) -> Result<Utterance, CannotSay> {
+        let spoken = self.mind.say(number, intent)?;
+        let heard = match intent {
+            // Who printed something since may have ended the turn, or begun one.
+            Intent::Interrupt | Intent::Close => Some(self.place.to),
+            Intent::Handshake { .. } | Intent::Prompt(_) | Intent::Answer(_) => None,
+        };
+        Ok(Utterance { label: intent.label(), bytes: spoken.bytes, heard, close: spoken.close })
+    }
+
+    /// What the protocol needs to be said next, until the tape has it.
+    #[must_use]
+    pub fn wants(&self) -> Option<Intent> {
+        self.mind.ledger.want().map(Want::intent)
+    }
+
+    /// All that is known, to be stored with what was observed.
+    #[must_use]
+    pub fn cursor(&self) -> String {
+        cursor::write(self.place, self.out.progress(), self.err.progress(), &self.mind)
+    }
+
+    /// Which run it is.
+    #[must_use]
+    pub fn run(&self) -> RunNumber {
+        self.place.run
+    }
+
+    /// How far the tape is folded.
+    #[must_use]
+    pub fn to(&self) -> u64 {
+        self.place.to
+    }
+
+    /// From where the tape is needed to go on after [`resume`](Fold::resume): below it nothing has to be kept.
+    #[must_use]
+    pub fn reads_from(&self) -> u64 {
+        let begun = [self.out.needed_from(), self.err.needed_from()].into_iter().flatten().min();
+        begun.unwrap_or(self.place.to)
+    }
+
+    /// How many bytes of unfinished lines are in memory. Who needs them stores the cursor and resumes later.
+    #[must_use]
+    pub fn holding(&self) -> usize {
+        self.out.holding() + self.err.holding()
+    }
+
+    /// Whether nothing can be concluded from this run by this version.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.mind.state.is_unknown()
+    }
+
+    /// Whether the agent can be given messages.
+    #[must_use]
+    pub fn ready(&self) -> bool {
+        self.mind.ledger.ready()
+    }
+
+    /// The number of the last word on the tape.
+    #[must_use]
+    pub fn last_said(&self) -> u64 {
+        self.mind.ledger.last_said()
+    }
+
+    /// What the agent is doing, as was told last.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        self.mind.ledger.activity()
+    }
+
+    /// The vendor session, if it is known.
+    #[must_use]
+    pub fn vendor_session(&self) -> Option<&str> {
+        self.mind.ledger.session()
+    }
+
+    /// Whether work of the agent's own is under way.
+    #[must_use]
+    pub fn own_work(&self) -> bool {
+        self.mind.ledger.own_work()
+    }
+
+    /// The deliveries that have not ended, in the order in which they were said, and whether each was taken.
+    pub fn open(&self) -> impl Iterator<Item = (Delivery, bool)> + '_ {
+        self.mind.ledger.open().iter().map(|open| (open.delivery, open.taken))
+    }
+
+    /// An entry that was folded before: only an unfinished line is read again.
+    fn again(&mut self, entry: &Entry<'_>) {
+        match entry.what {
+            What::Out => self.out.again(entry.position, entry.bytes),
+            What::Err => self.err.again(entry.position, entry.bytes),
+            What::Said { .. } | What::Gap { .. } | What::End => {}
+        }
+    }
+
+    fn printed(&mut self, entry: &Entry<'_>, told: &mut Vec<Observation>) {
+        let Fold { out, mind, .. } = self;
+        out.read(entry.position, entry.bytes, |piece| printed(mind, &piece, entry.at, told));
+    }
+
+    fn complained(&mut self, entry: &Entry<'_>, told: &mut Vec<Observation>) {
+        let Fold { err, mind, .. } = self;
+        err.read(entry.position, entry.bytes, |piece| complained(mind, &piece, entry.at, told));
+    }
+
+    fn said(&mut self, number: u64, label: &Label, entry: &Entry<'_>, told: &mut Vec<Observation>) {
+        self.mind.ledger.said(number, label, entry.position);
+        self.mind.hear(Heard::Said { number, label }, entry.at, told);
+    }
+
+    fn gap(&mut self, lost: u64, told: &mut Vec<Observation>) {
+        self.out.interrupted();
+        self.err.interrupted();
+        self.mind.ledger.note(Note::Gap { lost: Some(lost) }, told);
+    }
+
+    fn ended(&mut self, at: Wall, told: &mut Vec<Observation>) {
+        let Fold { out, err, mind, .. } = self;
+        out.end(|piece| printed(mind, &piece, at, told));
+        err.end(|piece| complained(mind, &piece, at, told));
+    }
+}
+
+/// A piece of the agent's output.
+fn printed(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observation>) {
+    match *piece {
+        Piece::Line { bytes, began } => mind.hear(Heard::Line { bytes, began }, at, told),
+        Piece::TooLong => {
+            mind.ledger.note(Note::LineTooLong, told);
+            mind.hear(Heard::TooLong, at, told);
+        }
+        Piece::Lost => mind.ledger.note(Note::Gap { lost: None }, told),
+    }
+}
+
+/// A piece of what the agent printed on its standard error.
+fn complained(mind: &mut Mind, piece: &Piece<'_>, at: Wall, told: &mut Vec<Observation>) {
+    match *piece {
+        Piece::Line { bytes, .. } => mind.hear(Heard::ErrorLine(bytes), at, told),
+        Piece::TooLong | Piece::Lost => {}
+    }
+}

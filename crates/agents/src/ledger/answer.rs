@@ -1,0 +1,104 @@
+//! The answer of the turn under way, as far as it came in pieces. What is kept is bounded: the rest is told as parts.
+
+use crate::observation::Observation;
+use crate::turn::Answer;
+use serde::{Deserialize, Serialize};
+
+/// More than this is told as a part. As JSON a byte may take six: a cursor must stay below 2 MiB.
+const MOST_KEPT: usize = 128 << 10;
+/// So long may an answer be; the rest is left out.
+const LONGEST: u64 = 32 << 20;
+
+/// What there is of an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Answering {
+    /// So much of it was told.
+    told: u64,
+    text: String,
+    cut: bool,
+    /// Whether there is any.
+    began: bool,
+}
+
+impl Answering {
+    /// Adds to it.
+    pub(crate) fn more(&mut self, text: &str, told: &mut Vec<Observation>) {
+        self.began = true;
+        let room = usize::try_from(LONGEST.saturating_sub(self.told)).unwrap_or(usize::MAX);
+        let fits = text.floor_char_boundary(room.saturating_sub(self.text.len()));
+        self.cut |= fits < text.len();
+        self.text.push_str(&text[..fits]);
+        if self.text.len() > MOST_KEPT {
+            let text = std::mem::take(&mut self.text);
+            let offset = self.told;
+            self.told += text.len() as u64;
+            told.push(Observation::AnswerPart { offset, text });
+        }
+    }
+
+    /// Begins it anew.
+    pub(crate) fn anew(&mut self, text: &str, told: &mut Vec<Observation>) {
+        *self = Answering::default();
+        self.more(text, told);
+    }
+
+    /// What there is, and forgets it.
+    pub(crate) fn take(&mut self) -> Option<Answer> {
+        let Answering { told: before, text, cut, began } = std::mem::take(self);
+        began.then_some(Answer { before, text, whole: !cut })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is stored in the end, when parts are written where they say.
+    fn stored(told: Vec<Observation>, answer: &Answer) -> String {
+        let mut stored = String::new();
+        for part in told {
+            let Observation::AnswerPart { offset, text } = part else { panic!("{part:?}") };
+            stored.truncate(usize::try_from(offset).unwrap());
+            stored.push_str(&text);
+        }
+        stored.truncate(usize::try_from(answer.before).unwrap());
+        stored + &answer.text
+    }
+
+    #[test]
+    fn pieces_are_one_text_and_little_of_a_long_one_is_kept() {
+        let (mut answering, mut told, mut all) = (Answering::default(), Vec::new(), String::new());
+        for piece in ["ä", "bc", "\u{1F411}"].iter().cycle().take(200_000) {
+            answering.more(piece, &mut told);
+            all.push_str(piece);
+            assert!(answering.text.len() <= MOST_KEPT + 4);
+        }
+        let answer = answering.take().unwrap();
+        assert!(answer.whole && answer.before > 0);
+        assert_eq!(stored(told, &answer), all);
+        assert_eq!(answering.take(), None);
+    }
+
+    #[test]
+    fn an_answer_over_the_bound_is_cut_and_says_so() {
+        let (mut answering, mut told) = (Answering::default(), Vec::new());
+        let piece = "ä".repeat(1 << 20);
+        for _ in 0..20 {
+            answering.more(&piece, &mut told);
+        }
+        let answer = answering.take().unwrap();
+        assert!(!answer.whole);
+        assert_eq!(stored(told, &answer).len(), 32 << 20);
+    }
+
+    #[test]
+    fn an_answer_that_begins_anew_replaces_what_was_told() {
+        let (mut answering, mut told) = (Answering::default(), Vec::new());
+        answering.more(&"x".repeat(MOST_KEPT + 1), &mut told);
+        answering.anew(&"y".repeat(MOST_KEPT + 1), &mut told);
+        answering.more("z", &mut told);
+        let answer = answering.take().unwrap();
+        assert_eq!(stored(told, &answer), "y".repeat(MOST_KEPT + 1) + "z");
+    }
+}

@@ -1,0 +1,324 @@
+//! The ledger of a run: what counts of what was said and heard. The rules that hold for every protocol are here, so that
+//! a translator only has to know what a line means: a turn ends once, by its own name; its requests end with it; a
+//! delivery that ended was taken.
+
+mod answer;
+mod requests;
+mod turns;
+
+use crate::label::Label;
+use crate::note::{self, Note};
+use crate::observation::{Activity, Limit, Observation, Reach};
+use crate::request::{Request, RequestId};
+use crate::turn::{Answer, Delivery, Outcome, Turn};
+use crate::word::{Ask, End, Named, Text, Want, Word};
+use answer::Answering;
+use pinfold_core::MessageId;
+pub(crate) use requests::OpenRequest;
+use requests::Requests;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+pub(crate) use turns::Open;
+use turns::Turns;
+
+/// So long may the id of a vendor session be: it becomes the name of a lock.
+const LONGEST_SESSION: usize = 1 << 10;
+/// So much of a title, a detail and a text for the log is told.
+const LONGEST_TEXT: usize = 16 << 10;
+
+/// What is known of a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Ledger {
+    ready: bool,
+    want: Option<Want>,
+    /// The number of the last word on the tape.
+    said: u64,
+    /// Nothing more can be said to it.
+    closed: bool,
+    turns: Turns,
+    requests: Requests,
+    answering: Answering,
+    session: Option<String>,
+    own_work: bool,
+    limited: bool,
+    /// The translator failed since anything was known for certain.
+    doubtful: bool,
+    /// How many notes of each kind there were.
+    notes: BTreeMap<String, u8>,
+    /// What was told last.
+    activity: Activity,
+}
+
+impl Ledger {
+    pub(crate) fn new(session: Option<&str>) -> Ledger {
+        Ledger { session: session.map(str::to_owned), ..Ledger::default() }
+    }
+
+    /// What stays when all else is given up.
+    pub(crate) fn bare(&self) -> Ledger {
+        let session = self.session.clone();
+        Ledger { said: self.said, closed: self.closed, session, ..Ledger::default() }
+    }
+
+    pub(crate) fn ready(&self) -> bool {
+        self.ready
+    }
+
+    pub(crate) fn want(&self) -> Option<Want> {
+        self.want
+    }
+
+    pub(crate) fn last_said(&self) -> u64 {
+        self.said
+    }
+
+    pub(crate) fn closed(&self) -> bool {
+        self.closed
+    }
+
+    /// The deliveries that have not ended, in the order in which they were said.
+    pub(crate) fn open(&self) -> &[Open] {
+        self.turns.open()
+    }
+
+    pub(crate) fn turn_under_way(&self) -> bool {
+        self.turns.under_way()
+    }
+
+    pub(crate) fn request(&self, id: RequestId) -> Option<&OpenRequest> {
+        self.requests.get(id)
+    }
+
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.session.as_deref()
+    }
+
+    pub(crate) fn activity(&self) -> Activity {
+        self.activity
+    }
+
+    pub(crate) fn own_work(&self) -> bool {
+        self.own_work
+    }
+
+    /// Something was said to the agent, at this position of the tape.
+    pub(crate) fn said(&mut self, number: u64, label: &Label, position: u64) {
+        self.said = self.said.max(number);
+        match label {
+            Label::Handshake(step) => self.want = self.want.filter(|want| *want != Want::Handshake(*step)),
+            Label::Prompt { message, delivery } => {
+                let delivery = Delivery { message: *message, delivery: *delivery };
+                self.turns.prompted(delivery, number, position);
+            }
+            Label::Answer(request) => self.requests.answered(*request),
+            Label::Interrupt => {
+                self.want = self.want.filter(|want| *want != Want::Interrupt);
+                self.turns.interrupted();
+            }
+            Label::Close => self.closed = true,
+            Label::Other(_) => {}
+        }
+    }
+
+    /// The agent said something.
+    pub(crate) fn hear(&mut self, words: Vec<Word>, told: &mut Vec<Observation>) {
+        for word in words {
+            self.word(word, told);
+        }
+    }
+
+    /// The engine let go of a delivery.
+    pub(crate) fn let_go(&mut self, delivery: Delivery, told: &mut Vec<Observation>) {
+        self.turns.let_go(delivery);
+        let ended = self.requests.ended(Some(delivery));
+        withdraw(ended, told);
+    }
+
+    /// The run has ended.
+    pub(crate) fn exited(&mut self, told: &mut Vec<Observation>) {
+        self.closed = true;
+        withdraw(self.requests.all_ended(), told);
+    }
+
+    /// The translator failed.
+    pub(crate) fn panicked(&mut self, text: String, told: &mut Vec<Observation>) {
+        self.doubtful = true;
+        self.note(Note::Panicked { text }, told);
+    }
+
+    /// Tells what the agent is doing, if that has changed.
+    pub(crate) fn tell_activity(&mut self, known: bool, told: &mut Vec<Observation>) {
+        let now = if known && !self.doubtful { self.seen_activity() } else { Activity::Unknown };
+        if now != self.activity {
+            self.activity = now;
+            told.push(Observation::Activity(now));
+        }
+    }
+
+    fn seen_activity(&self) -> Activity {
+        if !self.requests.is_empty() {
+            Activity::Waiting
+        } else if self.limited {
+            Activity::Limited
+        } else if self.turns.under_way() || self.own_work {
+            Activity::Working
+        } else if self.ready {
+            Activity::Idle
+        } else {
+            Activity::Unknown
+        }
+    }
+
+    fn word(&mut self, word: Word, told: &mut Vec<Observation>) {
+        match word {
+            Word::Ready => self.became_ready(told),
+            Word::Want(want) => self.wants(want, told),
+            Word::Taken(number) => self.taken(number, told),
+            Word::Began(named) => self.began(named, told),
+            Word::Ended(end) => self.ended(end, told),
+            Word::InDoubt { number, named, text } => self.in_doubt(number, named, text, told),
+            Word::More(text) => self.answering.more(&text, told),
+            Word::Anew(text) => self.answering.anew(&text, told),
+            Word::Asks(ask) => self.asks(ask, told),
+            Word::TakesBack(key) => withdraw(self.requests.taken_back(&key), told),
+            Word::Session(id) => self.learned(id, told),
+            Word::SessionRefused(why) => told.push(Observation::VendorSessionRefused(why)),
+            Word::Limit(limit) => self.limit(limit, told),
+            Word::Login(text) => self.login(&text, told),
+            Word::Work(under_way) => self.work(under_way, told),
+            Word::Note(note) => self.note(note, told),
+        }
+    }
+
+    fn became_ready(&mut self, told: &mut Vec<Observation>) {
+        self.doubtful = false;
+        if !std::mem::replace(&mut self.ready, true) {
+            told.push(Observation::Ready);
+        }
+    }
+
+    fn wants(&mut self, want: Want, told: &mut Vec<Observation>) {
+        if self.want.replace(want) != Some(want) {
+            told.push(Observation::Wants(want.intent()));
+        }
+    }
+
+    fn taken(&mut self, number: u64, told: &mut Vec<Observation>) {
+        told.extend(self.turns.taken(number).map(Observation::Taken));
+    }
+
+    fn began(&mut self, named: Named, told: &mut Vec<Observation>) {
+        let turn = match named {
+            Named::Own => self.turns.own_began().then_some(Turn::Own),
+            Named::Number(number) => {
+                self.taken(number, told);
+                self.turns.began(number).map(Turn::Of)
+            }
+        };
+        if let Some(turn) = turn {
+            self.doubtful = false;
+            self.answering = Answering::default();
+            told.push(Observation::TurnBegan(turn));
+        }
+    }
+
+    fn ended(&mut self, end: End, told: &mut Vec<Observation>) {
+        let End { turn, how, text, usage } = end;
+        let (turn, outcome) = match turn {
+            Named::Own => (Turn::Own, self.turns.own_ended(how)),
+            Named::Number(number) => {
+                self.taken(number, told);
+                let Some((delivery, outcome)) = self.turns.ended(number, how) else {
+                    return self.late(number, told);
+                };
+                (Turn::Of(delivery), outcome)
+            }
+        };
+        self.doubtful = false;
+        self.limited &= outcome != Outcome::Done;
+        let delivery = match turn {
+            Turn::Of(delivery) => Some(delivery),
+            Turn::Own => None,
+        };
+        withdraw(self.requests.ended(delivery), told);
+        let gathered = self.answering.take();
+        let answer = text.map(Answer::from).or(gathered);
+        told.push(Observation::TurnEnded { turn, outcome, answer, usage });
+    }
+
+    /// An end that comes after all, of a turn that is not under way.
+    fn late(&mut self, number: u64, told: &mut Vec<Observation>) {
+        // What was to be interrupted has ended.
+        self.want = self.want.filter(|want| *want != Want::Interrupt);
+        self.note(Note::LateEnd { named: number.to_string() }, told);
+    }
+
+    fn in_doubt(&mut self, number: u64, named: MessageId, text: Text, told: &mut Vec<Observation>) {
+        self.taken(number, told);
+        if let Some(open) = self.turns.open().iter().find(|open| open.number == number) {
+            told.push(Observation::EndInDoubt { turn: open.delivery, named, answer: text.into() });
+        }
+    }
+
+    fn asks(&mut self, ask: Ask, told: &mut Vec<Observation>) {
+        let Ask { key, kind, title, detail, raw } = ask;
+        match self.requests.open(&key, self.turns.current()) {
+            Ok(id) => {
+                let title = note::short(&title, LONGEST_TEXT);
+                let detail = detail.map(|detail| note::short(&detail, LONGEST_TEXT));
+                told.push(Observation::RequestOpened(Request { id, kind, title, detail, raw }));
+            }
+            Err(why) => self.note(Note::RequestDropped { why }, told),
+        }
+    }
+
+    fn learned(&mut self, id: String, told: &mut Vec<Observation>) {
+        if self.session.as_ref() == Some(&id) {
+            return;
+        }
+        if id.is_empty() || id.len() > LONGEST_SESSION || id.contains(char::is_control) {
+            return self.note(Note::OddSession, told);
+        }
+        let before = self.session.replace(id.clone());
+        told.push(Observation::VendorSession { id, before });
+    }
+
+    fn limit(&mut self, limit: Limit, told: &mut Vec<Observation>) {
+        match limit.reach {
+            Reach::Reached => self.limited = true,
+            Reach::Off => self.limited = false,
+            Reach::Near => {}
+        }
+        told.push(Observation::Limit(limit));
+    }
+
+    fn login(&mut self, text: &str, told: &mut Vec<Observation>) {
+        self.limited = true;
+        told.push(Observation::LoginNeeded { text: note::short(text, LONGEST_TEXT) });
+    }
+
+    fn work(&mut self, under_way: bool, told: &mut Vec<Observation>) {
+        if std::mem::replace(&mut self.own_work, under_way) != under_way {
+            told.push(Observation::OwnWork { under_way });
+        }
+    }
+
+    pub(crate) fn note(&mut self, note: Note, told: &mut Vec<Observation>) {
+        let count = self.notes.entry(note.kind().to_owned()).or_default();
+        if *count < note::MOST {
+            *count += 1;
+            told.push(Observation::Note(note));
+        }
+    }
+}
+
+impl From<Text> for Answer {
+    fn from(Text { text, whole }: Text) -> Answer {
+        Answer { before: 0, text, whole }
+    }
+}
+
+fn withdraw(ids: impl IntoIterator<Item = RequestId>, told: &mut Vec<Observation>) {
+    told.extend(ids.into_iter().map(Observation::RequestWithdrawn));
+}

@@ -1,0 +1,173 @@
+//! Which turns are under way, and how an end that the agent tells of counts.
+
+use crate::turn::{Delivery, Outcome};
+use crate::word::How;
+use serde::{Deserialize, Serialize};
+
+/// More are never said to one agent: one turn runs at a time.
+const MOST_OPEN: usize = 64;
+
+/// The turns of one run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Turns {
+    open: Vec<Open>,
+    /// Whether a turn of the agent's own is under way.
+    own: bool,
+    /// An interrupt was said that found no turn to end: it may end the next one.
+    crossed: bool,
+}
+
+/// A delivery that has not ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Open {
+    pub(crate) delivery: Delivery,
+    /// The number under which it was said.
+    pub(crate) number: u64,
+    /// Where on the tape it was said.
+    pub(crate) since: u64,
+    pub(crate) taken: bool,
+    pub(crate) began: bool,
+    /// An interrupt was said since.
+    pub(crate) interrupted: bool,
+}
+
+impl Turns {
+    /// A prompt was said.
+    pub(crate) fn prompted(&mut self, delivery: Delivery, number: u64, since: u64) {
+        self.open.truncate(MOST_OPEN - 1);
+        self.open.push(Open { delivery, number, since, taken: false, began: false, interrupted: false });
+    }
+
+    /// An interrupt was said.
+    pub(crate) fn interrupted(&mut self) {
+        self.crossed |= self.open.is_empty() && !self.own;
+        self.open.iter_mut().for_each(|open| open.interrupted = true);
+    }
+
+    pub(crate) fn open(&self) -> &[Open] {
+        &self.open
+    }
+
+    pub(crate) fn under_way(&self) -> bool {
+        self.own || !self.open.is_empty()
+    }
+
+    /// The delivery whose turn it is now; none if that is the agent's own.
+    pub(crate) fn current(&self) -> Option<Delivery> {
+        if self.own { None } else { self.open.first().map(|open| open.delivery) }
+    }
+
+    /// The agent has this prompt: what is told the first time.
+    pub(crate) fn taken(&mut self, number: u64) -> Option<Delivery> {
+        let open = self.open.iter_mut().find(|open| open.number == number && !open.taken)?;
+        open.taken = true;
+        Some(open.delivery)
+    }
+
+    /// The turn of this prompt began: what is told the first time.
+    pub(crate) fn began(&mut self, number: u64) -> Option<Delivery> {
+        let open = self.open.iter_mut().find(|open| open.number == number && !open.began)?;
+        open.began = true;
+        Some(open.delivery)
+    }
+
+    /// A turn of the agent's own began: whether that is new.
+    pub(crate) fn own_began(&mut self) -> bool {
+        !std::mem::replace(&mut self.own, true)
+    }
+
+    /// The turn of this prompt ended.
+    pub(crate) fn ended(&mut self, number: u64, how: How) -> Option<(Delivery, Outcome)> {
+        let at = self.open.iter().position(|open| open.number == number)?;
+        let Open { delivery, interrupted, .. } = self.open.remove(at);
+        Some((delivery, self.judge(how, interrupted)))
+    }
+
+    /// A turn of the agent's own ended.
+    pub(crate) fn own_ended(&mut self, how: How) -> Outcome {
+        self.own = false;
+        match how {
+            How::Cancelled => Outcome::CancelledUnasked { crossed: std::mem::take(&mut self.crossed) },
+            How::Failed(failure) => Outcome::Failed(failure),
+            How::Done => Outcome::Done,
+        }
+    }
+
+    /// A delivery counts as over, for a reason that is not on the tape.
+    pub(crate) fn let_go(&mut self, delivery: Delivery) {
+        self.open.retain(|open| open.delivery != delivery);
+    }
+
+    /// An interrupt that did not end its turn is still on its way; one that ended another turn is not.
+    fn judge(&mut self, how: How, interrupted: bool) -> Outcome {
+        let crossed = std::mem::replace(&mut self.crossed, interrupted && how != How::Cancelled);
+        match how {
+            How::Done => Outcome::Done,
+            How::Failed(failure) => Outcome::Failed(failure),
+            How::Cancelled if interrupted => Outcome::Interrupted,
+            How::Cancelled => Outcome::CancelledUnasked { crossed },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_core::MessageId;
+
+    /// What can be done to turns.
+    #[derive(Debug, Clone, Copy)]
+    enum Step {
+        Prompt(u64),
+        Interrupt,
+        Done(u64),
+        Cancelled(u64),
+        OwnBegan,
+        OwnCancelled,
+    }
+
+    fn outcome(turns: &mut Turns, step: Step) -> Option<Outcome> {
+        let delivery = |number| Delivery { message: MessageId(1), delivery: number };
+        match step {
+            Step::Prompt(number) => turns.prompted(delivery(number), number, 0),
+            Step::Interrupt => turns.interrupted(),
+            Step::OwnBegan => assert!(turns.own_began()),
+            Step::Done(number) => return turns.ended(number, How::Done).map(|(_, outcome)| outcome),
+            Step::Cancelled(number) => {
+                return turns.ended(number, How::Cancelled).map(|(_, outcome)| outcome);
+            }
+            Step::OwnCancelled => return Some(turns.own_ended(How::Cancelled)),
+        }
+        None
+    }
+
+    #[test]
+    fn a_cancelled_turn_is_interrupted_only_if_that_was_asked_in_it() {
+        use Step::*;
+        let unasked = |crossed| Some(Outcome::CancelledUnasked { crossed });
+        let rows: [(&[Step], Option<Outcome>); 10] = [
+            (&[Prompt(1), Interrupt, Cancelled(1)], Some(Outcome::Interrupted)),
+            (&[Prompt(1), Cancelled(1)], unasked(false)),
+            // The interrupt crossed the end of its turn, and hits the next one.
+            (&[Prompt(1), Interrupt, Done(1), Prompt(2), Cancelled(2)], unasked(true)),
+            (
+                &[Prompt(1), Interrupt, Done(1), Prompt(2), Interrupt, Cancelled(2)],
+                Some(Outcome::Interrupted),
+            ),
+            (&[Interrupt, Prompt(1), Cancelled(1)], unasked(true)),
+            // It hits one turn only, and none once another one has gone well.
+            (&[Interrupt, Prompt(1), Cancelled(1), Prompt(2), Cancelled(2)], unasked(false)),
+            (&[Interrupt, Prompt(1), Done(1), Prompt(2), Cancelled(2)], unasked(false)),
+            (&[Interrupt, OwnBegan, OwnCancelled, Prompt(1), Cancelled(1)], unasked(false)),
+            // Ends that are told twice, or of turns that never were.
+            (&[Prompt(1), Done(1), Done(1)], None),
+            (&[Prompt(1), Done(2)], None),
+        ];
+        for (steps, expected) in rows {
+            let mut turns = Turns::default();
+            let last = steps.iter().map(|step| outcome(&mut turns, *step)).last().unwrap();
+            assert_eq!(last, expected, "{steps:?}");
+        }
+    }
+}

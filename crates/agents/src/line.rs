@@ -1,0 +1,125 @@
+//! `line`: any program that reads a line for each message. `docs/protocol.md` has the rules.
+//!
+//! Nothing proves that such an agent has a message but that it was written. Its turn ends at once (`turns = "line"`), or with a
+//! line that begins with `PINFOLD_DONE` (`turns = "done"`): one that begins within the turn, on standard output.
+
+use crate::intent::{CannotSay, Intent, Prompt};
+use crate::ledger::Open;
+use crate::message_word;
+use crate::note::{self, Note};
+use crate::preset::{Input, Turns};
+use crate::setup::Setup;
+use crate::translate::{Heard, Spoken, Translate, View};
+use crate::word::{End, How, Named, Text, Word};
+use pinfold_core::MessageId;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// What the last line of a turn begins with.
+const MARK: &[u8] = b"PINFOLD_DONE";
+/// So much of an answer is kept.
+const LONGEST_ANSWER: usize = 1 << 20;
+
+/// The state of a program that reads lines: all of it is in the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Line {}
+
+impl Translate for Line {
+    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+        match (heard, see.setup.turns) {
+            (Heard::Begin, _) => vec![Word::Ready],
+            (Heard::Written { number }, Turns::Line) => taken_and_done(number, see),
+            (Heard::Written { number }, Turns::Done) => see.written(number).map(Word::Began).collect(),
+            (Heard::Line { bytes, began }, Turns::Done) => printed(bytes, began, see),
+            (Heard::TooLong, Turns::Done) => see.too_long(),
+            (Heard::Line { .. } | Heard::TooLong, Turns::Line)
+            | (Heard::Said { .. } | Heard::ErrorLine(_) | Heard::Exited(_), _) => Vec::new(),
+        }
+    }
+
+    fn say(&self, _number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+        match intent {
+            Intent::Prompt(prompt) => Ok(Spoken::line(&message(see.setup.input, prompt))),
+            Intent::Close => Ok(Spoken::end()),
+            Intent::Handshake { .. } | Intent::Answer(_) | Intent::Interrupt => Err(CannotSay::NotOffered),
+        }
+    }
+
+    fn tells_activity(&self, setup: &Setup) -> bool {
+        setup.turns == Turns::Done
+    }
+}
+
+/// The turns that are over because they were written.
+fn taken_and_done(number: u64, see: &View<'_>) -> Vec<Word> {
+    let ended = |turn| {
+        let end = End { turn, how: How::Done, text: None, usage: None };
+        [Word::Began(turn), Word::Ended(end)]
+    };
+    see.written(number).flat_map(ended).collect()
+}
+
+/// What a line means: nothing, unless it has the mark.
+fn printed(line: &[u8], began: u64, see: &View<'_>) -> Vec<Word> {
+    let Some(rest) = line.strip_prefix(MARK) else { return Vec::new() };
+    let named = first_id(rest);
+    // What began before the turn belongs to whatever was before it.
+    let Some(open) = see.ledger.open().first().filter(|open| open.since < began) else {
+        return vec![Word::Note(Note::StrayEnd { named: named.map(|(id, _)| id) })];
+    };
+    vec![match named {
+        Some((id, end)) if id == open.delivery.message => ends(open, &rest[end..]),
+        Some((id, _)) => Word::InDoubt { number: open.number, named: id, text: answer(rest) },
+        None => ends(open, rest),
+    }]
+}
+
+fn ends(open: &Open, rest: &[u8]) -> Word {
+    let turn = Named::Number(open.number);
+    Word::Ended(End { turn, how: How::Done, text: Some(answer(rest)), usage: None })
+}
+
+/// The answer in what stands behind the mark: a JSON string is decoded, anything else is taken as it is.
+fn answer(rest: &[u8]) -> Text {
+    let whole = rest.len() <= LONGEST_ANSWER;
+    let text = String::from_utf8_lossy(&rest[..rest.len().min(LONGEST_ANSWER)]);
+    let text = text.trim();
+    let text = serde_json::from_str(text).unwrap_or_else(|_| text.to_owned());
+    // What is not UTF-8 grows when it is made so.
+    Text { whole: whole && text.len() <= LONGEST_ANSWER, text: note::short(&text, LONGEST_ANSWER) }
+}
+
+/// The id that a text begins with, if it does, and where that ends.
+fn first_id(text: &[u8]) -> Option<(MessageId, usize)> {
+    let begin = text.iter().position(|byte| !byte.is_ascii_whitespace())?;
+    let length = text[begin..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - begin);
+    Some((MessageId::in_word(&text[begin..begin + length])?, begin + length))
+}
+
+/// One message as one line, without its newline. What another session says never looks like a person's word.
+fn message(how: Input, prompt: &Prompt) -> String {
+    match how {
+        Input::Line => escaped(prompt),
+        Input::Json => {
+            let id = message_word::of(prompt.message);
+            let mut object = json!({ "id": id, "text": prompt.text, "try": prompt.attempt });
+            if let Some(from) = &prompt.from {
+                object["from"] = json!(from.session);
+            }
+            if !prompt.files.is_empty() {
+                object["files"] = json!(prompt.files);
+            }
+            object.to_string()
+        }
+    }
+}
+
+fn escaped(prompt: &Prompt) -> String {
+    let files = prompt.files.iter().map(|file| format!("\n[file {file}]"));
+    let text = prompt.text.clone() + &files.collect::<String>();
+    let text = text.replace('\\', "\\\\").replace('\n', "\\n");
+    match prompt.from.as_ref().filter(|from| !from.own) {
+        Some(from) => format!("[from session {}] {text}", from.session),
+        None => text,
+    }
+}

@@ -1,0 +1,300 @@
+//! Lines of one stream, put together from entries that end anywhere.
+//!
+//! An unfinished line is in memory only: what is stored is where it began, and a fold that is taken up again reads it
+//! from there. A line over the bound is passed over, and only that it is being passed over is stored.
+
+use serde::{Deserialize, Serialize};
+
+/// A buffer that grew beyond this is given back after its line.
+const KEPT_CAPACITY: usize = 64 << 10;
+
+/// The lines of one stream.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    longest: usize,
+    progress: Progress,
+    /// The unfinished line, as far as it was read.
+    buffer: Vec<u8>,
+}
+
+/// How far the present line was read; this is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Progress {
+    /// No line has begun.
+    #[default]
+    Between,
+    /// One has, and is not finished.
+    Within(Begun),
+    /// The rest of this line does not count.
+    Skipping,
+}
+
+/// An unfinished line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Begun {
+    /// Where the entry begins in which it begins.
+    pub(crate) position: u64,
+    /// Where it begins in that entry.
+    pub(crate) offset: usize,
+    /// So many bytes of it were read.
+    pub(crate) length: usize,
+}
+
+/// What is found in the bytes of an entry.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a> {
+    /// A line, without its newline.
+    Line {
+        bytes: &'a [u8],
+        /// The position of the entry in which it began.
+        began: u64,
+    },
+    /// A line that is over the bound; told once, as soon as it is.
+    TooLong,
+    /// What was read of the unfinished line is no longer on the tape.
+    Lost,
+}
+
+impl Lines {
+    pub(crate) fn new(longest: usize) -> Lines {
+        Lines { longest, progress: Progress::Between, buffer: Vec::new() }
+    }
+
+    /// Goes on where a cursor stood; an unfinished line is then read [again](Lines::again).
+    pub(crate) fn resume(longest: usize, progress: Progress) -> Lines {
+        Lines { longest, progress, buffer: Vec::new() }
+    }
+
+    pub(crate) fn progress(&self) -> Progress {
+        self.progress
+    }
+
+    /// Where the tape is still needed from, if a line is unfinished.
+    pub(crate) fn needed_from(&self) -> Option<u64> {
+        match self.progress {
+            Progress::Within(begun) => Some(begun.position),
+            Progress::Between | Progress::Skipping => None,
+        }
+    }
+
+    /// How many bytes of the unfinished line are in memory.
+    pub(crate) fn holding(&self) -> usize {
+        self.buffer.len()
+    }
+
+    /// Reads an entry again that was read before: only what belongs to the unfinished line counts.
+    pub(crate) fn again(&mut self, position: u64, bytes: &[u8]) {
+        let Progress::Within(begun) = self.progress else { return };
+        // One that was read before this fold is complete already.
+        if self.buffer.len() >= begun.length || position < begun.position {
+            return;
+        }
+        let from = if position == begun.position { begun.offset.min(bytes.len()) } else { 0 };
+        self.buffer.extend_from_slice(&bytes[from..]);
+    }
+
+    /// Reads an entry, and tells of each piece in it.
+    pub(crate) fn read(&mut self, position: u64, bytes: &[u8], mut tell: impl FnMut(Piece<'_>)) {
+        self.check(&mut tell);
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            self.finish(position, &rest[..end], &mut tell);
+            rest = &rest[end + 1..];
+        }
+        if !rest.is_empty() {
+            self.go_on(Begun { position, offset: bytes.len() - rest.len(), length: 0 }, rest, &mut tell);
+        }
+    }
+
+    /// The output has ended, and with it the last line.
+    pub(crate) fn end(&mut self, mut tell: impl FnMut(Piece<'_>)) {
+        self.check(&mut tell);
+        match self.progress {
+            Progress::Within(_) => self.finish(0, &[], &mut tell),
+            Progress::Between => {}
+            Progress::Skipping => self.progress = Progress::Between,
+        }
+    }
+
+    /// Output is missing here: what follows up to the next newline belongs to a line whose beginning is not known.
+    pub(crate) fn interrupted(&mut self) {
+        self.skip();
+    }
+
+    /// An unfinished line must be in memory as far as it was read, or it cannot be told from another one.
+    fn check(&mut self, tell: &mut impl FnMut(Piece<'_>)) {
+        if let Progress::Within(begun) = self.progress
+            && begun.length != self.buffer.len()
+        {
+            self.skip();
+            tell(Piece::Lost);
+        }
+    }
+
+    /// The line ends with these bytes.
+    fn finish(&mut self, position: u64, bytes: &[u8], tell: &mut impl FnMut(Piece<'_>)) {
+        match std::mem::take(&mut self.progress) {
+            Progress::Between if bytes.len() > self.longest => tell(Piece::TooLong),
+            Progress::Between => tell(Piece::Line { bytes, began: position }),
+            Progress::Within(_) if self.buffer.len() + bytes.len() > self.longest => {
+                self.clear();
+                tell(Piece::TooLong);
+            }
+            Progress::Within(begun) => {
+                self.buffer.extend_from_slice(bytes);
+                tell(Piece::Line { bytes: &self.buffer, began: begun.position });
+                self.clear();
+            }
+            Progress::Skipping => {}
+        }
+    }
+
+    /// The line has these bytes and does not end with them.
+    fn go_on(&mut self, begun: Begun, bytes: &[u8], tell: &mut impl FnMut(Piece<'_>)) {
+        let begun = match self.progress {
+            Progress::Between => begun,
+            Progress::Within(begun) => begun,
+            Progress::Skipping => return,
+        };
+        if self.buffer.len() + bytes.len() > self.longest {
+            self.skip();
+            tell(Piece::TooLong);
+            return;
+        }
+        self.buffer.extend_from_slice(bytes);
+        self.progress = Progress::Within(Begun { length: self.buffer.len(), ..begun });
+    }
+
+    fn skip(&mut self) {
+        self.progress = Progress::Skipping;
+        self.clear();
+    }
+
+    fn clear(&mut self) {
+        if self.buffer.capacity() > KEPT_CAPACITY {
+            self.buffer = Vec::new();
+        } else {
+            self.buffer.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is told when these entries are read, each at its place on a tape.
+    fn told(lines: &mut Lines, entries: &[&[u8]]) -> Vec<String> {
+        let mut told = Vec::new();
+        let mut position = 0;
+        for entry in entries {
+            lines.read(position, entry, |piece| told.push(text(&piece)));
+            position += 40 + entry.len() as u64;
+        }
+        told
+    }
+
+    fn text(piece: &Piece<'_>) -> String {
+        match piece {
+            Piece::Line { bytes, .. } => String::from_utf8_lossy(bytes).into_owned(),
+            Piece::TooLong => "TOO LONG".into(),
+            Piece::Lost => "LOST".into(),
+        }
+    }
+
+    #[test]
+    fn lines_are_the_same_however_they_are_cut() {
+        let output = b"one\n\ntwo and more than ten\nthree\nrest";
+        let expected = ["one", "", "TOO LONG", "three"];
+        for cut in 0..=output.len() {
+            for second in cut..=output.len() {
+                let mut lines = Lines::new(10);
+                let pieces: [&[u8]; 3] = [&output[..cut], &output[cut..second], &output[second..]];
+                assert_eq!(told(&mut lines, &pieces), expected, "cut at {cut} and {second}");
+                assert_eq!(lines.holding(), 4);
+            }
+        }
+        let single: Vec<&[u8]> = output.chunks(1).collect();
+        assert_eq!(told(&mut Lines::new(10), &single), expected);
+    }
+
+    #[test]
+    fn a_line_at_the_bound_is_whole_and_one_byte_more_is_too_long() {
+        for (output, expected) in [("0123456789\n", "0123456789"), ("0123456789A\n", "TOO LONG")] {
+            assert_eq!(told(&mut Lines::new(10), &[output.as_bytes()]), [expected]);
+            let single: Vec<&[u8]> = output.as_bytes().chunks(1).collect();
+            assert_eq!(told(&mut Lines::new(10), &single), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_line_over_the_bound_is_told_before_it_ends_and_is_not_kept() {
+        let mut lines = Lines::new(10);
+        assert_eq!(told(&mut lines, &[b"0123456789", b"A"]), ["TOO LONG"]);
+        assert_eq!((lines.progress(), lines.holding()), (Progress::Skipping, 0));
+        assert_eq!(told(&mut lines, &[b"more", b" of it\nnext\n"]), ["next"]);
+    }
+
+    #[test]
+    fn an_unfinished_line_is_read_again_from_where_it_began() {
+        let entries: [&[u8]; 4] = [b"one\ntw", b"o an", b"d th", b"ree\nfour\n"];
+        for stop in 0..entries.len() {
+            let mut first = Lines::new(100);
+            let mut before = told(&mut first, &entries[..stop]);
+            let mut second = Lines::resume(100, first.progress());
+            let mut position = 0;
+            for (index, entry) in entries.iter().enumerate() {
+                if index < stop {
+                    second.again(position, entry);
+                } else {
+                    second.read(position, entry, |piece| before.push(text(&piece)));
+                }
+                position += 40 + entry.len() as u64;
+            }
+            assert_eq!(before, ["one", "two and three", "four"], "stopped before entry {stop}");
+        }
+    }
+
+    #[test]
+    fn a_line_whose_beginning_is_no_longer_there_does_not_count() {
+        let mut first = Lines::new(100);
+        told(&mut first, &[b"one\ntw"]);
+        let mut second = Lines::resume(100, first.progress());
+        assert_eq!(told(&mut second, &[b"o\nthree\n"]), ["LOST", "three"]);
+        let mut third = Lines::resume(100, first.progress());
+        let mut ends = Vec::new();
+        third.end(|piece| ends.push(text(&piece)));
+        assert_eq!((ends, third.progress()), (vec!["LOST".to_owned()], Progress::Between));
+    }
+
+    #[test]
+    fn what_follows_missing_output_counts_from_the_next_line_on() {
+        let mut lines = Lines::new(100);
+        told(&mut lines, &[b"begi"]);
+        lines.interrupted();
+        assert_eq!(told(&mut lines, &[b"nning\nnext\n"]), ["next"]);
+        lines.interrupted();
+        assert_eq!(told(&mut lines, &[b"maybe half\nnext\n"]), ["next"]);
+    }
+
+    #[test]
+    fn the_end_of_the_output_ends_a_line() {
+        for (output, expected) in [("last", vec!["last"]), ("last\n", vec![]), ("far too long", vec![])] {
+            let mut lines = Lines::new(8);
+            told(&mut lines, &[output.as_bytes()]);
+            let mut ends = Vec::new();
+            lines.end(|piece| ends.push(text(&piece)));
+            assert_eq!(ends, expected, "{output}");
+            lines.end(|piece| ends.push(text(&piece)));
+            assert_eq!(ends, expected, "once");
+        }
+    }
+
+    #[test]
+    fn the_memory_of_a_long_line_is_given_back() {
+        let mut lines = Lines::new(1 << 20);
+        told(&mut lines, &[&vec![b'x'; 1 << 20], b"\n"]);
+        assert!(lines.buffer.capacity() <= KEPT_CAPACITY);
+    }
+}

@@ -1,0 +1,134 @@
+//! The words to execute, with what a session knows filled in.
+
+use super::Preset;
+
+/// What may stand in the words of a preset.
+pub const PLACEHOLDERS: [&str; 3] = ["{dir}", "{vendor_session}", "{prompt}"];
+
+/// What is filled into the words of a preset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filling<'a> {
+    /// `{dir}`: where the session runs.
+    pub dir: &'a str,
+    /// `{vendor_session}`: the agent's own session, once it is known.
+    pub vendor_session: Option<&'a str>,
+    /// `{prompt}`: the message that the run is for.
+    pub prompt: Option<&'a str>,
+}
+
+/// The words cannot be filled in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotFilled {
+    /// They name a vendor session, and none is known yet.
+    #[error("its command needs a vendor session, and none is known yet; `--vendor-session ID` names one")]
+    NoVendorSession,
+    /// They name a message, and the run is for none.
+    #[error("its command needs a message, and this run is for none")]
+    NoPrompt,
+    /// The preset has no command.
+    #[error("its preset has no command")]
+    NoCommand,
+}
+
+impl Preset {
+    /// The words that start it without a terminal: `resume` on a known vendor session, else `command`.
+    ///
+    /// # Errors
+    /// There are none, or they name what is not known.
+    pub fn headless(&self, filling: Filling<'_>) -> Result<Vec<String>, NotFilled> {
+        let resume = self.resume.as_ref().filter(|_| filling.vendor_session.is_some());
+        fill(resume.or(self.command.as_ref()).ok_or(NotFilled::NoCommand)?, filling)
+    }
+
+    /// The words that start the vendor's own terminal program, where the preset has one.
+    ///
+    /// # Errors
+    /// They name what is not known.
+    pub fn interactive(&self, filling: Filling<'_>) -> Option<Result<Vec<String>, NotFilled>> {
+        self.interactive.as_ref().map(|words| fill(words, filling))
+    }
+}
+
+fn fill(words: &[String], filling: Filling<'_>) -> Result<Vec<String>, NotFilled> {
+    words.iter().map(|word| fill_word(word, filling)).collect()
+}
+
+/// Fills each place once, from left to right: what is filled in is never looked at again.
+fn fill_word(word: &str, filling: Filling<'_>) -> Result<String, NotFilled> {
+    let mut filled = String::with_capacity(word.len());
+    let mut rest = word;
+    while let Some((at, place)) =
+        PLACEHOLDERS.iter().filter_map(|place| Some((rest.find(place)?, *place))).min()
+    {
+        filled.push_str(&rest[..at]);
+        filled.push_str(match place {
+            "{dir}" => filling.dir,
+            "{prompt}" => filling.prompt.ok_or(NotFilled::NoPrompt)?,
+            _ => filling.vendor_session.ok_or(NotFilled::NoVendorSession)?,
+        });
+        rest = &rest[at + place.len()..];
+    }
+    filled.push_str(rest);
+    Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Option<Vec<String>> {
+        Some(text.split(' ').map(str::to_owned).collect())
+    }
+
+    fn preset() -> Preset {
+        Preset {
+            command: words("prog --dir={dir}"),
+            resume: words("prog --resume {vendor_session}"),
+            ..Preset::default()
+        }
+    }
+
+    const FRESH: Filling<'_> = Filling { dir: "/a b", vendor_session: None, prompt: None };
+
+    #[test]
+    fn a_known_vendor_session_is_resumed_and_an_unknown_one_begun() {
+        assert_eq!(preset().headless(FRESH).unwrap(), ["prog", "--dir=/a b"]);
+        let known = Filling { vendor_session: Some("id-1"), ..FRESH };
+        assert_eq!(preset().headless(known).unwrap(), ["prog", "--resume", "id-1"]);
+        let plain = Preset { resume: None, ..preset() };
+        assert_eq!(plain.headless(known).unwrap(), ["prog", "--dir=/a b"]);
+    }
+
+    #[test]
+    fn what_is_filled_in_is_not_filled_again_and_other_braces_stay() {
+        let rows = [
+            ("{dir}", "/{vendor_session}"),
+            ("{dir}{dir}", "/{vendor_session}/{vendor_session}"),
+            ("{vendor_session}:{dir}", "{dir}:/{vendor_session}"),
+            ("{prompt}", "--help {dir}"),
+            ("{print $1}", "{print $1}"),
+            ("{ dir }", "{ dir }"),
+            ("", ""),
+        ];
+        let filling =
+            Filling { dir: "/{vendor_session}", vendor_session: Some("{dir}"), prompt: Some("--help {dir}") };
+        for (word, expected) in rows {
+            assert_eq!(fill_word(word, filling).as_deref(), Ok(expected), "{word}");
+        }
+    }
+
+    #[test]
+    fn words_that_need_what_is_not_known_are_an_error() {
+        let rows = [
+            (words("prog {vendor_session}"), NotFilled::NoVendorSession),
+            (words("prog {prompt}"), NotFilled::NoPrompt),
+            (None, NotFilled::NoCommand),
+        ];
+        for (command, error) in rows {
+            assert_eq!(Preset { command, resume: None, ..preset() }.headless(FRESH), Err(error));
+        }
+        assert_eq!(preset().interactive(FRESH), None);
+        let attached = Preset { interactive: words("prog {vendor_session}"), ..preset() };
+        assert_eq!(attached.interactive(FRESH), Some(Err(NotFilled::NoVendorSession)));
+    }
+}

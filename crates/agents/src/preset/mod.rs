@@ -1,0 +1,285 @@
+//! Presets: what an agent's name stands for. Data only: `presets/NAME.toml` are those that pinfold ships, and a table
+//! `[agents.NAME]` of the user's changes them key by key.
+
+mod fill;
+mod reads;
+mod shipped;
+
+pub use fill::{Filling, NotFilled, PLACEHOLDERS};
+pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
+pub use shipped::{names, shipped};
+
+use serde::{Deserialize, Serialize};
+
+/// What one layer of the configuration says of an agent; the rest is as it was below.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PresetChanges {
+    /// See [`Preset::command`].
+    pub command: Option<Vec<String>>,
+    /// See [`Preset::resume`].
+    pub resume: Option<Vec<String>>,
+    /// See [`Preset::interactive`].
+    pub interactive: Option<Vec<String>>,
+    /// See [`Preset::protocol`].
+    pub protocol: Option<Protocol>,
+    /// See [`Preset::session`].
+    pub session: Option<SessionIds>,
+    /// See [`Preset::env`].
+    pub env: Option<Vec<String>>,
+    /// See [`Preset::attach`].
+    pub attach: Option<Attach>,
+    /// See [`Preset::input`].
+    pub input: Option<Input>,
+    /// See [`Preset::turns`].
+    pub turns: Option<Turns>,
+    /// See [`Preset::exec`].
+    pub exec: ExecChanges,
+}
+
+/// What one layer of the configuration says of an agent of protocol `exec`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ExecChanges {
+    /// See [`Exec::prompt`].
+    pub prompt: Option<PromptBy>,
+    /// See [`Exec::reads`].
+    pub reads: Option<Vec<Reads>>,
+    /// See [`Exec::recognises`].
+    pub recognises: Option<Recognises>,
+}
+
+/// What an agent's name stands for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Preset {
+    /// Starts it without a terminal; none where each session names its own.
+    pub command: Option<Vec<String>>,
+    /// Starts it without a terminal on a vendor session that exists; `command` where there is none.
+    pub resume: Option<Vec<String>>,
+    /// Starts the vendor's own terminal program.
+    pub interactive: Option<Vec<String>>,
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// How the id of its vendor session comes about.
+    pub session: SessionIds,
+    /// Names of variables that are taken from the caller; a `*` at the end stands for any rest.
+    pub env: Vec<String>,
+    /// What `attach` does with it.
+    pub attach: Attach,
+    /// How a message is written, for protocol `line`.
+    pub input: Input,
+    /// When a turn is over, for protocol `line`.
+    pub turns: Turns,
+    /// How its output is read, for protocol `exec`.
+    pub exec: Exec,
+}
+
+/// How an agent of protocol `exec` is told its message, and how its output is read.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Exec {
+    /// How it gets its message.
+    pub prompt: PromptBy,
+    /// What its lines of JSON say; without any, all that it prints is the answer.
+    pub reads: Vec<Reads>,
+    /// What its errors say.
+    pub recognises: Recognises,
+}
+
+/// How an agent is spoken to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// Lines on standard input and output.
+    #[default]
+    Line,
+    /// One run for each message.
+    Exec,
+    /// Claude Code's JSON lines.
+    StreamJson,
+    /// Codex's app server.
+    Codex,
+    /// The agent client protocol.
+    Acp,
+    /// pi's JSON lines.
+    Pi,
+    /// The protocol of pinfold's own tests.
+    Scripted,
+}
+
+/// How the id of a vendor session comes about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SessionIds {
+    /// pinfold chooses it before the first run.
+    Choose,
+    /// The agent tells it.
+    Learn,
+    /// It has none.
+    #[default]
+    None,
+}
+
+/// What `attach` does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Attach {
+    /// It ends the run without a terminal and starts the vendor's program.
+    #[default]
+    Takeover,
+    /// It starts the vendor's program beside the run, on the same vendor session.
+    Join,
+}
+
+/// How a message is written to an agent that reads lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Input {
+    /// Its text, with newline and backslash escaped.
+    #[default]
+    Line,
+    /// `{"id","text","try"}`.
+    Json,
+}
+
+/// When a turn of an agent that reads lines is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Turns {
+    /// When its standard input took the line.
+    #[default]
+    Line,
+    /// When it prints `PINFOLD_DONE`.
+    Done,
+}
+
+/// How an agent that runs once for each message gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PromptBy {
+    /// Among its arguments, at `{prompt}`.
+    #[default]
+    Argv,
+    /// On its standard input, up to the end of that.
+    Stdin,
+}
+
+impl PresetChanges {
+    /// Reads a table of a preset.
+    ///
+    /// # Errors
+    /// It is not TOML, or has keys or values that a preset cannot have.
+    pub fn from_toml(text: &str) -> Result<PresetChanges, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    /// These with others on top.
+    #[must_use]
+    pub fn changed(self, above: &PresetChanges) -> PresetChanges {
+        PresetChanges {
+            command: above.command.clone().or(self.command),
+            resume: above.resume.clone().or(self.resume),
+            interactive: above.interactive.clone().or(self.interactive),
+            protocol: above.protocol.or(self.protocol),
+            session: above.session.or(self.session),
+            env: above.env.clone().or(self.env),
+            attach: above.attach.or(self.attach),
+            input: above.input.or(self.input),
+            turns: above.turns.or(self.turns),
+            exec: self.exec.changed(&above.exec),
+        }
+    }
+
+    /// The preset that they make.
+    #[must_use]
+    pub fn preset(self) -> Preset {
+        Preset {
+            command: self.command,
+            resume: self.resume,
+            interactive: self.interactive,
+            protocol: self.protocol.unwrap_or_default(),
+            session: self.session.unwrap_or_default(),
+            env: self.env.unwrap_or_default(),
+            attach: self.attach.unwrap_or_default(),
+            input: self.input.unwrap_or_default(),
+            turns: self.turns.unwrap_or_default(),
+            exec: Exec {
+                prompt: self.exec.prompt.unwrap_or_default(),
+                reads: self.exec.reads.unwrap_or_default(),
+                recognises: self.exec.recognises.unwrap_or_default(),
+            },
+        }
+    }
+}
+
+impl ExecChanges {
+    fn changed(self, above: &ExecChanges) -> ExecChanges {
+        ExecChanges {
+            prompt: above.prompt.or(self.prompt),
+            reads: above.reads.clone().or(self.reads),
+            recognises: above.recognises.clone().or(self.recognises),
+        }
+    }
+}
+
+impl Preset {
+    /// Whether a variable of the caller's is taken.
+    #[must_use]
+    pub fn takes(&self, variable: &str) -> bool {
+        self.env.iter().any(|name| match name.strip_suffix('*') {
+            Some(begin) => variable.starts_with(begin),
+            None => variable == name,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changes(text: &str) -> PresetChanges {
+        PresetChanges::from_toml(text).unwrap()
+    }
+
+    #[test]
+    fn a_layer_changes_the_keys_that_it_names_and_no_others() {
+        let shipped = changes(
+            "command = ['old', '{dir}']\nprotocol = 'acp'\nsession = 'learn'\n[exec]\nprompt = 'stdin'\n",
+        );
+        let own = changes("command = ['new']\n[exec]\nrecognises.login = ['Not logged in']\n");
+        let both = shipped.changed(&own).preset();
+        assert_eq!(both.command.unwrap(), ["new"]);
+        assert_eq!((both.protocol, both.session), (Protocol::Acp, SessionIds::Learn));
+        assert_eq!((both.exec.prompt, both.exec.recognises.login.len()), (PromptBy::Stdin, 1));
+    }
+
+    #[test]
+    fn keys_and_values_that_are_not_known_are_errors() {
+        for text in [
+            "comand = ['x']",
+            "protocol = 'telepathy'",
+            "turns = 3",
+            "[exec]\nprompt = 'mail'",
+            "[exec]\nx = 1",
+        ] {
+            assert!(PresetChanges::from_toml(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_word_of_a_protocol_is_known() {
+        for word in ["line", "exec", "stream-json", "codex", "acp", "pi", "scripted"] {
+            assert!(PresetChanges::from_toml(&format!("protocol = '{word}'")).is_ok(), "{word}");
+        }
+    }
+
+    #[test]
+    fn variables_are_taken_by_name_or_by_how_they_begin() {
+        let preset = changes("env = ['CODEX_HOME', 'ANTHROPIC_*']").preset();
+        let rows =
+            [("CODEX_HOME", true), ("CODEX_HOMES", false), ("ANTHROPIC_API_KEY", true), ("PATH", false)];
+        for (name, taken) in rows {
+            assert_eq!(preset.takes(name), taken, "{name}");
+        }
+    }
+}

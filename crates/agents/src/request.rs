@@ -1,0 +1,55 @@
+//! What an agent asks a person.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Which request of a run: ours, counted from 1, since those of vendors are long or start again in every run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RequestId(pub u64);
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "r{}", self.0)
+    }
+}
+
+/// A word that is not the id of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the id of a request is `r` and a number")]
+pub struct NotARequest;
+
+impl FromStr for RequestId {
+    type Err = NotARequest;
+
+    fn from_str(word: &str) -> Result<RequestId, NotARequest> {
+        let number = word.strip_prefix('r').ok_or(NotARequest)?;
+        number.parse().map(RequestId).map_err(|_| NotARequest)
+    }
+}
+
+/// A request as it is shown to who may answer it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// Which of the run.
+    pub id: RequestId,
+    /// What kind of answer it wants.
+    pub kind: RequestKind,
+    /// What it is about, in a line: `Bash: rm -rf build`.
+    pub title: String,
+    /// More of it, for who looks closer.
+    pub detail: Option<String>,
+    /// The line by which the agent asked.
+    pub raw: String,
+}
+
+/// What kind of answer a request wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestKind {
+    /// Yes or no.
+    Permission,
+    /// Words.
+    Question,
+}

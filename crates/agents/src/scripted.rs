@@ -1,0 +1,279 @@
+//! `scripted`: the protocol of pinfold's own tests, in which a script can play an agent with every kind of trouble.
+//!
+//! Both sides write one JSON object a line. Each has a `type`; objects of other types, and fields that are not listed, are
+//! passed over. What is not a JSON object is noted as garbage. `ID` is the number of the word in this run, as JSON-RPC has one.
+//!
+//! To the agent:
+//!
+//! | line | when |
+//! |---|---|
+//! | `{"type":"hello","id":ID,"step":1,"session":null,"dir":"/x"}` | the handshake; `session` is the vendor session to go on with |
+//! | `{"type":"prompt","id":ID,"message":"01J...","delivery":7,"text":"...","try":1,"again":false,"files":[],"from":null}` | a message; `again`: it may have been seen before |
+//! | `{"type":"answer","request":"a1","allow":true,"words":null,"always":false}` | to its request `a1` |
+//! | `{"type":"interrupt"}` | end the turn, live on |
+//! | end of input | leave |
+//!
+//! From the agent:
+//!
+//! | line | means |
+//! |---|---|
+//! | `{"type":"hello","id":ID,"more":true}` | it has this step, and wants the next one; without `more` it is ready |
+//! | `{"type":"session","id":"s-1"}` | the id of its session, also when it changes |
+//! | `{"type":"taken","id":ID}` | it has the prompt |
+//! | `{"type":"began","id":ID}` | the turn began; without `id` it is one of its own |
+//! | `{"type":"text","text":"..."}` | more of the answer |
+//! | `{"type":"ended","id":ID,"how":"done","answer":"...","why":"...","kind":"limit","turns":1,"local":false,"usage":{...}}` | the turn ended: `how` is `done`, `failed` or `cancelled`; all but `type` may be left out. Without `id` it is a turn of its own. With `turns` 0 it ends nothing unless it is `local`. Without `answer` the answer is what came as `text`. `kind` is one of `limit login model server other`, `usage` is an object of [`Usage`] |
+//! | `{"type":"asks","request":"a1","kind":"permission","title":"...","detail":"..."}` | it asks a person; `kind` is `permission` or `question` |
+//! | `{"type":"takes_back","request":"a1"}` | it does not ask any more |
+//! | `{"type":"work","under_way":true}` | work of its own is under way, or over |
+//! | `{"type":"limit","reach":"reached","until_ms":1794809117000,"window":"five_hour","used":1.0}` | a usage limit: `reached`, `near` or `off`; `in_ms` instead of `until_ms` counts from when the line was printed |
+//! | `{"type":"login","text":"..."}` | somebody has to log in |
+//! | `{"type":"refused","why":"busy"}` | it cannot open its session: `busy` or `unknown` |
+//! | `{"type":"note","text":"..."}` | something for the log |
+//!
+//! It is never sent a prompt before it is ready or while it has one, and no interrupt without a turn. A line that is too long ends
+//! the turn, and an interrupt follows, since the agent may be in the middle of it.
+
+use crate::intent::{CannotSay, Intent, Prompt, Reply, Verdict};
+use crate::label::Label;
+use crate::message_word;
+use crate::note::{self, Note};
+use crate::observation::{Limit, Reach, SessionRefused};
+use crate::request::RequestKind;
+use crate::translate::{Heard, Spoken, Translate, View};
+use crate::turn::{Failure, FailureKind, Usage};
+use crate::word::{Ask, End, How, Named, Text, Want, Word};
+use pinfold_core::Wall;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// So much of an agent's text is kept in a failure or a note.
+const LONGEST_TEXT: usize = 4 << 10;
+
+/// The state of a scripted agent; most of it is in the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Scripted {
+    /// The last step of the handshake that was said, and the number under which it was.
+    greeted: Option<(u64, u32)>,
+}
+
+/// A line of the agent's.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Line {
+    Hello {
+        id: u64,
+        #[serde(default)]
+        more: bool,
+    },
+    Session {
+        id: String,
+    },
+    Taken {
+        id: u64,
+    },
+    Began {
+        id: Option<u64>,
+    },
+    Text {
+        text: String,
+    },
+    Ended(Ending),
+    Asks {
+        request: String,
+        kind: RequestKind,
+        #[serde(default)]
+        title: String,
+        detail: Option<String>,
+    },
+    TakesBack {
+        request: String,
+    },
+    Work {
+        under_way: bool,
+    },
+    Limit {
+        reach: Reach,
+        until_ms: Option<i64>,
+        in_ms: Option<i64>,
+        window: Option<String>,
+        used: Option<f64>,
+    },
+    Login {
+        #[serde(default)]
+        text: String,
+    },
+    Refused {
+        why: Refused,
+    },
+    Note {
+        text: String,
+    },
+    #[serde(other)]
+    Unknown,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Ending {
+    id: Option<u64>,
+    how: Cause,
+    answer: Option<String>,
+    why: String,
+    kind: Option<FailureKind>,
+    turns: Option<u64>,
+    local: bool,
+    usage: Option<Usage>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Cause {
+    #[default]
+    Done,
+    Failed,
+    Cancelled,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Refused {
+    Busy,
+    Unknown,
+}
+
+impl Translate for Scripted {
+    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word> {
+        match heard {
+            Heard::Begin => vec![Word::Want(Want::Handshake(1))],
+            Heard::Said { number, label: Label::Handshake(step) } => {
+                self.greeted = Some((number, *step));
+                Vec::new()
+            }
+            Heard::Line { bytes, .. } => self.printed(bytes, see.at),
+            Heard::TooLong => too_long(see),
+            Heard::Said { .. } | Heard::Written { .. } | Heard::ErrorLine(_) | Heard::Exited(_) => Vec::new(),
+        }
+    }
+
+    fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+        let object = match intent {
+            Intent::Handshake { step } => hello(number, *step, see),
+            Intent::Prompt(prompt) => ask_to_do(number, prompt),
+            Intent::Answer(reply) => answer(reply, see).ok_or(CannotSay::NoSuchRequest)?,
+            Intent::Interrupt => json!({ "type": "interrupt" }),
+            Intent::Close => return Ok(Spoken::end()),
+        };
+        Ok(Spoken::line(&object.to_string()))
+    }
+}
+
+fn too_long(see: &View<'_>) -> Vec<Word> {
+    let mut words = see.too_long();
+    if !words.is_empty() {
+        words.push(Word::Want(Want::Interrupt));
+    }
+    words
+}
+
+fn hello(number: u64, step: u32, see: &View<'_>) -> Value {
+    json!({ "type": "hello", "id": number, "step": step, "session": see.ledger.session(), "dir": see.setup.dir })
+}
+
+fn ask_to_do(number: u64, prompt: &Prompt) -> Value {
+    json!({
+        "type": "prompt",
+        "id": number,
+        "message": message_word::of(prompt.message),
+        "delivery": prompt.delivery,
+        "text": prompt.text,
+        "try": prompt.attempt,
+        "again": prompt.repetition,
+        "files": prompt.files,
+        "from": prompt.from.as_ref().map(|from| &from.session),
+    })
+}
+
+fn answer(reply: &Reply, see: &View<'_>) -> Option<Value> {
+    let request = see.ledger.request(reply.request)?;
+    let allow = match reply.verdict {
+        Verdict::Allow => true,
+        Verdict::Deny => false,
+    };
+    Some(json!({
+        "type": "answer",
+        "request": request.key,
+        "allow": allow,
+        "words": reply.words,
+        "always": reply.always,
+    }))
+}
+
+impl Scripted {
+    fn printed(&self, line: &[u8], at: Wall) -> Vec<Word> {
+        if line.iter().all(u8::is_ascii_whitespace) {
+            return Vec::new();
+        }
+        let Ok(read) = serde_json::from_slice(line) else { return vec![Word::Note(Note::garbage(line))] };
+        self.meaning(read, line, at).into_iter().collect()
+    }
+
+    fn meaning(&self, read: Line, line: &[u8], at: Wall) -> Option<Word> {
+        Some(match read {
+            Line::Hello { id, more } => self.greets(id, more, line),
+            Line::Session { id } => Word::Session(id),
+            Line::Taken { id } => Word::Taken(id),
+            Line::Began { id } => Word::Began(named(id)),
+            Line::Text { text } => Word::More(text),
+            Line::Ended(ending) => ended(ending),
+            Line::Asks { request, kind, title, detail } => {
+                let raw = String::from_utf8_lossy(line).into_owned();
+                Word::Asks(Ask { key: request, kind, title, detail, raw })
+            }
+            Line::TakesBack { request } => Word::TakesBack(request),
+            Line::Work { under_way } => Word::Work(under_way),
+            Line::Limit { reach, until_ms, in_ms, window, used } => {
+                let until = until_ms.or(in_ms.map(|wait| at.0.saturating_add(wait))).map(Wall);
+                Word::Limit(Limit { reach, until, window, used })
+            }
+            Line::Login { text } => Word::Login(text),
+            Line::Refused { why: Refused::Busy } => Word::SessionRefused(SessionRefused::Busy),
+            Line::Refused { why: Refused::Unknown } => Word::SessionRefused(SessionRefused::Unknown),
+            Line::Note { text } => Word::Note(Note::Agent { text: note::short(&text, LONGEST_TEXT) }),
+            Line::Unknown => return None,
+        })
+    }
+
+    /// An answer to the handshake counts for the step that was said last.
+    fn greets(&self, id: u64, more: bool, line: &[u8]) -> Word {
+        match self.greeted {
+            Some((number, step)) if number == id && more => {
+                Word::Want(Want::Handshake(step.saturating_add(1)))
+            }
+            Some((number, _)) if number == id => Word::Ready,
+            Some(_) | None => Word::Note(Note::garbage(line)),
+        }
+    }
+}
+
+fn named(id: Option<u64>) -> Named {
+    id.map_or(Named::Own, Named::Number)
+}
+
+/// A result without work ends only a command that the agent does by itself, as `/clear`.
+fn ended(ending: Ending) -> Word {
+    if ending.turns == Some(0) && !(ending.local && ending.id.is_some()) {
+        return Word::Note(Note::EmptyEnd);
+    }
+    let how = match ending.how {
+        Cause::Done => How::Done,
+        Cause::Cancelled => How::Cancelled,
+        Cause::Failed => How::Failed(Failure {
+            kind: ending.kind.unwrap_or(FailureKind::Other),
+            text: note::short(&ending.why, LONGEST_TEXT),
+        }),
+    };
+    let text = ending.answer.map(|text| Text { text, whole: true });
+    Word::Ended(End { turn: named(ending.id), how, text, usage: ending.usage })
+}

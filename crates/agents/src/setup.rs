@@ -1,0 +1,38 @@
+//! What a run was started with, as far as its translator needs it. It is part of the cursor: a preset that changes in
+//! the middle of a run changes the next one.
+
+use crate::preset::{Exec, Input, Preset, Protocol, Turns};
+use serde::{Deserialize, Serialize};
+
+/// What a run was started with.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Setup {
+    /// How the agent is spoken to.
+    pub protocol: Protocol,
+    /// How a message is written, for protocol `line`.
+    pub input: Input,
+    /// When a turn is over, for protocol `line`.
+    pub turns: Turns,
+    /// How its output is read, for protocol `exec`.
+    pub exec: Exec,
+    /// Where it runs.
+    pub dir: String,
+    /// The vendor session, if it was known before the start.
+    pub vendor_session: Option<String>,
+}
+
+impl Setup {
+    /// That of a run of this agent.
+    #[must_use]
+    pub fn new(preset: &Preset, dir: &str, vendor_session: Option<&str>) -> Setup {
+        Setup {
+            protocol: preset.protocol,
+            input: preset.input,
+            turns: preset.turns,
+            exec: preset.exec.clone(),
+            dir: dir.to_owned(),
+            vendor_session: vendor_session.map(str::to_owned),
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a translator is: it hears what happened in a run and says what that means; it writes what is to be said.
+//!
+//! It knows nothing of what counts: the [ledger](crate::ledger) does. It may fail at any line: then its state is what it was
+//! before that line.
+
+use crate::intent::{CannotSay, Intent};
+use crate::label::Label;
+use crate::ledger::{Ledger, Open};
+use crate::setup::Setup;
+use crate::turn::{Failure, FailureKind};
+use crate::word::{End, How, Named, Word};
+use pinfold_core::{Exit, Wall};
+
+/// What happened in a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Heard<'a> {
+    /// The run begins.
+    Begin,
+    /// This was said; the ledger knows it already.
+    Said { number: u64, label: &'a Label },
+    /// Everything up to this number was written to the agent's input.
+    Written { number: u64 },
+    /// The agent printed a line.
+    Line {
+        bytes: &'a [u8],
+        /// The position of the entry in which it began.
+        began: u64,
+    },
+    /// The agent printed a line on its standard error.
+    ErrorLine(&'a [u8]),
+    /// The agent printed a line that is too long to be read.
+    TooLong,
+    /// The run ended, and all it printed was heard.
+    Exited(Exit),
+}
+
+/// What a translator may look at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct View<'a> {
+    pub(crate) setup: &'a Setup,
+    pub(crate) ledger: &'a Ledger,
+    /// When what is heard was written on the tape.
+    pub(crate) at: Wall,
+}
+
+/// The bytes of an intent.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(crate) struct Spoken {
+    pub(crate) bytes: Vec<u8>,
+    /// Close the agent's input after them.
+    pub(crate) close: bool,
+}
+
+/// One protocol.
+pub(crate) trait Translate {
+    /// What that which happened means.
+    fn hear(&mut self, heard: Heard<'_>, see: &View<'_>) -> Vec<Word>;
+
+    /// How an intent is said. The fold has looked whether it may be said at all.
+    fn say(&self, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay>;
+
+    /// Whether the protocol tells what the agent is doing.
+    fn tells_activity(&self, _setup: &Setup) -> bool {
+        true
+    }
+}
+
+impl Spoken {
+    /// One line.
+    pub(crate) fn line(text: &str) -> Spoken {
+        Spoken { bytes: format!("{text}\n").into_bytes(), close: false }
+    }
+
+    /// Nothing, and the end of the input.
+    pub(crate) fn end() -> Spoken {
+        Spoken { bytes: Vec::new(), close: true }
+    }
+}
+
+impl View<'_> {
+    /// The turns that began by being written, where nothing else proves it.
+    pub(crate) fn written(&self, number: u64) -> impl Iterator<Item = Named> + '_ {
+        let written = self.ledger.open().iter().filter(move |open| open.number <= number);
+        written.map(|open| Named::Number(open.number))
+    }
+
+    /// The end of all turns under way, because what was printed cannot be read.
+    pub(crate) fn too_long(&self) -> Vec<Word> {
+        let failed = |open: &Open| {
+            let text = "a line of its output is too long to be read".to_owned();
+            let how = How::Failed(Failure { kind: FailureKind::LineTooLong, text });
+            Word::Ended(End { turn: Named::Number(open.number), how, text: None, usage: None })
+        };
+        self.ledger.open().iter().map(failed).collect()
+    }
+}

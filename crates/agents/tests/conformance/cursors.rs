@@ -1,0 +1,141 @@
+//! Cursors of every version are read for ever, and what cannot be read concludes nothing.
+
+use crate::kit::{RUN, Story, folded, setup, short};
+use pinfold_agents::{CannotSay, Entry, Fold, Intent, Label, PresetChanges, Protocol, Setup, What};
+use pinfold_core::{Exit, RunNumber, Wall};
+use serde_json::Value;
+
+/// What version 1 wrote in the middle of everything: a turn that was interrupted, a request, a line that is not finished.
+const VERSION_1: &str = include_str!("../fixtures/cursor-1.json");
+
+/// What version 1 wrote of an agent that runs once, with rules, errors and usage.
+const EXEC_1: &str = include_str!("../fixtures/cursor-1-exec.json");
+
+/// The story that the fixture is the cursor of.
+fn story() -> Story {
+    Story::new()
+        .said(Label::Handshake(1))
+        .line(r#"{"type":"hello","id":1}"#)
+        .line(r#"{"type":"session","id":"s-1"}"#)
+        .prompt(0x1234_5678_9ABC_DEF0_1234_5678_9ABC_DEF0, 7)
+        .line(r#"{"type":"taken","id":2}"#)
+        .line(r#"{"type":"text","text":"so far"}"#)
+        .line(r#"{"type":"asks","request":"a1","kind":"permission","title":"rm"}"#)
+        .line("garbage")
+        .said(Label::Interrupt)
+        .err("half a li")
+        .out(r#"{"type":"ended","#)
+}
+
+fn out(fold: &Fold, text: &str) -> Vec<String> {
+    let mut fold = Fold::resume(fold.run(), &fold.cursor()).0;
+    let story = story().out(text);
+    let mut told = Vec::new();
+    for entry in story.taped() {
+        told.extend(fold.entry(&entry));
+    }
+    short(&told)
+}
+
+#[test]
+fn a_cursor_of_version_1_is_read_for_ever() {
+    let (fold, told) = Fold::resume(RUN, VERSION_1.trim_end());
+    assert_eq!(told, []);
+    assert_eq!((fold.vendor_session(), fold.last_said(), fold.ready()), (Some("s-1"), 3, true));
+    let told = out(&fold, "\"id\":2,\"how\":\"cancelled\"}\n");
+    assert_eq!(told, ["withdrawn r1", "interrupted 7 \"so far\"", "activity Idle"]);
+}
+
+/// The fold that the other fixture is the cursor of.
+fn exec() -> Fold {
+    let preset = PresetChanges::from_toml(include_str!("../presets/codex-exec.toml")).unwrap().preset();
+    let story = Story::new()
+        .prompt(5, 1)
+        .written()
+        .line(r#"{"type":"thread.started","thread_id":"t-1"}"#)
+        .line(r#"{"type":"item.completed","item":{"type":"agent_message","text":"yes"}}"#)
+        .err("unexpected status 401 Unauthorized\n")
+        .line(r#"{"type":"turn.completed","usage":{"input_tokens":1000,"output_tokens":50}}"#);
+    folded(&Setup::new(&preset, "/work", None), &story).0
+}
+
+#[test]
+fn a_cursor_of_version_1_of_an_agent_that_runs_once_is_read_for_ever() {
+    let (mut fold, told) = Fold::resume(RUN, EXEC_1.trim_end());
+    assert_eq!(told, []);
+    assert_eq!(short(&fold.exited(Exit::Code(0))), ["done 1 \"yes\" for 1000+50 in all", "activity Idle"]);
+}
+
+#[test]
+fn the_fixtures_are_what_is_written_today() {
+    let scripted = folded(&setup(Protocol::Scripted), &story()).0;
+    for (fold, then) in [(scripted, VERSION_1), (exec(), EXEC_1)] {
+        let (now, then): (Value, Value) =
+            (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());
+        assert_eq!(now, then, "a field was added: keep this fixture, and add one that has it");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_concludes_nothing_and_keeps_its_place() {
+    let (fold, _) = folded(&setup(Protocol::Scripted), &story());
+    let good = fold.cursor();
+    let rows = [
+        (good.replace("\"version\":1", "\"version\":2"), fold.to()),
+        (good.replace("\"scripted\":{\"greeted\"", "\"telepathy\":{\"greeted\""), fold.to()),
+        (good.replace("\"ledger\":{", "\"ledger\":7,\"x\":{"), fold.to()),
+        (good[..good.len() / 2].to_owned(), 0),
+        ("{}".to_owned(), 0),
+        (String::new(), 0),
+        (good.replace("\"run\":3", "\"run\":2"), 0),
+        (good.replace("\"run\":3", "\"run\":4"), 0),
+    ];
+    for (cursor, to) in rows {
+        assert_ne!(cursor, good);
+        let (mut fold, told) = Fold::resume(RUN, &cursor);
+        let told = short(&told);
+        assert!(
+            told[0].starts_with("note: nothing is concluded") && told[1] == "activity Unknown",
+            "{told:?}"
+        );
+        assert!(fold.is_unknown());
+        assert_eq!(fold.to(), to, "{cursor:.60}");
+        let after = story().out("\n").line(r#"{"type":"ended","id":2}"#).line("PINFOLD_DONE");
+        for entry in after.taped() {
+            assert_eq!(fold.entry(&entry), []);
+        }
+        assert_eq!(fold.written(9), []);
+        assert_eq!(fold.say(4, &Intent::Interrupt), Err(CannotSay::Unknown));
+        assert!(fold.say(4, &Intent::Close).unwrap().close);
+        let (again, told) = Fold::resume(RUN, &fold.cursor());
+        assert_eq!((again.to(), again.is_unknown(), told.len()), (fold.to(), true, 0));
+    }
+}
+
+#[test]
+fn a_protocol_without_a_translator_concludes_nothing() {
+    let (fold, told) = Fold::begin(RUN, setup(Protocol::Codex));
+    assert_eq!(short(&told).len(), 1);
+    assert!(fold.is_unknown() && !fold.ready());
+}
+
+#[test]
+fn entries_of_other_runs_are_passed_over() {
+    let (mut fold, _) = Fold::begin(RUN, setup(Protocol::Line));
+    for run in [RunNumber(2), RunNumber(4)] {
+        let label = Label::Prompt { message: pinfold_core::MessageId(1), delivery: 1 };
+        let what = What::Said { number: 1, label };
+        let entry = Entry { position: 10, end: 90, run, at: Wall(0), what, bytes: b"" };
+        assert_eq!(fold.entry(&entry), []);
+        assert_eq!((fold.to(), fold.last_said()), (0, 0));
+    }
+}
+
+#[test]
+fn a_line_whose_beginning_is_gone_from_the_tape_does_not_count() {
+    let (fold, _) = folded(&setup(Protocol::Scripted), &story());
+    let mut fold = Fold::resume(RUN, &fold.cursor()).0;
+    let after = story().out("\"id\":2}\n");
+    let last = after.taped().last().unwrap();
+    assert_eq!(short(&fold.entry(&last)), ["note: output is missing"]);
+}

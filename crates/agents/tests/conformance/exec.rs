@@ -1,0 +1,170 @@
+//! Agents that run once for each message: what their recordings say, read by presets that are nothing but data.
+
+use crate::dice::Dice;
+use crate::kit::{Story, conforms, ends, folded, observed, prompt};
+use crate::recordings::{Recording, recorded};
+use pinfold_agents::preset::{Filling, PromptBy};
+use pinfold_agents::{Intent, Preset, PresetChanges, Prompt, Protocol, Sender, Setup, prompt_text};
+use pinfold_core::{Exit, MessageId};
+
+fn preset(name: &str) -> Preset {
+    let text = match name {
+        "codex-exec" => include_str!("../presets/codex-exec.toml"),
+        "gemini-p" => include_str!("../presets/gemini-p.toml"),
+        other => {
+            assert_eq!(other, "opencode-run");
+            include_str!("../presets/opencode-run.toml")
+        }
+    };
+    PresetChanges::from_toml(text).unwrap().preset()
+}
+
+/// A recording as a run for one message.
+fn story(recording: &Recording) -> Story {
+    let begun = Story::new().prompt(5, 1).written();
+    let story = recording.lines.iter().fold(begun, |story, line| match line.direction.as_str() {
+        "out" => story.line(&line.text),
+        "err" => story.err(format!("{}\n", line.text)),
+        _ => story,
+    });
+    match recording.exit {
+        Some(exit) => story.ends(exit),
+        None => story,
+    }
+}
+
+/// What is observed in a recording, but for that it was taken.
+fn read(agent: &str, case: &str) -> Vec<String> {
+    let recording = recorded(agent, case);
+    let setup = Setup::new(&preset(agent), "/work", None);
+    let mut told = ends(&observed(&setup, &story(&recording)));
+    assert_eq!(told.remove(0), "taken 1");
+    told
+}
+
+#[test]
+fn recordings_of_codex_mean_what_they_meant() {
+    let limit = "You’ve hit your usage limit. Visit https://chatgpt.com/settings/usage to purchase more credits or try again at 6:09 AM.";
+    let login = "unexpected status 401 Unauthorized: mock error, url: http://127.0.0.1:4000/v1/responses";
+    let rows: [(&str, Vec<String>); 7] = [
+        (
+            "turn",
+            vec![
+                "session 01a1e2c2-627d-7cc1-b51d-c133bd7a69c9".into(),
+                "done 1 \"MOCK-REPLY 1: TURN-one\" for 1000+50 in all".into(),
+            ],
+        ),
+        (
+            "resume",
+            vec![
+                "session 01a1e2c2-627d-7cc1-b51d-c133bd7a69c9".into(),
+                "done 1 \"MOCK-REPLY 2: TURN-two\" for 1011+57 in all".into(),
+            ],
+        ),
+        (
+            "limit",
+            vec![
+                "session 01a1e2c2-81f2-70e3-910b-cc23fbc0055f".into(),
+                "limit Reached".into(),
+                format!("failed (Limit: {limit}) 1"),
+            ],
+        ),
+        (
+            "auth",
+            vec![
+                "session 01a1e2c2-8c74-7481-9260-33be53610b0f".into(),
+                format!("login {login}"),
+                format!("failed (Login: {login}) 1"),
+            ],
+        ),
+        // Refused, or killed: the turn was cut short, and ends by how the run did.
+        ("double", vec!["refused Busy".into()]),
+        ("resume-unknown", vec!["refused Unknown".into()]),
+        ("sigterm-stream", vec!["session 01a1e2c2-c0bc-7f53-9e28-c75343705568".into()]),
+    ];
+    for (case, expected) in rows {
+        assert_eq!(read("codex-exec", case), expected, "{case}");
+    }
+}
+
+#[test]
+fn recordings_of_gemini_and_opencode_mean_what_they_meant() {
+    let gemini = read("gemini-p", "turn");
+    assert_eq!(gemini[0], "session d415d715-85ca-44b1-a43c-403c14248103");
+    assert_eq!(gemini[1], "done 1 \"MOCK-REPLY 1: TURN-one\" for 1000+50");
+    let limit = read("gemini-p", "limit");
+    assert_eq!(limit[1], "limit Reached");
+    assert!(limit[2].starts_with("failed (Limit: [API Error: You have exhausted"), "{limit:?}");
+    assert_eq!(limit.len(), 3, "told once, though it is said twice");
+    // It exits with 0 when it is ended in the middle of its turn.
+    assert_eq!(read("gemini-p", "sigterm-group-stream").len(), 1);
+    assert_eq!(read("gemini-p", "session-id-in-use"), ["refused Busy"]);
+    let opencode = read("opencode-run", "turn");
+    assert_eq!(opencode[0], "session ses_e1d3914f4ffe9zCwsyGuz30MuB");
+    assert_eq!(opencode[1], "done 1 \"MOCK-REPLY 2: TURN-one\" for 1000+50");
+    assert_eq!(read("opencode-run", "auth")[1], "failed (Other: mock error) 1");
+    assert_eq!(read("opencode-run", "resume-unknown"), ["refused Unknown"]);
+    assert_eq!(read("opencode-run", "stdin-open"), Vec::<String>::new());
+}
+
+#[test]
+fn every_recording_conforms_under_its_preset() {
+    let mut dice = Dice(5);
+    for agent in ["codex-exec", "gemini-p", "opencode-run"] {
+        let setup = Setup::new(&preset(agent), "/work", None);
+        for recording in crate::recordings::all().filter(|recording| recording.agent == agent) {
+            conforms(&setup, &story(&recording), &mut dice);
+        }
+    }
+}
+
+fn plain() -> Setup {
+    Setup::new(&Preset { protocol: Protocol::Exec, ..Preset::default() }, "/work", None)
+}
+
+#[test]
+fn without_rules_all_that_is_printed_is_the_answer_and_exit_0_is_done() {
+    let printed = || Story::new().prompt(5, 1).written().out("two\nlines").err("noise\n");
+    let rows = [
+        (Exit::Code(0), vec!["taken 1", "done 1 \"two\\nlines\\n\""]),
+        (Exit::Code(1), vec!["taken 1"]),
+        (Exit::Signal(15), vec!["taken 1"]),
+    ];
+    for (exit, expected) in rows {
+        let story = printed().ends(exit);
+        assert_eq!(ends(&observed(&plain(), &story)), expected, "{exit}");
+        conforms(&plain(), &story, &mut Dice(6));
+    }
+}
+
+#[test]
+fn a_message_comes_by_argument_or_on_standard_input_and_nothing_follows_it() {
+    let (fold, _) = folded(&plain(), &Story::new());
+    let said = fold.say(1, &prompt(5, 1, "--help")).unwrap();
+    assert_eq!((said.bytes.len(), said.close), (0, true));
+    let mut by_stdin = plain();
+    by_stdin.exec.prompt = PromptBy::Stdin;
+    let (fold, _) = folded(&by_stdin, &Story::new());
+    let said = fold.say(1, &prompt(5, 1, "two\nlines")).unwrap();
+    assert_eq!((&said.bytes[..], said.close), (&b"two\nlines"[..], true));
+    assert!(fold.say(1, &Intent::Interrupt).is_err());
+    let filling = Filling { dir: "/work", vendor_session: Some("s"), prompt: Some("--help {dir}") };
+    let words = preset("codex-exec").headless(filling).unwrap();
+    assert_eq!(words[words.len() - 2..], ["--", "--help {dir}"]);
+}
+
+#[test]
+fn a_repetition_says_so_and_so_does_a_message_of_another_session() {
+    let prompt = Prompt {
+        message: MessageId(5),
+        delivery: 2,
+        attempt: 2,
+        text: "go on".into(),
+        repetition: true,
+        files: vec!["/a/b".into()],
+        from: Some(Sender { session: "boss".into(), own: false }),
+    };
+    let text = prompt_text(&prompt);
+    assert_eq!(text.lines().collect::<Vec<_>>()[1..], ["[from session boss] go on", "[file /a/b]"]);
+    assert!(text.starts_with("[this message is delivered again"));
+}

@@ -1,0 +1,107 @@
+//! Recordings of real agents, both directions: whatever protocol they are read by, a fold of them conforms.
+
+use crate::dice::Dice;
+use crate::kit::{Story, conforms, setup};
+use pinfold_agents::preset::Turns;
+use pinfold_agents::{Label, Protocol, Setup};
+use pinfold_core::{Exit, MessageId};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// One recording.
+pub(crate) struct Recording {
+    pub(crate) agent: String,
+    pub(crate) lines: Vec<Recorded>,
+    pub(crate) exit: Option<Exit>,
+}
+
+/// One line of it.
+#[derive(Deserialize)]
+pub(crate) struct Recorded {
+    #[serde(rename = "dir")]
+    pub(crate) direction: String,
+    #[serde(rename = "line")]
+    pub(crate) text: String,
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts")
+}
+
+/// The recording of a case.
+pub(crate) fn recorded(agent: &str, case: &str) -> Recording {
+    read(agent, &folder().join(agent).join(case).with_extension("jsonl"))
+}
+
+/// All recordings, in the order of their names.
+pub(crate) fn all() -> impl Iterator<Item = Recording> {
+    let agents = sorted(&folder()).into_iter();
+    agents.flat_map(|agent| {
+        let name = agent.file_name().unwrap().to_str().unwrap().to_owned();
+        sorted(&agent).into_iter().map(move |file| read(&name, &file))
+    })
+}
+
+fn sorted(folder: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    found.sort();
+    found
+}
+
+fn read(agent: &str, file: &Path) -> Recording {
+    let text = std::fs::read_to_string(file).unwrap();
+    let lines: Vec<Recorded> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let exit = lines.iter().filter(|line| line.direction == "note").find_map(|line| exit(&line.text));
+    Recording { agent: agent.to_owned(), lines, exit }
+}
+
+/// How the agent ended, if that is what was noted.
+fn exit(note: &str) -> Option<Exit> {
+    let note: Value = serde_json::from_str(note).ok()?;
+    let code = note.get("code").filter(|_| note["did"] == "exit")?;
+    let number = |text: &str| text.strip_prefix("signal ")?.parse().ok();
+    let code_of = |code: i64| Exit::Code(i32::try_from(code).unwrap());
+    code.as_i64().map(code_of).or_else(|| code.as_str().and_then(number).map(Exit::Signal))
+}
+
+/// A recording as a story: what was said is a prompt each.
+fn story(recording: &Recording) -> Story {
+    let mut count = 0;
+    let told = recording.lines.iter().fold(Story::new(), |story, line| match line.direction.as_str() {
+        "in" => {
+            count += 1;
+            story
+                .said(Label::Prompt { message: MessageId(count), delivery: u64::try_from(count).unwrap() })
+                .written()
+        }
+        "out" => story.line(&line.text),
+        "err" => story.err(format!("{}\n", line.text)),
+        _ => story,
+    });
+    match recording.exit {
+        Some(exit) => told.ends(exit),
+        None => told,
+    }
+}
+
+fn every_recording_conforms(setup: &Setup) {
+    let mut dice = Dice(7);
+    let count = all().map(|recording| conforms(setup, &story(&recording), &mut dice)).count();
+    assert!(count > 100, "the recordings are there");
+}
+
+#[test]
+fn every_recording_conforms_when_it_is_read_as_lines() {
+    every_recording_conforms(&Setup { turns: Turns::Done, ..setup(Protocol::Line) });
+}
+
+#[test]
+fn every_recording_conforms_when_it_is_read_by_a_protocol_that_is_not_its_own() {
+    every_recording_conforms(&setup(Protocol::Scripted));
+}
+
+#[test]
+fn every_recording_conforms_when_all_of_it_is_an_answer() {
+    every_recording_conforms(&setup(Protocol::Exec));
+}
