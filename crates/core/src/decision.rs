@@ -195,6 +195,10 @@ pub enum Refusal {
     BeingArchived,
     /// It is being stopped by a person.
     BeingStopped,
+    /// A person stopped it.
+    Stopped,
+    /// It needs attention.
+    Failed,
     /// It is not archived.
     NotArchived,
     /// Somebody else holds its lock.

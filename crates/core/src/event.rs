@@ -102,13 +102,34 @@ pub enum Ask {
         /// The asker is this session itself.
         own: bool,
     },
-    /// The vendor's own terminal program in place of the headless run.
+    /// To be attached: counted as a consumer, with a run, or the vendor's own terminal program, where there is none.
+    Attach {
+        /// Whose connection asks; it is counted until it ends.
+        consumer: ConsumerId,
+        /// What it joins.
+        joins: Joins,
+        /// Interrupt the turn under way, and do not wait for the next run.
+        urgent: bool,
+    },
+    /// The vendor's own terminal program in place of the headless run, for somebody who is attached and whose turn it is.
     Takeover {
         /// Whose connection asks; when it ends, so does the request.
         consumer: ConsumerId,
         /// Interrupt the turn under way.
         urgent: bool,
     },
+}
+
+/// What somebody who attaches joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Joins {
+    /// The terminal that its runs have.
+    Terminal,
+    /// The vendor's own terminal program, which takes the place of the headless run.
+    Takeover,
+    /// Its output, which is followed.
+    Output,
 }
 
 /// What kind of connection a consumer is.

@@ -9,6 +9,7 @@
 //! - [`caller`] judges who asks, from evidence.
 #![forbid(unsafe_code)]
 
+pub mod attach;
 pub mod budgets;
 pub mod caller;
 pub mod decision;

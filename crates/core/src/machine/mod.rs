@@ -1,5 +1,6 @@
 //! What each event means in each state. This file only dispatches; each kind of event has its own.
 
+mod attach;
 mod consumers;
 mod draft;
 mod ended;
@@ -58,6 +59,7 @@ fn asked(draft: &mut Draft<'_>, ask: Ask) -> Why {
         Ask::Archive => draft.archive_asked(),
         Ask::Restore => draft.restore_asked(),
         Ask::Purge { include_active, own } => draft.purge_asked(include_active, own),
+        Ask::Attach { consumer, joins, urgent } => draft.attach_asked(consumer, joins, urgent),
         Ask::Takeover { consumer, urgent } => draft.takeover_asked(consumer, urgent),
     }
 }

@@ -4,7 +4,7 @@
 use super::draft::Draft;
 use crate::budgets::Budgets;
 use crate::decision::{Action, Change, Record, Refusal};
-use crate::event::{Event, Machine, RunEvent, Shim, ShimSeen, StartFailure, World};
+use crate::event::{Ask, Event, Machine, RunEvent, Shim, ShimSeen, StartFailure, World};
 use crate::exit::{Ended, Exit};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
@@ -44,6 +44,7 @@ impl Draft<'_> {
     pub(super) fn while_mute(&mut self, event: &Event) -> Why {
         match event {
             Event::DaemonStarted(world) => return self.recover(world),
+            Event::Asked(Ask::Attach { .. }) => return super::dispatch(self, event),
             Event::Asked(_) => return self.refuse(Refusal::ShimMute),
             // What an agent did is true whether or not its shim answers: it was read from the disk.
             Event::Message(_) => return super::dispatch(self, event),

@@ -46,7 +46,7 @@ impl Draft<'_> {
         }
     }
 
-    fn takeover_refused(&self) -> Option<Refusal> {
+    pub(super) fn takeover_refused(&self) -> Option<Refusal> {
         if self.session.live.closing {
             return Some(Refusal::GoingDown);
         }

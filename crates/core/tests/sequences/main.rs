@@ -4,6 +4,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "events are made on the spot")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "a test looks only at what it is about")]
 
+mod attaches;
 mod chats;
 mod details;
 mod driver;

@@ -2,7 +2,7 @@
 
 use super::world::{Holder, Room, SESSIONS, directory_of};
 use pinfold_core::decision::{Record, RunExited};
-use pinfold_core::event::{Ask, MessageEvent, RunEvent};
+use pinfold_core::event::{Ask, Joins, MessageEvent, RunEvent};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{Goal, Life, Purpose};
 use pinfold_core::rules::Warning;
@@ -261,7 +261,9 @@ fn resting_states_stay(
     after: &Session,
     _: Now,
 ) -> Result<(), Violation> {
-    let by_person = matches!(event, Event::Asked(Ask::Start | Ask::Restart | Ask::Takeover { .. }));
+    let takes_over = matches!(event, Event::Asked(Ask::Attach { joins: Joins::Takeover, .. }));
+    let by_person =
+        takes_over || matches!(event, Event::Asked(Ask::Start | Ask::Restart | Ask::Takeover { .. }));
     let by_message =
         matches!(event, Event::Message(MessageEvent::Sent { .. } | MessageEvent::Retried { .. }));
     let allowed = match before.life() {

@@ -1,7 +1,7 @@
 //! The daemon of the virtual world: the loop of the real one, with every step visible and every step fatal.
 
 use super::check::{Checker, Violation};
-use super::script::{Asking, Broken, Coming, Ending, Step, Work};
+use super::script::{self, Asking, Broken, Coming, Ending, Step, Work};
 use super::world::{Agent, DIRECTORIES, Holder, Room, SESSIONS, directory_of, pick};
 use pinfold_core::event::{
     Ask, ConsumerKind, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd, World,
@@ -441,6 +441,9 @@ impl Case {
             Asking::Restore => Ask::Restore,
             Asking::Purge(include_active) => Ask::Purge { include_active, own: false },
             Asking::Takeover(who, urgent) => Ask::Takeover { consumer: consumer_id(session, who), urgent },
+            Asking::Attach(who, joining, urgent) => {
+                script::attach(consumer_id(session, who), joining, urgent)
+            }
         };
         self.enqueue(session, Event::Asked(ask));
     }

@@ -1,5 +1,7 @@
 //! What can happen in a simulated case, as data: it can be printed, stored, cut down and played again.
 
+use pinfold_core::ConsumerId;
+use pinfold_core::event::{Ask, Joins};
 use serde::{Deserialize, Serialize};
 
 /// One thing that happens. Numbers are taken modulo what there is, so every step makes sense in every world.
@@ -92,6 +94,14 @@ pub(crate) enum Asking {
     Restore,
     Purge(bool),
     Takeover(u8, bool),
+    Attach(u8, Joining, bool),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Joining {
+    Terminal,
+    Takeover,
+    Output,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -99,6 +109,16 @@ pub(crate) enum Coming {
     Attaches,
     Watches,
     Leaves,
+}
+
+/// An attach, in the core's words.
+pub(crate) fn attach(consumer: ConsumerId, joining: Joining, urgent: bool) -> Ask {
+    let joins = match joining {
+        Joining::Terminal => Joins::Terminal,
+        Joining::Takeover => Joins::Takeover,
+        Joining::Output => Joins::Output,
+    };
+    Ask::Attach { consumer, joins, urgent }
 }
 
 /// Small, fast, and the same everywhere.
@@ -257,7 +277,16 @@ fn asking(dice: &mut Dice) -> Asking {
         16 => Asking::Archive,
         17..=22 => Asking::Restore,
         23 => Asking::Purge(dice.coin()),
-        _ => Asking::Takeover(dice.below(3) as u8, dice.coin()),
+        24..=28 => Asking::Takeover(dice.below(3) as u8, dice.coin()),
+        _ => Asking::Attach(dice.below(3) as u8, joining(dice), dice.coin()),
+    }
+}
+
+fn joining(dice: &mut Dice) -> Joining {
+    match dice.below(3) {
+        0 => Joining::Terminal,
+        1 => Joining::Takeover,
+        _ => Joining::Output,
     }
 }
 

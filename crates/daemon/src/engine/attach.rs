@@ -1,137 +1,276 @@
-//! Whoever attaches: what that means for a session, and how far it has come. The words for it are elsewhere.
+//! Attach: one command, decided by the core in one go. Whoever has no terminal yet is told how that stands whenever the
+//! session changes, until there is one or there will be none. The words for it are elsewhere.
 
 use super::Engine;
+use super::attaching::{Attach, AttachNews, Attached, Door, NotAttached, Standing, Turn, Waiting};
 use super::session::Tracked;
-use super::session_view::SessionView;
-use pinfold_core::life::{Life, Purpose};
-use pinfold_core::{ConsumerId, Mode, RunNumber};
-use pinfold_shim::Size;
-use pinfold_store::SessionId;
-use std::path::PathBuf;
+use super::why_not::WhyNot;
+use crate::engine::input::Input;
+use crate::engine::reply::Reply;
+use crate::ports::shims::LinkNumber;
+use pinfold_core::attach::Reached;
+use pinfold_core::decision::{Answer, TakeoverEnd};
+use pinfold_core::event::{Ask, ConsumerKind, Joins};
+use pinfold_core::{ConsumerId, Event, Life, Mode};
+use pinfold_shim::Command;
+use pinfold_store::{Facts, SessionId};
+use std::path::Path;
+use std::time::Duration;
+use tokio::sync::{oneshot, watch};
 
-/// What attaching to a session means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Its runs have a terminal.
-    Terminal,
-    /// The vendor's own program takes the place of the headless run.
-    Takeover,
-    /// Its output is followed.
-    Follow,
-}
+/// A shim that could not make its socket is told to once more after this: nothing says when it could.
+const TELL_AGAIN: Duration = Duration::from_secs(1);
 
-/// How far an attach has come.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// There is a terminal.
-    Ready { socket: PathBuf, run: RunNumber },
-    /// There is a terminal, and the way to it was removed; its shim was told to make another.
-    NoSocket,
-    /// Something has to happen first.
-    Waiting,
-    /// The session does not go on by itself.
-    CannotBe,
-    /// No takeover is under way.
-    NoTakeover,
-}
+/// Whoever waits to hear whether they are attached; it is durable then.
+pub(crate) type AttachReply = oneshot::Sender<Result<Attached, NotAttached>>;
 
 impl Engine {
-    /// Notes the size that a terminal shall have, and says what attaching means; nothing where the session is gone.
-    pub(super) fn prepare_attach(
-        &mut self,
-        id: SessionId,
-        size: Option<Size>,
-        shows_only: bool,
-    ) -> Option<Way> {
-        let tracked = self.sessions.get_mut(&id)?;
-        tracked.terminal = size.unwrap_or(tracked.terminal);
-        Some(way(tracked, shows_only))
-    }
-
-    pub(super) fn forget_takeover_end(&mut self, id: SessionId) {
-        if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.takeover_end = None;
+    /// Asks the core, and keeps whoever asked where that has to wait for a terminal.
+    pub(super) fn begin_attach(&mut self, id: SessionId, attach: Attach, reply: AttachReply) {
+        let Some(tracked) = self.sessions.get_mut(&id) else {
+            _ = reply.send(Err(NotAttached::Unable(WhyNot::Gone)));
+            return;
+        };
+        tracked.terminal = attach.size.unwrap_or(tracked.terminal);
+        let (consumer, urgent) = (attach.consumer, attach.urgent);
+        let joins = joins(tracked, attach.read_only);
+        let held = matches!(tracked.session.life(), Life::Held { .. });
+        // No run is ended for a terminal program that is not there.
+        if let (Joins::Takeover, false, Some(cause)) = (joins, held, attach.no_program) {
+            let name = tracked.name.clone();
+            _ = reply.send(Err(NotAttached::NoProgram { name, cause }));
+            return;
         }
-    }
-
-    /// Says how far an attach has come, with what can be said about it; nothing where the session is gone.
-    pub(super) fn standing(
-        &mut self,
-        id: SessionId,
-        way: Way,
-        consumer: ConsumerId,
-    ) -> Option<(Standing, SessionView)> {
-        let standing = self.stands(id, way)?;
-        if let Standing::Ready { .. } = standing {
-            self.keeps_viewing(id, consumer);
-        }
-        Some((standing, self.sessions.get(&id)?.view()))
-    }
-
-    pub(super) fn keeps_viewing(&mut self, id: SessionId, consumer: ConsumerId) {
-        if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.viewers.push(consumer);
-        }
-    }
-
-    fn stands(&self, id: SessionId, way: Way) -> Option<Standing> {
-        let tracked = self.sessions.get(&id)?;
-        if let (Some(run), Some(shim)) = (terminal_run(tracked.session.life(), way), &tracked.shim) {
-            return Some(match shim.socket(&self.home, id) {
-                Some(socket) => Standing::Ready { socket, run },
-                None => Standing::NoSocket,
+        let facts = Facts { by: attach.by.as_ref().map(|by| by.words()), ..Facts::default() };
+        let (told, standings) = watch::channel(None);
+        let view = Box::new(tracked.view());
+        let answered = Reply::then(move |answer| {
+            _ = reply.send(match answer {
+                Ok(Answer::Refused(refusal)) => Err(NotAttached::Refused(refusal, view)),
+                Ok(_) if joins == Joins::Output => Ok(Attached::Output),
+                Ok(_) => Ok(Attached::Terminal(standings)),
+                Err(why) => Err(NotAttached::Unable(why)),
             });
+        });
+        let (read_only, by) = (attach.read_only, attach.by);
+        self.happened(id, &Event::Asked(Ask::Attach { consumer, joins, urgent }), &facts, Some(answered));
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let own = tracked.session.takeover().is_some_and(|takeover| takeover.consumer == consumer);
+        let turn = if own { Turn::Own } else { Turn::Others };
+        let counted = tracked.session.connected().any(|(counted, _)| counted == consumer);
+        if counted && joins != Joins::Output {
+            let waiting =
+                Waiting { consumer, joins, urgent, read_only, by, turn, ended: None, told, seen: None };
+            tracked.attaching.waiting.push(waiting);
         }
-        Some(stands_without(tracked, way))
+    }
+
+    /// Counts somebody who has its terminal already, and leaves with it.
+    pub(super) fn attach_again(&mut self, id: SessionId, attach: &Attach, reply: Reply) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return reply.refuse(WhyNot::Gone) };
+        tracked.terminal = attach.size.unwrap_or(tracked.terminal);
+        if joins(tracked, attach.read_only) != Joins::Output {
+            tracked.viewers.push(attach.consumer);
+        }
+        let event = Event::ConsumerJoined { consumer: attach.consumer, kind: ConsumerKind::Attach };
+        let facts = Facts { by: attach.by.as_ref().map(|by| by.words()), ..Facts::default() };
+        self.happened(id, &event, &facts, Some(reply));
+    }
+
+    /// Tells those who attach how that stands now.
+    pub(super) fn tell_attaching(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.attaching.forget_gone();
+        let all: Vec<ConsumerId> = tracked.attaching.waiting.iter().map(|waiting| waiting.consumer).collect();
+        for consumer in all {
+            self.tell_standing(id, consumer);
+        }
+    }
+
+    fn tell_standing(&mut self, id: SessionId, consumer: ConsumerId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Some(joins) = tracked.attaching.of(consumer).map(|waiting| waiting.joins) else { return };
+        match tracked.session.reached(joins) {
+            Reached::Terminal(_) if tracked.shim.is_some() => self.seek_socket(id),
+            Reached::Terminal(_) | Reached::NotYet => {
+                let (view, now) = (Box::new(tracked.view()), tracked.snapshot());
+                if let Some(waiting) = tracked.attaching.of(consumer) {
+                    waiting.waits(view, now);
+                }
+            }
+            Reached::Never(refusal) => {
+                let view = Box::new(tracked.view());
+                tracked.attaching.end(consumer, NotAttached::Refused(refusal, view));
+            }
+            Reached::NoTakeover => self.take_turn(id, consumer),
+        }
+    }
+
+    /// Somebody else's terminal program ended before this one had it: then it is its turn to ask.
+    fn take_turn(&mut self, id: SessionId, consumer: ConsumerId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Some(waiting) = tracked.attaching.of(consumer) else { return };
+        let ended = waiting.ended;
+        let free = matches!(ended, None | Some(TakeoverEnd::Held)) && !waiting.read_only;
+        match waiting.turn {
+            Turn::Asked => return,
+            Turn::Others if free => {}
+            Turn::Others | Turn::Own => {
+                let view = Box::new(tracked.view());
+                return tracked.attaching.end(consumer, NotAttached::NotTakenOver(ended, view));
+            }
+        }
+        waiting.turn = Turn::Asked;
+        let ask = Ask::Takeover { consumer, urgent: waiting.urgent };
+        let facts = Facts { by: waiting.by.as_ref().map(|by| by.words()), ..Facts::default() };
+        let handle = self.handle.clone();
+        let answered = Reply::then(move |answer| {
+            handle.tell(Input::Attaching { id, news: AttachNews::TurnAnswered { consumer, answer } });
+        });
+        self.happened(id, &Event::Asked(ask), &facts, Some(answered));
+    }
+
+    pub(super) fn attach_news(&mut self, id: SessionId, news: AttachNews) {
+        match news {
+            AttachNews::SocketSought { link, found: Some(socket) } => self.socket_found(id, link, &socket),
+            AttachNews::SocketSought { link, found: None } => self.no_socket(id, link),
+            AttachNews::SocketDue { link } => {
+                if self.is_at(id, link, Door::Later) {
+                    self.tell_to_listen(id);
+                }
+            }
+            AttachNews::TurnAnswered { consumer, answer } => self.turn_answered(id, consumer, answer),
+        }
+    }
+
+    fn turn_answered(&mut self, id: SessionId, consumer: ConsumerId, answer: Result<Answer, WhyNot>) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let view = Box::new(tracked.view());
+        let Some(waiting) = tracked.attaching.of(consumer) else { return };
+        match answer {
+            Ok(Answer::Refused(refusal)) => {
+                return tracked.attaching.end(consumer, NotAttached::Refused(refusal, view));
+            }
+            Err(why) => return tracked.attaching.end(consumer, NotAttached::Unable(why)),
+            Ok(Answer::UnderWay) => waiting.turn = Turn::Own,
+            Ok(Answer::Joined | Answer::Done | Answer::Already | Answer::Queued { .. }) => {
+                waiting.turn = Turn::Others;
+            }
+        }
+        self.tell_standing(id, consumer);
     }
 }
 
-fn way(tracked: &Tracked, shows_only: bool) -> Way {
+/// The way to a terminal that is there.
+impl Engine {
+    /// Looks for the socket of a terminal, unless somebody does.
+    fn seek_socket(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let Some(shim) = &tracked.shim else { return };
+        match tracked.attaching.door(shim.number) {
+            None => self.look_for_socket(id, false),
+            Some(Door::Sought { told: false }) => {}
+            Some(Door::Sought { told: true } | Door::Told | Door::Later) => self.tell_no_socket(id),
+        }
+    }
+
+    fn look_for_socket(&mut self, id: SessionId, told: bool) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Some(shim) = &tracked.shim else { return };
+        let (link, handle) = (shim.number, self.handle.clone());
+        tracked.attaching.set_door(link, Some(Door::Sought { told }));
+        let found = move |found| {
+            handle.tell(Input::Attaching { id, news: AttachNews::SocketSought { link, found } });
+        };
+        self.ports.shims.find_socket(id, shim.sockets(&self.home, id), Box::new(found));
+    }
+
+    fn socket_found(&mut self, id: SessionId, link: LinkNumber, socket: &Path) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if tracked.attaching.door(link).is_none() {
+            return;
+        }
+        tracked.attaching.set_door(link, None);
+        tracked.attaching.forget_gone();
+        if tracked.shim.as_ref().is_some_and(|shim| shim.number == link) {
+            for waiting in std::mem::take(&mut tracked.attaching.waiting) {
+                match tracked.session.reached(waiting.joins) {
+                    Reached::Terminal(run) => {
+                        // Whoever is told of a terminal leaves with it.
+                        tracked.viewers.push(waiting.consumer);
+                        waiting.told.send_replace(Some(Standing::Ready { socket: socket.to_owned(), run }));
+                    }
+                    Reached::NotYet | Reached::Never(_) | Reached::NoTakeover => {
+                        tracked.attaching.waiting.push(waiting);
+                    }
+                }
+            }
+        }
+        self.tell_attaching(id);
+    }
+
+    /// The socket was removed: its shim makes another, and says something after that.
+    fn no_socket(&mut self, id: SessionId, link: LinkNumber) {
+        if self.is_at(id, link, Door::Sought { told: false }) {
+            self.tell_no_socket(id);
+            return self.tell_to_listen(id);
+        }
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if tracked.attaching.door(link) == Some(Door::Sought { told: true }) {
+            tracked.attaching.set_door(link, Some(Door::Later));
+            let (handle, at) = (self.handle.clone(), self.ports.clock.awake() + TELL_AGAIN);
+            let due = move |()| handle.tell(Input::Attaching { id, news: AttachNews::SocketDue { link } });
+            self.ports.clock.remind(at, Box::new(due));
+        }
+    }
+
+    fn tell_no_socket(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let view = Box::new(tracked.view());
+        for waiting in &mut tracked.attaching.waiting {
+            if let Reached::Terminal(_) = tracked.session.reached(waiting.joins) {
+                waiting.seen = None;
+                waiting.told.send_replace(Some(Standing::NoSocket(view.clone())));
+            }
+        }
+    }
+
+    /// A shim obeys in order: when it gives its sign of life it has made its socket, or cannot.
+    fn tell_to_listen(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.attaching.forget_gone();
+        let Some(shim) = &tracked.shim else { return };
+        let wanted = !tracked.attaching.waiting.is_empty();
+        tracked.attaching.set_door(shim.number, wanted.then_some(Door::Told));
+        if wanted {
+            shim.send(&Command::Listen);
+            shim.send(&Command::Interrupt { run: super::unended::NO_RUN });
+        }
+    }
+
+    /// A shim gave a sign of life.
+    pub(super) fn shim_lives(&mut self, id: SessionId) {
+        let link = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()).map(|shim| shim.number);
+        if link.is_some_and(|link| self.is_at(id, link, Door::Told)) {
+            self.look_for_socket(id, true);
+        }
+    }
+
+    fn is_at(&self, id: SessionId, link: LinkNumber, door: Door) -> bool {
+        self.sessions.get(&id).is_some_and(|tracked| tracked.attaching.door(link) == Some(door))
+    }
+}
+
+/// What attaching to a session means.
+fn joins(tracked: &Tracked, read_only: bool) -> Joins {
     let spec = tracked.session.spec();
     let held = matches!(tracked.session.life(), Life::Held { .. });
-    let takes_over = spec.interactive && spec.mode != Mode::Once && !shows_only;
+    let takes_over = spec.interactive && spec.mode != Mode::Once && !read_only;
     if tracked.definition.pty {
-        Way::Terminal
+        Joins::Terminal
     } else if held || takes_over {
-        Way::Takeover
+        Joins::Takeover
     } else {
-        Way::Follow
+        Joins::Output
     }
-}
-
-/// The run whose terminal is the one to attach to.
-fn terminal_run(life: &Life, way: Way) -> Option<RunNumber> {
-    match (life, way) {
-        (Life::Running { run, .. }, Way::Terminal) | (Life::Held { run, .. }, _) => Some(*run),
-        _ => None,
-    }
-}
-
-fn stands_without(tracked: &Tracked, way: Way) -> Standing {
-    let life = tracked.session.life();
-    if matches!(life, Life::Stopped | Life::Failed { .. } | Life::Archived { .. } | Life::Blocked { .. }) {
-        return Standing::CannotBe;
-    }
-    // A run that is ended for something else hands over to nobody; whoever waits sees where it goes.
-    let moving = matches!(life, Life::Starting { .. } | Life::Stopping { .. });
-    if way == Way::Takeover && !moving && !taking_over(tracked) {
-        return Standing::NoTakeover;
-    }
-    Standing::Waiting
-}
-
-fn taking_over(tracked: &Tracked) -> bool {
-    let own = |purpose: &Purpose| matches!(purpose, Purpose::Interactive(_));
-    let under_way = match tracked.session.life() {
-        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => own(purpose),
-        Life::Idle { .. }
-        | Life::Running { .. }
-        | Life::Held { .. }
-        | Life::Backoff { .. }
-        | Life::Blocked { .. }
-        | Life::Stopped
-        | Life::Failed { .. }
-        | Life::Archived { .. } => false,
-    };
-    under_way || tracked.session.takeover().is_some()
 }

@@ -1,15 +1,15 @@
 //! What may be asked of the engine beside what a session decides: each by its name.
 
 use super::Engine;
-use super::attach::{Standing, Way};
+use super::attach::AttachReply;
+use super::attaching::Attach;
 use super::reply::Reply;
-use super::session_view::{SessionView, Snapshot};
+use super::session_view::Snapshot;
 use super::why_not::WhyNot;
 use crate::caller::By;
 use pinfold_api::object::Removed;
+use pinfold_core::MessageId;
 use pinfold_core::inbox::Inbox;
-use pinfold_core::{ConsumerId, MessageId};
-use pinfold_shim::Size;
 use pinfold_store::{Batch, Outcome, SessionId};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -46,25 +46,32 @@ pub(crate) enum Command {
         settled: oneshot::Sender<()>,
         reply: oneshot::Sender<Option<(watch::Receiver<Snapshot>, Unsettled)>>,
     },
-    /// Somebody is about to attach: with a terminal of this size, where it is to have that.
-    PrepareAttach { id: SessionId, size: Option<Size>, shows_only: bool, reply: oneshot::Sender<Option<Way>> },
-    /// How a takeover ended before does not count for the one that is asked for now.
-    ForgetTakeoverEnd { id: SessionId },
-    /// How far an attach has come. Whoever is told of a terminal leaves with it.
-    TellStanding {
-        id: SessionId,
-        way: Way,
-        consumer: ConsumerId,
-        reply: oneshot::Sender<Option<(Standing, SessionView)>>,
-    },
-    /// Somebody has the terminal of the present run already, and leaves with it.
-    KeepsViewing { id: SessionId, consumer: ConsumerId },
+    /// Somebody attaches. Whoever is told of a terminal leaves with it.
+    Attach { id: SessionId, attach: Box<Attach>, reply: AttachReply },
+    /// Somebody has the terminal of the present run already, is counted again, and leaves with it.
+    AttachAgain { id: SessionId, attach: Box<Attach>, reply: Reply },
     /// What verbs wrote down is taken into the events; says when it is there.
     TakeAudit { done: oneshot::Sender<()> },
     /// Old records are forgotten.
     Prune { batch: Batch, done: oneshot::Sender<Outcome> },
     /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
     RestSoon,
+}
+
+impl Command {
+    /// Whether its answer is a record: it is refused while nothing can be recorded.
+    pub(super) fn is_recorded(&self) -> bool {
+        match self {
+            Command::Attach { .. } | Command::AttachAgain { .. } => true,
+            // Those look for themselves, or record nothing.
+            Command::Restore { .. }
+            | Command::Remove { .. }
+            | Command::AwaitMessage { .. }
+            | Command::TakeAudit { .. }
+            | Command::Prune { .. }
+            | Command::RestSoon => false,
+        }
+    }
 }
 
 impl Engine {
@@ -79,14 +86,8 @@ impl Engine {
                     (tracked.seen.subscribe(), Unsettled::of(tracked.session.inbox(), message))
                 }));
             }
-            Command::PrepareAttach { id, size, shows_only, reply } => {
-                _ = reply.send(self.prepare_attach(id, size, shows_only));
-            }
-            Command::ForgetTakeoverEnd { id } => self.forget_takeover_end(id),
-            Command::TellStanding { id, way, consumer, reply } => {
-                _ = reply.send(self.standing(id, way, consumer));
-            }
-            Command::KeepsViewing { id, consumer } => self.keeps_viewing(id, consumer),
+            Command::Attach { id, attach, reply } => self.begin_attach(id, *attach, reply),
+            Command::AttachAgain { id, attach, reply } => self.attach_again(id, &attach, reply),
             Command::TakeAudit { done } => {
                 self.take_audit();
                 self.tell_when_audited(done);

@@ -68,7 +68,9 @@ impl Engine {
         }
         let reply = self.act_first(id, &mut deeds, decision.answer.as_ref(), reply);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        tracked.takeover_end = takeover_end_in(&decision).or(tracked.takeover_end);
+        if let Some(how) = takeover_end_in(&decision) {
+            tracked.attaching.takeover_ended(how);
+        }
         let (settled, news) = (settled_in(&decision), news_of(&decision, durable));
         let pending = Pending {
             durable: !durable,
@@ -184,6 +186,7 @@ impl Engine {
         for action in &pending.deeds.actions {
             self.perform(id, action);
         }
+        self.tell_attaching(id);
     }
 }
 

@@ -115,6 +115,7 @@ impl Engine {
             tracked.held_up = old.held_up.take();
             tracked.waiters = std::mem::take(&mut old.waiters);
             tracked.seen = old.seen.clone();
+            tracked.attaching = std::mem::take(&mut old.attaching);
             let joined = consumers.into_iter().map(|(consumer, kind)| Input::Happened {
                 id,
                 event: Box::new(Event::ConsumerJoined { consumer, kind }),

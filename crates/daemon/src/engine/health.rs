@@ -91,8 +91,8 @@ impl Engine {
             Input::Post { .. } | Input::Create(_) => self.health.trouble != Trouble::None,
             Input::Define { .. } => self.holds_up(),
             Input::Happened { event, reply, .. } => reply.is_some() && self.holds_up() && !is_stop(event),
+            Input::Command(command) => command.is_recorded() && self.holds_up(),
             Input::Look(_)
-            | Input::Command(_)
             | Input::FilesDeleted { .. }
             | Input::Committed { .. }
             | Input::Reserved { .. }
@@ -100,6 +100,7 @@ impl Engine {
             | Input::Shim { .. }
             | Input::ShimGone { .. }
             | Input::HolderGone { .. }
+            | Input::Attaching { .. }
             | Input::Observed { .. }
             | Input::Memory { .. }
             | Input::Reload
@@ -189,6 +190,7 @@ impl Engine {
             tracked.publish(tracked.snapshot());
             self.feed.note(id, News::Change);
         }
+        self.tell_attaching(id);
         if let Some(reply) = reply {
             reply.give(answer.cloned().unwrap_or(Answer::Done));
         }

@@ -2,6 +2,7 @@
 
 use crate::caller::By;
 use crate::define::definition::Definition;
+use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};
 use crate::engine::reply::Reply;
 use crate::engine::stopping::{Overdue, Watch};
@@ -48,6 +49,8 @@ pub(crate) enum Input {
     ShimGone { id: SessionId, run: RunNumber, proved: bool },
     /// Whoever was waited for has gone.
     HolderGone { id: SessionId },
+    /// Something that an attach waited for.
+    Attaching { id: SessionId, news: AttachNews },
     /// What was found of a session when the daemon started, or later.
     Observed { id: SessionId, seen: Box<Seen> },
     /// The memory of a run was read.

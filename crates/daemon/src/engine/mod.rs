@@ -4,6 +4,7 @@ mod act;
 mod archive;
 mod asked_by;
 mod attach;
+mod attaching;
 mod command;
 mod down;
 mod effect;
@@ -39,7 +40,7 @@ mod unended;
 mod view;
 mod why_not;
 
-pub(crate) use attach::{Standing, Way};
+pub(crate) use attaching::{Attach, Attached, NotAttached, Standing, Standings};
 pub(crate) use command::{Command, Unsettled};
 pub(crate) use health::Health;
 pub(crate) use parts::{Alone, Fault, Limits, Parts};
@@ -182,6 +183,7 @@ impl Engine {
                 Some(early) => early.push(Input::HolderGone { id }),
                 None => self.holder_gone(id),
             },
+            Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Memory { id, run, read } => self.memory_read(id, run, read),
             Input::Reload => self.reload(),

@@ -91,7 +91,7 @@ impl Engine {
                 self.of_run(id, run, RunEvent::StartFailed(failure));
             }
             Report::Exited(exited) => self.exited(id, &exited, Shim::Standing),
-            Report::NoSuchRun { run } if Engine::is_sign_of_life(run) => {}
+            Report::NoSuchRun { run } if Engine::is_sign_of_life(run) => self.shim_lives(id),
             Report::NoSuchRun { run } => self.exited_unknown(id, run),
             Report::Notify { run, notice } => self.notified(id, run, notice),
             Report::Leaving => self.shim_left(id),

@@ -1,13 +1,14 @@
 //! One session as the daemon has it: the core's value, and the handles that belong to it while it lives.
 
 use crate::define::definition::{self, Definition, Turns};
+use crate::engine::attaching::Attaching;
 use crate::engine::feed::News;
 use crate::engine::reply::Reply;
 use crate::engine::session_view::{SessionView, Snapshot};
 use crate::engine::stopping::{Farewell, Heard, Watch};
 use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
-use pinfold_core::decision::{Answer, TakeoverEnd};
+use pinfold_core::decision::Answer;
 use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::Resource;
 use pinfold_shim::Size;
@@ -67,8 +68,8 @@ pub(crate) struct Tracked {
     pub(crate) terminal: Size,
     /// Who has the terminal of the present run: they go when it ends.
     pub(crate) viewers: Vec<ConsumerId>,
-    /// How the last takeover ended.
-    pub(crate) takeover_end: Option<TakeoverEnd>,
+    /// Those who attach and are not there yet.
+    pub(crate) attaching: Attaching,
     pub(crate) seen: watch::Sender<Snapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
@@ -182,7 +183,7 @@ impl Tracked {
             swap: None,
             terminal: Size::default(),
             viewers: Vec::new(),
-            takeover_end: None,
+            attaching: Attaching::default(),
             seen,
             keys: BTreeMap::new(),
             inbox_bytes: None,
@@ -263,7 +264,6 @@ impl Tracked {
             damaged: self.damaged,
             held_up: self.held_up.clone(),
             stops_first: self.stops_first,
-            takeover_end: self.takeover_end,
         }
     }
 

@@ -1,7 +1,6 @@
 //! Sessions as they are seen from outside: how one stands, and a copy to show from. Data only.
 
 use crate::define::definition::Definition;
-use pinfold_core::decision::TakeoverEnd;
 use pinfold_core::session::{Runs, Takeover};
 use pinfold_core::{RunNumber, Session, State, Wall};
 use pinfold_store::{RunId, SessionId};
@@ -52,8 +51,6 @@ pub(crate) struct SessionView {
     /// What keeps its decisions from being recorded.
     pub(crate) held_up: Option<Arc<str>>,
     pub(crate) stops_first: bool,
-    /// How the last takeover ended.
-    pub(crate) takeover_end: Option<TakeoverEnd>,
 }
 
 /// What stands in the way of a session, beside what its core knows.

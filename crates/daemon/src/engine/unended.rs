@@ -17,7 +17,7 @@ const ASK: Duration = Duration::from_secs(1);
 /// version cannot say it.
 const NO_END: Duration = Duration::from_secs(8);
 /// No run has this number: a shim that is asked about it answers that it knows of none.
-const NO_RUN: RunNumber = RunNumber(0);
+pub(super) const NO_RUN: RunNumber = RunNumber(0);
 
 impl Engine {
     /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.

@@ -60,6 +60,7 @@ impl Failure {
     }
 
     /// The error object.
+    #[cfg(test)]
     pub(crate) fn into_body(self) -> ErrorBody {
         self.body
     }
@@ -219,6 +220,8 @@ fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
         Refusal::Archived => (ErrorKind::Archived, format!("session `{name}` is archived")),
         Refusal::BeingArchived => (ErrorKind::Archived, format!("session `{name}` is being archived")),
         Refusal::BeingStopped => (ErrorKind::Failed, format!("session `{name}` is being stopped")),
+        Refusal::Stopped => (ErrorKind::Failed, format!("session `{name}` is stopped")),
+        Refusal::Failed => (ErrorKind::Failed, format!("session `{name}` needs attention")),
         Refusal::NotArchived => (ErrorKind::Failed, format!("session `{name}` is not archived")),
         Refusal::Busy => (ErrorKind::Busy, format!("somebody else holds the lock of session `{name}`")),
         Refusal::GoingDown => (ErrorKind::Unavailable, "the daemon is going down".into()),
@@ -249,6 +252,11 @@ fn way_out(name: &str, refusal: Refusal) -> Option<String> {
     match refusal {
         Refusal::Archived => verb("restore", "brings it back"),
         Refusal::BeingStopped => verb("start", "starts it again"),
+        Refusal::Stopped => verb("start", "starts it"),
+        Refusal::Failed => {
+            let own = quoted(name);
+            Some(format!("`pinfold start {own}` tries again; `pinfold logs {own}` tells more"))
+        }
         Refusal::Busy => verb("why", "says who"),
         Refusal::ShimMute => {
             let lock = format!("session:{name}");

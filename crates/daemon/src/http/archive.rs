@@ -108,6 +108,8 @@ fn reason(why: Refusal) -> &'static str {
         Refusal::Archived
         | Refusal::BeingArchived
         | Refusal::BeingStopped
+        | Refusal::Stopped
+        | Refusal::Failed
         | Refusal::NotArchived
         | Refusal::Busy
         | Refusal::NoTerminal

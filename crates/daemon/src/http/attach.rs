@@ -7,7 +7,7 @@ use super::answer::{Failure, Named, Said, refusal_body};
 use super::logs::{self, Source};
 use super::streaming;
 use crate::clock::Clock;
-use crate::engine::{Command, SessionView, Standing, Way, WhyNot};
+use crate::engine::{self, Attached, Command, NotAttached, Reply, SessionView, Standing, Standings, WhyNot};
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
 use crate::show;
@@ -16,33 +16,25 @@ use axum::response::Response;
 use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach;
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_core::decision::{Answer, TakeoverEnd};
-use pinfold_core::event::{Ask, ConsumerKind};
-use pinfold_core::life::{HolderSeen, Life};
+use pinfold_core::decision::TakeoverEnd;
+use pinfold_core::life::{CannotStart, HolderSeen, Life};
 use pinfold_core::quoted::quoted;
-use pinfold_core::{Event, Now, Refusal, RunNumber};
+use pinfold_core::{Now, Refusal, RunNumber};
 use pinfold_shim::Size;
-use pinfold_store::{Facts, SessionId};
-use std::sync::atomic::{AtomicBool, Ordering};
+use pinfold_store::SessionId;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
-/// A countdown is told so often.
-const TELL: Duration = Duration::from_secs(1);
-/// No shim says when it has made its socket again: that is looked for so often.
-const SOCKET: Duration = Duration::from_millis(250);
+/// What is waited for is said anew so often, with the time that is left of it. Nothing is looked at for that.
+const SAID_AGAIN: Duration = Duration::from_secs(1);
 
-/// One attach under way.
+/// Somebody who is attached, or about to be.
 struct Attaching {
     context: Context,
     id: SessionId,
     /// Its end is the end of what it asked for.
-    consumer: Consumer,
-    way: Way,
-    now: bool,
-    read_only: bool,
-    /// Whether the takeover under way is its own.
-    asked: AtomicBool,
+    _consumer: Consumer,
 }
 
 pub(crate) async fn attach(
@@ -52,100 +44,53 @@ pub(crate) async fn attach(
 ) -> Result<Response, Failure> {
     let id = super::sessions::find(&context, session).await?;
     let consumer = Consumer::new(&context.handle, id);
-    let shows_only = request.read_only;
-    let size = (request.rows > 0 && !shows_only).then(|| Size::new(request.rows, request.columns));
-    let order = |reply| Command::PrepareAttach { id, size, shows_only, reply };
-    let way = context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
-    let attaching = Attaching {
-        context,
-        id,
-        consumer,
-        way,
-        now: request.now,
-        read_only: request.read_only,
-        asked: AtomicBool::new(false),
-    };
+    let read_only = request.read_only;
+    let size = (request.rows > 0 && !read_only).then(|| Size::new(request.rows, request.columns));
+    let no_program = if read_only || request.again { None } else { no_program(&context, id).await? };
+    let (by, urgent) = (context.handle.by(), request.now);
+    let attach = Box::new(engine::Attach { consumer: consumer.id, size, urgent, read_only, by, no_program });
+    let attaching = Attaching { context, id, _consumer: consumer };
     let (sender, receiver) = mpsc::channel(4);
     if request.again {
-        tokio::spawn(attaching.count_again(sender));
+        tokio::spawn(attaching.count_again(attach, sender));
     } else {
-        attaching.ask().await?;
-        tokio::spawn(attaching.serve(sender));
+        let order = |reply| Command::Attach { id, attach, reply };
+        let attached = attaching.context.handle.order(order).await?;
+        let attached = attached.map_err(|why| match why {
+            NotAttached::Unable(why) => why.into(),
+            why @ (NotAttached::NoProgram { .. }
+            | NotAttached::Refused(..)
+            | NotAttached::NotTakenOver(..)) => Failure::conflict(not_attached(&why)),
+        })?;
+        tokio::spawn(attaching.serve(attached, sender));
     }
     Ok(streaming::lines(receiver))
 }
 
+/// Why a terminal program that would take the place of a session's run cannot be started, if there is one that cannot.
+async fn no_program(context: &Context, id: SessionId) -> Result<Option<CannotStart>, WhyNot> {
+    let definition = context.handle.session(id, |known| known.definition().clone()).await?;
+    if definition.interactive.is_empty() {
+        return Ok(None);
+    }
+    let found = tokio::task::spawn_blocking(move || definition.find_interactive()).await;
+    Ok(found.ok().and_then(Result::err))
+}
+
 impl Attaching {
-    /// Asks for what is needed before anything is answered, so that a refusal is the answer.
-    async fn ask(&self) -> Result<(), Failure> {
-        let held = matches!(self.view().await?.core.life(), Life::Held { .. });
-        if self.way == Way::Takeover && !held {
-            self.take_over().await.map_err(Failure::conflict)?;
-        }
-        if let Some(over) = cannot_be(&self.view().await?) {
-            return Err(Failure::conflict(over));
-        }
-        self.consumer.count(ConsumerKind::Attach).await?;
-        let waits = matches!(self.view().await?.core.life(), Life::Backoff { .. });
-        if self.now && waits {
-            self.context.handle.ask(self.id, Event::Asked(Ask::Start), Facts::default()).await?;
-        }
-        Ok(())
-    }
-
-    /// Asks for the terminal program, or joins somebody who did.
-    async fn take_over(&self) -> Result<(), ErrorBody> {
-        self.find_program().await?;
-        self.context.handle.command(Command::ForgetTakeoverEnd { id: self.id });
-        let ask = Ask::Takeover { consumer: self.consumer.id, urgent: self.now };
-        match self.context.handle.ask(self.id, Event::Asked(ask), Facts::default()).await? {
-            Answer::Refused(refused) => Err(refused_body(&self.view().await?, refused)),
-            Answer::UnderWay => {
-                self.asked.store(true, Ordering::Relaxed);
-                Ok(())
-            }
-            Answer::Joined | Answer::Done | Answer::Already | Answer::Queued { .. } => Ok(()),
-        }
-    }
-
-    /// Somebody else's terminal program ended before we had it: then it is our turn to ask.
-    async fn ask_in_turn(&self) -> Result<(), ErrorBody> {
-        let view = self.view().await?;
-        let ended = matches!(view.takeover_end, None | Some(TakeoverEnd::Held));
-        if ended && !self.read_only && !self.asked.load(Ordering::Relaxed) {
-            return self.take_over().await;
-        }
-        Err(not_taken_over(&view))
-    }
-
-    /// No run is ended for a terminal program that is not there.
-    async fn find_program(&self) -> Result<(), ErrorBody> {
-        let SessionView { name, definition, .. } = self.view().await?;
-        let found = tokio::task::spawn_blocking(move || definition.find_interactive()).await;
-        let Ok(Err(cause)) = found else { return Ok(()) };
-        let message = format!("`{name}` is not taken over: its terminal {cause}");
-        Err(ErrorBody::new(ErrorKind::BadConfig, message)
-            .hint("`interactive` of its agent in config.toml names it"))
-    }
-
-    async fn view(&self) -> Result<SessionView, WhyNot> {
-        self.context.handle.session(self.id, |known| known.copy()).await
-    }
-
     /// Counts whoever has its terminal already, until it goes.
-    async fn count_again(self, sender: mpsc::Sender<Bytes>) {
-        let counted = self.consumer.count(ConsumerKind::Attach).await.is_ok();
-        if self.way != Way::Follow {
-            self.context.handle.command(Command::KeepsViewing { id: self.id, consumer: self.consumer.id });
-        }
+    async fn count_again(self, attach: Box<engine::Attach>, sender: mpsc::Sender<Bytes>) {
+        let (reply, counted) = Reply::new();
+        self.context.handle.command(Command::AttachAgain { id: self.id, attach, reply });
+        let counted = matches!(self.context.handle.answer(counted).await, Ok(Ok(_)));
         if counted && sender.send(line(&AttachLine::Counted {})).await.is_ok() {
             self.stay(&sender).await;
         }
     }
 
-    async fn serve(self, sender: mpsc::Sender<Bytes>) {
+    async fn serve(self, attached: Attached, sender: mpsc::Sender<Bytes>) {
         tokio::select! {
-            () = self.answer(&sender) => {}
+            () = self.answer(attached, &sender) => {}
             () = sender.closed() => {}
             () = self.context.handle.ended() => {}
         }
@@ -158,20 +103,20 @@ impl Attaching {
         }
     }
 
-    async fn answer(&self, sender: &mpsc::Sender<Bytes>) {
-        if self.way == Way::Follow {
-            return self.follow(sender).await;
-        }
-        let last = match self.until_ready(sender).await {
+    async fn answer(&self, attached: Attached, sender: &mpsc::Sender<Bytes>) {
+        let mut standings = match attached {
+            Attached::Output => return self.follow(sender).await,
+            Attached::Terminal(standings) => standings,
+        };
+        let last = match until_ready(&mut standings, sender).await {
             Ok(ready) => ready,
             Err(error) => AttachLine::Failed(Box::new(error)),
         };
         let run = if let AttachLine::Ready { run, .. } = &last { Some(RunNumber(*run)) } else { None };
-        let failed = matches!(last, AttachLine::Failed(_));
-        if sender.send(line(&last)).await.is_ok() && !failed {
-            if let Some(run) = run {
-                self.tell_end(run, sender).await;
-            }
+        if sender.send(line(&last)).await.is_ok()
+            && let Some(run) = run
+        {
+            self.tell_end(run, sender).await;
             self.stay(sender).await;
         }
     }
@@ -182,8 +127,8 @@ impl Attaching {
         if seen.wait_for(|seen| seen.runs.settled >= run).await.is_err() {
             return;
         }
-        let Ok(view) = self.view().await else { return };
-        if let Some(message) = view.core.explain_end(Clock::new().now()) {
+        let view = self.context.handle.session(self.id, |known| known.copy()).await;
+        if let Some(message) = view.ok().and_then(|view| view.core.explain_end(Clock::new().now())) {
             _ = sender.send(line(&AttachLine::Ended { message })).await;
         }
     }
@@ -196,42 +141,45 @@ impl Attaching {
             _ = logs::pass_on(&self.context, self.id, source, logs::SHOWN, sender).await;
         }
     }
+}
 
-    /// Says what is waited for, second by second, until there is a terminal or there will be none.
-    async fn until_ready(&self, sender: &mpsc::Sender<Bytes>) -> Result<AttachLine, ErrorBody> {
-        let mut seen = super::sessions::watcher(&self.context, self.id).await.map_err(Failure::into_body)?;
-        let (way, id, consumer) = (self.way, self.id, self.consumer.id);
-        let mut said: Option<(String, tokio::time::Instant)> = None;
-        loop {
-            seen.borrow_and_update();
-            let order = |reply| Command::TellStanding { id, way, consumer, reply };
-            let (standing, view) = self.context.handle.order(order).await?.ok_or(WhyNot::Gone)?;
-            let wait = if standing == Standing::NoSocket { SOCKET } else { TELL };
-            let standing = match standing {
-                Standing::NoTakeover => {
-                    self.ask_in_turn().await?;
-                    continue;
-                }
-                Standing::CannotBe => return Err(cannot_be(&view).unwrap_or_else(|| WhyNot::Gone.into())),
-                Standing::Ready { socket, run } => {
-                    return Ok(AttachLine::Ready { socket: socket.display().to_string(), run: run.0 });
-                }
-                Standing::NoSocket => no_socket(&view),
-                Standing::Waiting => waiting(&view, Clock::new().now()),
-            };
-            let AttachLine::Waiting { message, .. } = &standing else { return Ok(standing) };
-            let due = said.as_ref().is_none_or(|(last, at)| last != message || at.elapsed() >= TELL);
-            if due {
-                said = Some((message.clone(), tokio::time::Instant::now()));
-                if sender.send(line(&standing)).await.is_err() {
-                    return Err(WhyNot::Gone.into());
-                }
+/// Says what is waited for, second by second, until there is a terminal or there will be none.
+async fn until_ready(
+    standings: &mut Standings,
+    sender: &mpsc::Sender<Bytes>,
+) -> Result<AttachLine, ErrorBody> {
+    let mut said: Option<(String, Instant)> = None;
+    loop {
+        let standing = standings.borrow_and_update().clone();
+        let waits = match standing {
+            Some(Standing::Ready { socket, run }) => {
+                return Ok(AttachLine::Ready { socket: socket.display().to_string(), run: run.0 });
             }
-            tokio::select! {
-                _ = seen.changed() => {}
-                () = tokio::time::sleep(wait) => {}
+            Some(Standing::Over(why)) => return Err(not_attached(&why)),
+            Some(Standing::NoSocket(view)) => Some(no_socket(&view)),
+            Some(Standing::Waits(view)) => Some(waiting(&view, Clock::new().now())),
+            None => None,
+        };
+        if let Some((message, left_ms)) = waits
+            && said.as_ref().is_none_or(|(last, at)| *last != message || at.elapsed() >= SAID_AGAIN)
+        {
+            said = Some((message.clone(), Instant::now()));
+            if sender.send(line(&AttachLine::Waiting { message, left_ms })).await.is_err() {
+                return Err(WhyNot::Gone.into());
             }
         }
+        let again = said.as_ref().map(|(_, at)| *at + SAID_AGAIN);
+        tokio::select! {
+            changed = standings.changed() => changed.map_err(|_| WhyNot::Gone)?,
+            () = until(again) => {}
+        }
+    }
+}
+
+async fn until(at: Option<Instant>) {
+    match at {
+        Some(at) => tokio::time::sleep_until(at).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -241,13 +189,12 @@ fn line(line: &AttachLine) -> Bytes {
     text.into()
 }
 
-fn no_socket(view: &SessionView) -> AttachLine {
-    let message = format!("the socket of `{}`'s terminal was removed; it is made again", view.name);
-    AttachLine::Waiting { message, left_ms: None }
+fn no_socket(view: &SessionView) -> (String, Option<u64>) {
+    (format!("the socket of `{}`'s terminal was removed; it is made again", view.name), None)
 }
 
-/// What is waited for, in words.
-fn waiting(view: &SessionView, now: Now) -> AttachLine {
+/// What is waited for, in words, and for how many milliseconds at most.
+fn waiting(view: &SessionView, now: Now) -> (String, Option<u64>) {
     let name = &view.name;
     let takeover = view.core.takeover();
     let (message, until) = match (view.core.life(), takeover) {
@@ -266,32 +213,33 @@ fn waiting(view: &SessionView, now: Now) -> AttachLine {
         _ => (format!("`{name}` is {}", view.core.explain(now)), None),
     };
     let left_ms = until.map(|until| u64::try_from(until.since(now.boot).as_millis()).unwrap_or(u64::MAX));
-    AttachLine::Waiting { message, left_ms }
+    (message, left_ms)
 }
 
-/// Why nothing can be attached to, in the states from which a session does not go on by itself.
-fn cannot_be(view: &SessionView) -> Option<ErrorBody> {
-    let name = &view.name;
-    match view.core.life() {
-        Life::Stopped => Some(
-            ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is stopped"))
-                .hint(format!("`pinfold start {}` starts it", quoted(name))),
-        ),
-        Life::Failed { .. } => {
-            let why = view.core.explain(Clock::new().now());
-            Some(ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {why}")).hint(format!(
-                "`pinfold start {0}` tries again; `pinfold logs {0}` tells more",
-                quoted(name)
-            )))
+/// Why somebody is not attached, in words.
+fn not_attached(why: &NotAttached) -> ErrorBody {
+    match why {
+        NotAttached::Unable(why) => why.clone().into(),
+        NotAttached::NoProgram { name, cause } => {
+            let message = format!("`{name}` is not taken over: its terminal {cause}");
+            ErrorBody::new(ErrorKind::BadConfig, message)
+                .hint("`interactive` of its agent in config.toml names it")
         }
-        Life::Archived { .. } => Some(refusal_body(name, Refusal::Archived)),
-        Life::Blocked { holder, .. } => Some(blocked(name, holder.as_deref())),
-        Life::Idle { .. }
-        | Life::Starting { .. }
-        | Life::Running { .. }
-        | Life::Held { .. }
-        | Life::Stopping { .. }
-        | Life::Backoff { .. } => None,
+        NotAttached::Refused(refusal, view) => refused(view, *refusal),
+        NotAttached::NotTakenOver(how, view) => not_taken_over(view, *how),
+    }
+}
+
+/// What the session refuses, with what is known of it.
+fn refused(view: &SessionView, refused: Refusal) -> ErrorBody {
+    match (refused, view.core.life()) {
+        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&view.name, holder.as_deref()),
+        (Refusal::Failed, _) => {
+            let why = view.core.explain(Clock::new().now());
+            let hint = refusal_body(&view.name, refused).hint.unwrap_or_default();
+            ErrorBody::new(ErrorKind::Failed, format!("session `{}` is {why}", view.name)).hint(hint)
+        }
+        _ => refusal_body(&view.name, refused),
     }
 }
 
@@ -314,18 +262,11 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
     body
 }
 
-fn refused_body(view: &SessionView, refused: Refusal) -> ErrorBody {
-    match (refused, view.core.life()) {
-        (Refusal::Busy, Life::Blocked { holder, .. }) => blocked(&view.name, holder.as_deref()),
-        _ => refusal_body(&view.name, refused),
-    }
-}
-
 /// How a takeover came to nothing.
-fn not_taken_over(view: &SessionView) -> ErrorBody {
+fn not_taken_over(view: &SessionView, how: Option<TakeoverEnd>) -> ErrorBody {
     let name = &view.name;
     let program = view.definition.interactive.first().cloned().unwrap_or_default();
-    let (kind, message, hint) = match view.takeover_end {
+    let (kind, message, hint) = match how {
         Some(TakeoverEnd::DeadlinePassed) => (
             ErrorKind::Timeout,
             format!("`{name}` did not finish its turn in time; it goes on"),

@@ -446,6 +446,11 @@ fn ending(ask: Ask) -> Option<&'static str> {
     match ask {
         Ask::Stop { .. } => Some("stopped"),
         Ask::Archive | Ask::Purge { .. } => Some("archived"),
-        Ask::Start | Ask::Restart | Ask::Interrupt | Ask::Restore | Ask::Takeover { .. } => None,
+        Ask::Start
+        | Ask::Restart
+        | Ask::Interrupt
+        | Ask::Restore
+        | Ask::Attach { .. }
+        | Ask::Takeover { .. } => None,
     }
 }

@@ -368,6 +368,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::Shim { id, .. }
         | Input::ShimGone { id, .. }
         | Input::HolderGone { id }
+        | Input::Attaching { id, .. }
         | Input::Observed { id, .. }
         | Input::Memory { id, .. }
         | Input::StopOverdue { id, .. }

@@ -14,6 +14,7 @@ use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Exited, Report, StartFailure};
 use pinfold_store::{Batch, Outcome, SessionId};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Instant;
@@ -49,6 +50,10 @@ pub(super) struct Machine {
     pub(super) failures: [BTreeMap<RunNumber, StartFailure>; SESSIONS],
     /// The next shim of this session takes the locks and says nothing.
     pub(super) stillborn: [bool; SESSIONS],
+    /// The socket of this session's shim was removed.
+    pub(super) socket_removed: [bool; SESSIONS],
+    /// The shim of this session cannot make its socket again.
+    pub(super) cannot_listen: [bool; SESSIONS],
     pub(super) confirmed: Vec<(usize, RunNumber)>,
     /// The latest of all ids.
     pub(super) drawn: u128,
@@ -65,6 +70,7 @@ pub(super) enum Job {
     Observe(Box<Look>, Then<Seen>),
     Prove(Then<bool>),
     EndHolder(Then<HolderEnded>),
+    FindSocket(Vec<PathBuf>, Then<Option<PathBuf>>),
 }
 
 /// A batch on its way to the disk.
@@ -113,6 +119,8 @@ impl Machine {
             turns: [const { None }; SESSIONS],
             failures: [const { BTreeMap::new() }; SESSIONS],
             stillborn: [false; SESSIONS],
+            socket_removed: [false; SESSIONS],
+            cannot_listen: [false; SESSIONS],
             confirmed: Vec::new(),
             drawn: 1,
             ordered: 0,

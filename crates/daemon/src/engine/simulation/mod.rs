@@ -6,6 +6,7 @@
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a checker looks only at what its promise is about")]
 
+mod attaches;
 mod case;
 #[path = "../../../../core/tests/simulation/check.rs"]
 mod check;

@@ -21,6 +21,7 @@ use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited};
 use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble};
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -129,6 +130,10 @@ impl Shims for World {
 
     fn survivors(&self, _shim: u32, then: Then<Vec<Survivor>>) {
         then(Vec::new());
+    }
+
+    fn find_socket(&self, id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>) {
+        self.order(self.at(id), Job::FindSocket(sockets, then));
     }
 
     fn records(&self, _home: &Home, id: SessionId) -> Vec<Exited> {

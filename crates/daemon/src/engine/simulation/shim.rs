@@ -46,12 +46,12 @@ impl Machine {
             | Command::Go
             | Command::CloseInput { .. }
             | Command::Follow { .. }
-            | Command::Listen
             | Command::Say(_)
             | Command::Heard { .. }
             | Command::Hold { .. }
             | Command::Guest(_)
             | Command::GuestStop { .. } => {}
+            Command::Listen => self.socket_removed[session] &= self.cannot_listen[session],
         }
         true
     }
@@ -235,6 +235,10 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
             }
             drop(machine);
             then(free);
+        }
+        Job::FindSocket(sockets, then) => {
+            let removed = shared.lock().socket_removed[session];
+            then(sockets.into_iter().next().filter(|_| !removed));
         }
         Job::EndHolder(then) => {
             let mut machine = shared.lock();

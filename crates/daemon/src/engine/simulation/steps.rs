@@ -334,6 +334,9 @@ impl Case {
             Asking::Restore => Ask::Restore,
             Asking::Purge(include_active) => Ask::Purge { include_active, own: false },
             Asking::Takeover(who, urgent) => Ask::Takeover { consumer: consumer_id(session, who), urgent },
+            Asking::Attach(who, joining, urgent) => {
+                script::attach(consumer_id(session, who), joining, urgent)
+            }
         };
         let (reply, receiver) = Reply::new();
         let (id, event) = (self.ids[session], Box::new(Event::Asked(ask)));

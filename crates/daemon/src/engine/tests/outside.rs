@@ -5,7 +5,6 @@ use crate::caller::Pass;
 use crate::define::config::Config;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
-use crate::engine::attach::{Standing, Way};
 use crate::engine::command::Command;
 use crate::engine::input::{Create, Handle, Input};
 use crate::engine::view::{Changed, View};
@@ -14,8 +13,7 @@ use crate::ports::locks::Folders;
 use crate::show::list::{self, Shape, Writing};
 use pinfold_api::query::Sessions as Filter;
 use pinfold_core::event::Ask;
-use pinfold_core::{ConsumerId, Event, MessageId, Now};
-use pinfold_shim::Size;
+use pinfold_core::{Event, MessageId, Now};
 use pinfold_store::{Backend, Facts, History, SessionId};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -107,11 +105,6 @@ impl Room {
         };
         changes.into_iter().map(|change| (change.number, name(change.what))).collect()
     }
-
-    fn standing(&mut self, id: SessionId, way: Way) -> Standing {
-        let order = |reply| Command::TellStanding { id, way, consumer: ConsumerId(1), reply };
-        self.order(order).unwrap().unwrap().0
-    }
 }
 
 #[tokio::test(flavor = "current_thread")]
@@ -195,43 +188,4 @@ async fn only_an_archived_session_is_removed() {
     let id = room.create("a", &json!({}));
     let why = room.order(|done| Command::Remove { id, by: None, done }).unwrap().unwrap_err();
     assert_eq!(why, WhyNot::NotArchived { name: "a".into(), state: "idle" });
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn what_attaching_means_is_said_by_the_definition() {
-    let mut room = Room::new();
-    let plain = room.create("plain", &json!({}));
-    let pty = room.create("pty", &json!({ "pty": true }));
-    let vendor = room.create("vendor", &json!({ "interactive": ["vi"] }));
-    let mut way = |id, shows_only| {
-        room.order(|reply| Command::PrepareAttach { id, size: None, shows_only, reply }).unwrap().unwrap()
-    };
-    assert_eq!(way(plain, false), Way::Follow);
-    assert_eq!(way(pty, false), Way::Terminal);
-    assert_eq!(way(vendor, false), Way::Takeover);
-    assert_eq!(way(vendor, true), Way::Follow, "whoever only looks takes nothing over");
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn an_attach_that_comes_to_nothing_is_told_as_that() {
-    let mut room = Room::new();
-    let id = room.create("a", &json!({ "interactive": ["vi"] }));
-    assert_eq!(room.standing(id, Way::Terminal), Standing::Waiting);
-    assert_eq!(room.standing(id, Way::Takeover), Standing::NoTakeover);
-    room.ask(id, Ask::Stop { grace: None });
-    assert_eq!(room.standing(id, Way::Takeover), Standing::CannotBe);
-    assert!(room.engine.sessions[&id].viewers.is_empty(), "nobody was told of a terminal");
-}
-
-#[tokio::test(flavor = "current_thread")]
-async fn the_next_terminal_has_the_size_of_whoever_attached_last() {
-    let mut room = Room::new();
-    let id = room.create("a", &json!({ "pty": true }));
-    let mut attach = |size| {
-        room.order(|reply| Command::PrepareAttach { id, size, shows_only: false, reply });
-        room.engine.sessions[&id].terminal
-    };
-    let size = Size::new(40, 100);
-    assert_eq!(attach(Some(size)), size);
-    assert_eq!(attach(None), size, "one without a terminal changes nothing");
 }

@@ -59,6 +59,9 @@ pub(crate) trait Shims {
     /// Looks for who is left below a shim that does not say it itself.
     fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>);
 
+    /// Looks for the first of these sockets of a session's shim that is there.
+    fn find_socket(&self, id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>);
+
     // What follows is read at once. The files have a fixed size (records, turn) or are read from their end (log), the
     // shim has just written them, so they are in memory; and an exit has to be judged before anything else is.
 
@@ -166,14 +169,9 @@ impl ShimLink {
         self.out.clone()
     }
 
-    /// Where it listens; where its socket was removed it is told to make another, and nothing is said for now.
-    pub(crate) fn socket(&self, home: &Home, id: SessionId) -> Option<PathBuf> {
-        let all = std::iter::once(self.socket.clone()).chain(home.shim_sockets(id));
-        let there = all.into_iter().find(|socket| std::fs::symlink_metadata(socket).is_ok());
-        if there.is_none() {
-            self.send(&Command::Listen);
-        }
-        there
+    /// Where it may listen, in the order in which that is to be tried.
+    pub(crate) fn sockets(&self, home: &Home, id: SessionId) -> Vec<PathBuf> {
+        std::iter::once(self.socket.clone()).chain(home.shim_sockets(id)).collect()
     }
 
     /// Tells it to give the locks back and to go.

@@ -13,6 +13,7 @@ use pinfold_shim::log::Entry;
 use pinfold_shim::nursery::Nursery;
 use pinfold_shim::turn::Turn;
 use pinfold_store::SessionId;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tracing::Span;
@@ -70,6 +71,12 @@ impl Shims for ShimProcesses {
                     .filter_map(pinfold_shim::survivor)
                     .collect(),
             );
+        });
+    }
+
+    fn find_socket(&self, _id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>) {
+        tokio::task::spawn_blocking(move || {
+            then(sockets.into_iter().find(|socket| std::fs::symlink_metadata(socket).is_ok()));
         });
     }
 

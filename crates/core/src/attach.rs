@@ -1,0 +1,58 @@
+//! How far an attach has come, as far as the session itself decides that.
+
+use crate::decision::Refusal;
+use crate::event::Joins;
+use crate::ids::RunNumber;
+use crate::life::Life;
+use crate::session::Session;
+
+/// How far an attach has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reached {
+    /// This run has the terminal.
+    Terminal(RunNumber),
+    /// Something has to happen first.
+    NotYet,
+    /// The session does not go on by itself.
+    Never(Refusal),
+    /// The takeover that was waited for is over, and there is no terminal.
+    NoTakeover,
+}
+
+impl Session {
+    /// Says how far an attach has come.
+    #[must_use]
+    pub fn reached(&self, joins: Joins) -> Reached {
+        match (&self.life, joins) {
+            (Life::Held { run, .. }, _) | (Life::Running { run, .. }, Joins::Terminal) => {
+                return Reached::Terminal(*run);
+            }
+            _ => {}
+        }
+        if let Some(refusal) = self.unattachable() {
+            return Reached::Never(refusal);
+        }
+        // A run that is ended for something else hands over to nobody; whoever waits sees where it goes.
+        let moving = matches!(self.life, Life::Starting { .. } | Life::Stopping { .. });
+        match joins {
+            Joins::Takeover if !moving && self.live.takeover.is_none() => Reached::NoTakeover,
+            Joins::Takeover | Joins::Terminal | Joins::Output => Reached::NotYet,
+        }
+    }
+
+    /// Why nothing can be attached to, in the states from which a session does not go on by itself.
+    pub(crate) fn unattachable(&self) -> Option<Refusal> {
+        match self.life {
+            Life::Stopped => Some(Refusal::Stopped),
+            Life::Failed { .. } => Some(Refusal::Failed),
+            Life::Archived { .. } => Some(Refusal::Archived),
+            Life::Blocked { .. } => Some(Refusal::Busy),
+            Life::Idle { .. }
+            | Life::Starting { .. }
+            | Life::Running { .. }
+            | Life::Held { .. }
+            | Life::Stopping { .. }
+            | Life::Backoff { .. } => None,
+        }
+    }
+}
