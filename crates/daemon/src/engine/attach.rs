@@ -69,8 +69,9 @@ impl Engine {
     pub(super) fn attach_again(&mut self, id: SessionId, attach: &Attach, reply: Reply) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return reply.refuse(WhyNot::Gone) };
         tracked.terminal = attach.size.unwrap_or(tracked.terminal);
-        if joins(tracked, attach.read_only) != Joins::Output {
-            tracked.viewers.push(attach.consumer);
+        let shown = joins(tracked, attach.read_only) != Joins::Output;
+        if let Some(run) = tracked.run.as_mut().filter(|_| shown) {
+            run.viewers.push(attach.consumer);
         }
         let event = Event::ConsumerJoined { consumer: attach.consumer, kind: ConsumerKind::Attach };
         let facts = Facts { by: attach.by.as_ref().map(|by| by.words()), ..Facts::default() };
@@ -197,7 +198,9 @@ impl Engine {
                 match tracked.session.reached(waiting.joins) {
                     Reached::Terminal(run) => {
                         // Whoever is told of a terminal leaves with it.
-                        tracked.viewers.push(waiting.consumer);
+                        if let Some(live) = tracked.live(run) {
+                            live.viewers.push(waiting.consumer);
+                        }
                         waiting.told.send_replace(Some(Standing::Ready { socket: socket.to_owned(), run }));
                     }
                     Reached::NotYet | Reached::Never(_) | Reached::NoTakeover => {

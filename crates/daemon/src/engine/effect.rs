@@ -100,7 +100,7 @@ impl Engine {
         if std::mem::take(&mut tracked.reloaded) {
             batch.reloaded(id);
         }
-        facts.run_ids.extend(tracked.run);
+        facts.run_ids.extend(tracked.latest);
         batch.decided(Decided { id, session: &tracked.session, decision, at }, &facts);
         batch
     }

@@ -6,7 +6,6 @@ use pinfold_api::object::{Metric, Sample};
 use pinfold_api::word::MetricKind;
 use pinfold_core::{Change, Decision, Record, State};
 use pinfold_store::SessionId;
-use std::time::Instant;
 
 impl Engine {
     /// Counts the runs that a decision tells of.
@@ -21,18 +20,11 @@ impl Engine {
             }
             let Record::RunStarted { run, .. } = record else { continue };
             let Some(tracked) = self.sessions.get_mut(&id) else { continue };
-            let due = tracked.due.take().filter(|(due, _)| due == run);
+            let due = tracked.live(*run).and_then(|run| run.due.take());
             if tracked.session.runs().count > 1 {
                 self.metrics.restarts.add();
-                due.inspect(|(_, since)| self.metrics.respawn.took(since.elapsed()));
+                due.inspect(|since| self.metrics.respawn.took(since.elapsed()));
             }
-        }
-    }
-
-    /// Notes when a run was decided.
-    pub(super) fn note_due(&mut self, id: SessionId) {
-        if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.due = Some((tracked.session.runs().last, Instant::now()));
         }
     }
 

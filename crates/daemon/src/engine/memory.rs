@@ -1,6 +1,7 @@
 //! Memory of runs that have a limit: who is watched, and what comes of it goes to the core.
 
 use super::Engine;
+use super::running::{Memory as Watched, Run};
 use crate::memory::{Read, Subject, Watch, Without};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
@@ -22,16 +23,16 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let limit = tracked.session.spec().memory_limit;
         let wanted = tracked.session.life().at_work().zip(limit);
-        let run = wanted.map(|((run, ..), _)| run);
-        if tracked.watched == run {
+        let Some(run) = &mut tracked.run else { return };
+        if wanted.is_some() == (run.memory != Watched::Unwatched) {
             return;
         }
-        let before = std::mem::replace(&mut tracked.watched, run);
-        tracked.swap = None;
-        if let Some(run) = before {
-            self.ports.memory.forget((id, run));
-        }
-        let Some(((run, process, _), limit)) = wanted else { return };
+        let Some(((_, process, _), limit)) = wanted else {
+            run.memory = Watched::Unwatched;
+            return self.ports.memory.forget((id, run.number));
+        };
+        run.memory = Watched::Watched { swap: None };
+        let run = run.number;
         let subject = Subject { agent: process.pid, shim: tracked.shim.as_ref().map(|shim| shim.pid) };
         // A reload counts from the next run on: this one keeps the pace that it began with.
         let sample = self.config.settings(&tracked.definition.agent, &tracked.name).memory_sample;
@@ -39,10 +40,9 @@ impl Engine {
     }
 
     pub(super) fn memory_read(&mut self, id: SessionId, run: RunNumber, read: Read) {
-        let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.watched == Some(run)) else {
-            return;
-        };
-        tracked.swap = Some(read.swap);
+        let live = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run));
+        let Some(Run { memory: Watched::Watched { swap }, .. }) = live else { return };
+        *swap = Some(read.swap);
         self.of_run(id, run, RunEvent::MemoryRead { reading: read.reading, source: read.source });
     }
 

@@ -24,6 +24,7 @@ mod recover;
 mod reply;
 mod reports;
 mod run;
+mod running;
 pub(crate) mod session;
 mod session_view;
 mod sessions;
@@ -228,6 +229,7 @@ impl Engine {
         let due = tracked.session.next_deadline().map(|deadline| deadline.at);
         self.wake_at(id, due.filter(|at| *event != Event::Ticked || *at > now.boot));
         self.note_name(id);
+        self.follow_run(id);
         self.note_new_run(id, &decision);
         self.follow_memory(id);
         self.count(id, &decision);
@@ -252,11 +254,20 @@ impl Engine {
         let last = tracked.session.runs().last;
         let decided =
             decision.changes.iter().any(|change| matches!(change, Change::Runs(runs) if runs.last == last));
-        if decided && tracked.run.is_none_or(|(run, _)| run < last) {
+        if decided && tracked.latest.is_none_or(|(run, _)| run < last) {
             let name = RunId(new_ulid(&mut *self.ports.clock));
-            tracked.run = Some((last, name));
-            (tracked.ready, tracked.status) = (false, None);
-            self.note_due(id);
+            tracked.latest = Some((last, name));
+            if let Some(run) = tracked.live(last) {
+                run.due = Some(Instant::now());
+            }
+        }
+    }
+
+    /// What was known of a run ends with it.
+    fn follow_run(&mut self, id: SessionId) {
+        let Some(ended) = self.sessions.get_mut(&id).and_then(|tracked| tracked.follow_run()) else { return };
+        if let running::Memory::Watched { .. } = ended.memory {
+            self.ports.memory.forget((id, ended.number));
         }
     }
 

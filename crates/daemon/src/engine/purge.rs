@@ -49,7 +49,7 @@ impl Engine {
         let here = caller.socket.as_ref().is_none_or(|socket| self.is_our_socket(Path::new(socket)));
         let named = |text: &String| *text == tracked.name || *text == tracked.id.to_string();
         let by_name = here && caller.session.as_ref().is_some_and(named);
-        let by_run = caller.run.is_some() && caller.run == tracked.run.map(|(_, run)| run.to_string());
+        let by_run = caller.run.is_some() && caller.run == tracked.latest.map(|(_, run)| run.to_string());
         let pid = tracked.pid();
         let shim = tracked.shim.as_ref().map(|shim| shim.pid);
         let by_blood = caller.ancestors.iter().any(|pid_above| [pid, shim].contains(&Some(*pid_above)));

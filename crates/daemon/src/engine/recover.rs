@@ -85,7 +85,8 @@ impl Engine {
         let mut tracked =
             Tracked::new(id, stored.name.clone(), definition, stored.session, stored.created_at);
         tracked.damaged = stored.damaged;
-        tracked.run = run;
+        tracked.latest = run;
+        tracked.follow_run();
         self.early.insert(id, Vec::new());
         if stored.archived_at.is_none() {
             self.names.insert(stored.name, id);
@@ -201,7 +202,10 @@ impl Engine {
             let unlocked = told.event.run.filter(|_| told.event.kind == EventKind::Unlocked);
             if let (Some(run), Some(tracked)) = (unlocked, session.and_then(|id| self.sessions.get_mut(&id)))
             {
-                tracked.unlocked = Some(run);
+                let ended = tracked.latest.filter(|(_, name)| *name == run);
+                if let Some(run) = ended.and_then(|(number, _)| tracked.live(number)) {
+                    run.unlocked = true;
+                }
             }
             batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
         }
@@ -248,15 +252,14 @@ impl Engine {
         let Some(run) = told.event.run else {
             return told.session.as_ref().and_then(|name| self.names.get(name)).copied();
         };
-        let live = self.sessions.values().find(|tracked| tracked.run.is_some_and(|(_, id)| id == run));
+        let live = self.sessions.values().find(|tracked| tracked.latest.is_some_and(|(_, id)| id == run));
         live.map(|tracked| tracked.id).or_else(|| self.ports.journal.session_of_run(run))
     }
 
     /// Whether this daemon has heard that `unlock` ends this run: what it is about to end it writes down first.
     pub(super) fn is_unlocked(&mut self, id: SessionId, run: pinfold_core::RunNumber) -> bool {
         self.take_audit();
-        let tracked = self.sessions.get(&id);
-        tracked.is_some_and(|tracked| tracked.unlocked.is_some() && tracked.unlocked == tracked.run_id(run))
+        self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)).is_some_and(|run| run.unlocked)
     }
 
     /// The same, also if an earlier daemon has heard it.

@@ -56,7 +56,7 @@ impl Engine {
         if let Some(tracked) = self.sessions.get_mut(&id) {
             // A stop that came while the shim was being started is told again: it was sent to nobody.
             if let pinfold_core::Life::Stopping { run, .. } = tracked.session.life() {
-                let asked = tracked.stop.filter(|(stopped, _)| stopped == run).map(|(_, grace)| grace);
+                let asked = tracked.run.as_ref().and_then(|run| run.stop);
                 let grace = asked.unwrap_or(tracked.session.spec().policy.stop_grace);
                 link.send(&pinfold_shim::Command::Stop { run: *run, grace });
             }
@@ -131,8 +131,8 @@ impl Engine {
 
     /// Whoever had the terminal of a run that ended is no reason for another run: their attach is over.
     fn let_viewers_go(&mut self, id: SessionId) {
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        for consumer in std::mem::take(&mut tracked.viewers) {
+        let run = self.sessions.get_mut(&id).and_then(|tracked| tracked.run.as_mut());
+        for consumer in run.map(|run| std::mem::take(&mut run.viewers)).unwrap_or_default() {
             self.happened(id, &Event::ConsumerLeft { consumer }, &Facts::default(), None);
         }
     }
@@ -239,17 +239,14 @@ impl Engine {
     }
 
     fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        if tracked.session.live_run() != Some(run) {
-            return;
-        }
+        let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         match notice {
             Notice::Ready => {
-                tracked.ready = true;
+                live.ready = true;
                 self.feed.note(id, News::Live);
             }
             Notice::Status(status) => {
-                tracked.status = Some(status);
+                live.status = Some(status);
                 self.feed.note(id, News::Live);
             }
             Notice::Watchdog => self.of_run(id, run, RunEvent::SignOfLife),

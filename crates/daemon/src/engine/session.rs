@@ -4,12 +4,13 @@ use crate::define::definition::{self, Definition, Turns};
 use crate::engine::attaching::Attaching;
 use crate::engine::feed::News;
 use crate::engine::reply::Reply;
+use crate::engine::running::Run;
 use crate::engine::session_view::{SessionView, Snapshot};
-use crate::engine::stopping::{Farewell, Heard, Watch};
+use crate::engine::stopping::Farewell;
 use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
-use pinfold_core::{Action, ConsumerId, MessageId, RunNumber, Session, State, Wall};
+use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::Resource;
 use pinfold_shim::Size;
 use pinfold_shim::log::Position;
@@ -17,7 +18,6 @@ use pinfold_store::{RunId, SessionId};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 
 /// Every state, in the order in which people think of them.
@@ -41,33 +41,21 @@ pub(crate) struct Tracked {
     pub(crate) definition: Arc<Definition>,
     pub(crate) created_at: Wall,
     pub(crate) session: Session,
-    /// The name of the latest run.
-    pub(crate) run: Option<(RunNumber, RunId)>,
-    /// When the latest run was decided, until it runs.
-    pub(crate) due: Option<(RunNumber, Instant)>,
+    /// The name of the latest run, which may have ended.
+    pub(crate) latest: Option<(RunNumber, RunId)>,
+    /// The run that lives.
+    pub(crate) run: Option<Box<Run>>,
     /// Decisions whose changes are not durable yet, in order.
     pub(crate) pending: VecDeque<Pending>,
     pub(crate) reservation: Reservation,
     pub(crate) shim: Option<ShimLink>,
-    /// The stop that was asked for last: a shim that is still being started has not heard of it.
-    pub(crate) stop: Option<(RunNumber, Duration)>,
-    /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
-    pub(crate) watch: Option<Watch>,
-    pub(crate) heard: Heard,
     /// How the daemon's end stands with it.
     pub(crate) farewell: Farewell,
     /// The lock that was refused last, and the thread that waits for it.
     pub(crate) refused: Option<Resource>,
     pub(crate) waiting: Option<Box<dyn Waiting>>,
-    pub(crate) ready: bool,
-    pub(crate) status: Option<String>,
-    /// The run whose memory is watched, and what it has on the swap.
-    pub(crate) watched: Option<RunNumber>,
-    pub(crate) swap: Option<u64>,
     /// The size of the terminal that its next run is given: that of whoever attached last.
     pub(crate) terminal: Size,
-    /// Who has the terminal of the present run: they go when it ends.
-    pub(crate) viewers: Vec<ConsumerId>,
     /// Those who attach and are not there yet.
     pub(crate) attaching: Attaching,
     pub(crate) seen: watch::Sender<Snapshot>,
@@ -93,12 +81,8 @@ pub(crate) struct Tracked {
     pub(crate) beginnings: u32,
     /// Who asked for what is under way.
     pub(crate) asked: Option<Box<Value>>,
-    /// The run that `unlock` ends, or has ended.
-    pub(crate) unlocked: Option<RunId>,
     /// How far its log went at the last end that was told.
     pub(crate) logged: Option<Position>,
-    /// How the agent of a run is spoken to: a change counts from the next run on.
-    pub(crate) spoken: Option<(RunNumber, definition::Input, Turns)>,
 }
 
 /// The locks of a run between the decision and its shim.
@@ -166,23 +150,15 @@ impl Tracked {
             definition: Arc::new(definition),
             created_at: at,
             session,
+            latest: None,
             run: None,
-            due: None,
             pending: VecDeque::new(),
             reservation: Reservation::Nothing,
             shim: None,
-            stop: None,
-            watch: None,
-            heard: Heard::Since,
             farewell: Farewell::default(),
             refused: None,
             waiting: None,
-            ready: false,
-            status: None,
-            watched: None,
-            swap: None,
             terminal: Size::default(),
-            viewers: Vec::new(),
             attaching: Attaching::default(),
             seen,
             keys: BTreeMap::new(),
@@ -196,9 +172,7 @@ impl Tracked {
             reloaded: false,
             beginnings: 0,
             asked: None,
-            unlocked: None,
             logged: None,
-            spoken: None,
         }
     }
 
@@ -237,10 +211,8 @@ impl Tracked {
 
     /// How the agent of a run is spoken to.
     pub(crate) fn speech(&self, run: RunNumber) -> (definition::Input, Turns) {
-        match self.spoken {
-            Some((spoken, input, turns)) if spoken == run => (input, turns),
-            Some(_) | None => (self.definition.input, self.definition.turns),
-        }
+        let spoken = self.run.as_ref().filter(|live| live.number == run).and_then(|live| live.spoken);
+        spoken.unwrap_or((self.definition.input, self.definition.turns))
     }
 
     /// How it stands.
@@ -256,11 +228,11 @@ impl Tracked {
             definition: Arc::clone(&self.definition),
             core: self.session.outline(),
             created_at: self.created_at,
-            run: self.run,
-            ready: self.ready,
-            status: self.status.clone(),
+            run: self.latest,
+            ready: self.run.as_ref().is_some_and(|run| run.ready),
+            status: self.run.as_ref().and_then(|run| run.status.clone()),
             shim_pid: self.shim.as_ref().map(|shim| shim.pid),
-            swap: self.swap,
+            swap: self.run.as_ref().and_then(|run| run.swap()),
             damaged: self.damaged,
             held_up: self.held_up.clone(),
             stops_first: self.stops_first,
@@ -272,8 +244,22 @@ impl Tracked {
         self.session.life().at_work().map(|(_, process, _)| process.pid)
     }
 
-    /// The latest run, if it is this one.
+    /// The name of the latest run, if it is this one.
     pub(crate) fn run_id(&self, run: RunNumber) -> Option<RunId> {
-        self.run.filter(|(number, _)| *number == run).map(|(_, id)| id)
+        self.latest.filter(|(number, _)| *number == run).map(|(_, id)| id)
+    }
+
+    /// The run that lives, if it is this one.
+    pub(crate) fn live(&mut self, run: RunNumber) -> Option<&mut Run> {
+        self.run.as_deref_mut().filter(|live| live.number == run)
+    }
+
+    /// Begins to know of the run that lives now; gives back what was known of the one before, where that was another.
+    pub(crate) fn follow_run(&mut self) -> Option<Box<Run>> {
+        let live = self.session.live_run();
+        if self.run.as_ref().map(|run| run.number) == live {
+            return None;
+        }
+        std::mem::replace(&mut self.run, live.map(|run| Box::new(Run::new(run))))
     }
 }

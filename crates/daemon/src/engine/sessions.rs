@@ -73,11 +73,12 @@ impl Engine {
         let mut tracked = Tracked::new(id, name.clone(), definition, session, now.wall);
         self.wake_at(id, tracked.session.next_deadline().map(|deadline| deadline.at));
         if tracked.session.runs().last.0 > 0 {
-            tracked.run = Some((tracked.session.runs().last, pinfold_store::RunId(self.new_id())));
+            tracked.latest = Some((tracked.session.runs().last, pinfold_store::RunId(self.new_id())));
         }
+        tracked.follow_run();
         let by = create.by.as_ref().map(|by| by.words());
         let mut facts = Facts { run: tracked.session.live_run(), by, ..Facts::default() };
-        facts.run_ids.extend(tracked.run);
+        facts.run_ids.extend(tracked.latest);
         batch.decided(Decided { id, session: &tracked.session, decision: &decision, at: now.wall }, &facts);
         let reply = create.reply;
         let created = Reply::then(move |done| _ = reply.send(done.map(|_| id)));

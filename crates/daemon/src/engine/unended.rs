@@ -22,13 +22,13 @@ pub(super) const NO_RUN: RunNumber = RunNumber(0);
 impl Engine {
     /// Watches a stop that is told to a shim. Asked again, the earlier end of the grace counts.
     pub(super) fn watch_stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
         let Some(until) = self.ports.clock.awake().checked_add(grace) else { return };
         let watch = Watch { run, until };
-        if tracked.watch.is_some_and(|known| known.run == run && known.until <= until) {
+        if live.watch.is_some_and(|known| known.until <= until) {
             return;
         }
-        tracked.watch = Some(watch);
+        live.watch = Some(watch);
         for (after, overdue) in
             [(ASK, Overdue::ToAsk), (NO_ANSWER, Overdue::Unanswered), (NO_END, Overdue::Unended)]
         {
@@ -39,22 +39,21 @@ impl Engine {
     }
 
     pub(super) fn stop_overdue(&mut self, id: SessionId, watch: Watch, overdue: Overdue) {
-        let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.watch == Some(watch)) else {
-            return;
-        };
-        if tracked.session.state() != State::Stopping || tracked.session.live_run() != Some(watch.run) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if tracked.session.state() != State::Stopping {
             return;
         }
+        let Some(live) = tracked.run.as_mut().filter(|live| live.watch == Some(watch)) else { return };
         let shim = tracked.shim.as_ref().map(|shim| shim.pid);
         let ran = |shim: Option<u32>| shim.and_then(|shim| self.ports.shims.ran(shim));
         match overdue {
             Overdue::ToAsk => {
-                tracked.heard = Heard::NotSince { ran: ran(shim) };
+                live.heard = Heard::NotSince { ran: ran(shim) };
                 if let Some(shim) = &tracked.shim {
                     shim.send(&Command::Interrupt { run: NO_RUN });
                 }
             }
-            Overdue::Unanswered | Overdue::Unended => match tracked.heard {
+            Overdue::Unanswered | Overdue::Unended => match live.heard {
                 // One that gets little of a busy machine is slow, not mute: it has as long as its tree has.
                 Heard::NotSince { ran: before } if overdue == Overdue::Unanswered && ran(shim) > before => {}
                 Heard::NotSince { .. } => {
@@ -81,11 +80,11 @@ impl Engine {
     /// A shim that says anything runs. One that was silent has its stop before it: that is watched anew.
     pub(super) fn shim_speaks(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        tracked.heard = Heard::Since;
+        let Some(live) = &mut tracked.run else { return };
+        live.heard = Heard::Since;
         let Some(Unended::Silent { .. }) = tracked.session.unended() else { return };
-        let Some(run) = tracked.session.live_run() else { return };
-        tracked.watch = None;
-        let asked = tracked.stop.filter(|(stopped, _)| *stopped == run).map(|(_, grace)| grace);
+        live.watch = None;
+        let (run, asked) = (live.number, live.stop);
         let grace = asked.unwrap_or(tracked.session.spec().policy.stop_grace);
         self.of_run(id, run, RunEvent::ShimAnswered);
         self.watch_stop(id, run, grace);

@@ -53,7 +53,7 @@ impl<'a> Known<'a> {
 
     /// Its latest run.
     pub(crate) fn run(self) -> Option<(RunNumber, RunId)> {
-        self.0.run
+        self.0.latest
     }
 
     /// Tells how it stands, whenever that changes and is durable.

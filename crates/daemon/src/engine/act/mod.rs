@@ -51,8 +51,8 @@ impl Engine {
     }
 
     fn stop(&mut self, id: SessionId, run: RunNumber, grace: Duration) {
-        if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.stop = Some((run, grace));
+        if let Some(run) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) {
+            run.stop = Some(grace);
         }
         crash::point("stop.before");
         self.tell_shim(id, &Command::Stop { run, grace });
@@ -151,8 +151,10 @@ impl Engine {
 
     /// How the agent of a run is spoken to is what was defined when it was started.
     pub(super) fn note_speech(&mut self, id: SessionId, run: RunNumber) {
-        if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.spoken = Some((run, tracked.definition.input, tracked.definition.turns));
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let spoken = (tracked.definition.input, tracked.definition.turns);
+        if let Some(run) = tracked.live(run) {
+            run.spoken = Some(spoken);
         }
     }
 
