@@ -10,9 +10,8 @@ use crate::engine::session::Tracked;
 use pinfold_api::object::Removed;
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, EventKind, State};
-use pinfold_store::{AuditEvent, Batch, Facts, Promise, SessionId};
+use pinfold_store::{AuditEvent, Batch, Facts, Outcome, SessionId, Ulid};
 use serde_json::json;
-use std::path::Path;
 use std::sync::Arc;
 use tracing::warn;
 
@@ -102,16 +101,8 @@ impl Engine {
         }
         let (folder, listen) = (self.home.session(id), self.home.shim_socket(id));
         let handle = self.handle.clone();
-        tokio::spawn(async move {
-            let deleted = tokio::task::spawn_blocking(move || {
-                // What a run put into its group and nothing could remove then.
-                _ = pinfold_shim::client::sweep(&listen);
-                remove_folder(&folder)
-            })
-            .await;
-            let deleted = deleted.map_err(|error| error.to_string()).and_then(|deleted| deleted);
-            handle.tell(Input::FilesDeleted { id, deleted, by, done });
-        });
+        let told = move |deleted| handle.tell(Input::FilesDeleted { id, deleted, by, done });
+        self.ports.files.delete(folder, listen, Box::new(told));
     }
 
     pub(super) fn files_deleted(
@@ -186,41 +177,37 @@ impl Engine {
         self.wake_at(id, None);
         let gone = self.sessions.remove(&id);
         self.feed.removed(id, &removed.name);
-        let file = gone.and_then(|tracked| tracked.definition.env.file());
-        let values = self.values.clone();
-        let (promise, ticket) = Promise::with_ticket();
-        self.ports.journal.commit(batch, None, Box::new(move |outcome| promise.keep(outcome)));
-        let handle = self.handle.clone();
+        let (values, handle) = (gone.and_then(|tracked| tracked.definition.env.file()), self.handle.clone());
+        let told = move |outcome| handle.tell(Input::Forgotten { removed, values, outcome, done });
+        self.ports.journal.commit(batch, None, Box::new(told));
         let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
         orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
-        let last_event = self.last_event.clone();
-        tokio::task::spawn_blocking(move || {
-            let answer = match ticket.wait() {
-                Ok(committed) => {
-                    crash::point("given.removed");
-                    file.into_iter().for_each(|file| values.remove(file));
-                    last_event.send_replace(committed.seqs.end.saturating_sub(1));
-                    Ok(removed)
-                }
-                Err(error) => {
-                    warn!("a session could not be removed: {error}");
-                    Err(handle.going_down())
-                }
-            };
-            _ = done.send(answer);
-        });
     }
-}
 
-/// Deletes a folder with everything in it; how many bytes that was.
-fn remove_folder(folder: &Path) -> Result<u64, String> {
-    let sizes = std::fs::read_dir(folder).map(|entries| {
-        let sizes = entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|facts| facts.len());
-        sizes.sum()
-    });
-    match std::fs::remove_dir_all(folder) {
-        Ok(()) => Ok(sizes.unwrap_or(0)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(error.to_string()),
+    /// The record of a session is gone; the values that it named go after it.
+    pub(super) fn forgotten(
+        &mut self,
+        removed: Removed,
+        values: Option<Ulid>,
+        outcome: Outcome,
+        done: Removal,
+    ) {
+        let committed = match outcome {
+            Ok(committed) => committed,
+            Err(error) => {
+                warn!("a session could not be removed: {error}");
+                _ = done.send(Err(self.handle.going_down()));
+                return;
+            }
+        };
+        crash::point("given.removed");
+        self.last_event.send_replace(committed.seqs.end.saturating_sub(1));
+        match values {
+            Some(file) => {
+                let told = move |()| _ = done.send(Ok(removed));
+                self.ports.files.remove_values(self.values.clone(), file, Box::new(told));
+            }
+            None => _ = done.send(Ok(removed)),
+        }
     }
 }

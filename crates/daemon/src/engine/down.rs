@@ -36,11 +36,11 @@ impl Engine {
             Agents::Stopped => Closing::Waiting(replies),
         };
         if agents == Agents::Stopped {
-            if !self.damaged.is_empty() {
-                // Its shim listens from a moment after it was let go.
-                self.look_for_strangers();
+            match self.damaged.is_empty() {
+                true => self.end_strangers(),
+                // Its shim listens from a moment after it was let go: what is found then is ended.
+                false => self.look_for_strangers(),
             }
-            self.end_strangers();
             let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
             for id in ids {
                 self.ask_down(id);
@@ -135,8 +135,6 @@ impl Engine {
         for left in &left {
             warn!(session = left.session, "it is left behind: {}", left.why);
         }
-        // What cannot be written now is not waited for: the next daemon finds it in the exit records.
-        self.store.give_up();
         let mut batch = Batch::new();
         let mut event = self.daemon_event(EventKind::DaemonStopped, "the daemon goes down");
         event.data.extend(self.closed_by.as_ref().map(|by| ("by".to_owned(), by.words())));
@@ -144,8 +142,9 @@ impl Engine {
             event.data.insert("left".into(), serde_json::to_value(&left).unwrap_or_default());
         }
         batch.event(event);
-        // The loop has ended, and whoever asked for that hears of it only now: here it may wait.
-        if let Err(error) = self.store.commit(batch).wait() {
+        // The loop has ended, and whoever asked for that hears of it only now: here it may wait. What cannot be written
+        // now is not waited for: the next daemon finds it in the exit records.
+        if let Err(error) = self.ports.journal.commit_last(batch) {
             warn!("the last event was not written: {error}");
         }
         crash::point("down.said");

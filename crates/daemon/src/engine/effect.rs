@@ -161,7 +161,7 @@ impl Engine {
                 tracked.keys.clear();
             }
             if tracked.pending.is_empty() && std::mem::take(&mut tracked.stop_noted) {
-                self.stops.settle(id).unwrap_or_else(|error| warn!("a stop stays noted: {error}"));
+                self.ports.files.settle_stop(id);
             }
             self.act_on(id, pending);
         }

@@ -52,7 +52,7 @@ impl Engine {
             return false;
         }
         let Some(tracked) = self.let_go(id) else { return false };
-        _ = std::fs::remove_dir(self.home.session(id));
+        self.ports.files.remove_empty(self.home.session(id));
         self.forget_given(&tracked.definition);
         let refusal = self.handle.refusal();
         let why = refusal.unwrap_or_else(|| WhyNot::NotRecorded {

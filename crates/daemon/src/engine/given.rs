@@ -17,7 +17,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Brings records and files together when all sessions are loaded.
+    /// Brings records and files together when all sessions are loaded. Before the loop begins: blocks.
     pub(crate) fn settle_given(&mut self) -> Result<(), Fault> {
         self.take_apart()?;
         // A record that cannot be read may name any of them.
@@ -67,9 +67,7 @@ impl Engine {
     /// Removes the file of a definition that no record has.
     pub(super) fn forget_given(&self, definition: &Definition) {
         if let Some(file) = definition.env.file() {
-            let values = self.values.clone();
-            // It may have to wait for a copy of everything; the loop does not.
-            tokio::task::spawn_blocking(move || values.remove(file));
+            self.ports.files.remove_values(self.values.clone(), file, Box::new(|()| {}));
         }
     }
 }

@@ -5,14 +5,14 @@
 
 use super::{Engine, WhyNot};
 use crate::engine::feed::News;
-use crate::engine::input::Input;
+use crate::engine::input::{Input, Unrecorded};
 use crate::engine::reply::Reply;
 use crate::engine::session::Deeds;
-use crate::engine::stops::{Noted, Stops, Wish};
+use crate::ports::stops::{Noted, Wish};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::{Action, Event, EventKind};
-use pinfold_store::{Batch, Facts, Reader, SessionId, Trouble, Ulid};
+use pinfold_store::{Batch, Facts, SessionId, Store, Trouble, Ulid};
 use std::sync::Arc;
 use tracing::{error, warn};
 
@@ -94,6 +94,9 @@ impl Engine {
             Input::Command(command) => command.is_recorded() && self.holds_up(),
             Input::Look(_)
             | Input::FilesDeleted { .. }
+            | Input::Forgotten { .. }
+            | Input::FolderMade { .. }
+            | Input::StopNoted { .. }
             | Input::Committed { .. }
             | Input::Reserved { .. }
             | Input::ShimUp { .. }
@@ -104,6 +107,7 @@ impl Engine {
             | Input::Observed { .. }
             | Input::Memory { .. }
             | Input::Reload
+            | Input::ConfigRead(_)
             | Input::Ping { .. }
             | Input::Moved { .. }
             | Input::StopOverdue { .. }
@@ -111,6 +115,7 @@ impl Engine {
             | Input::HolderEnded { .. }
             | Input::Audited
             | Input::AuditStored { .. }
+            | Input::StrangersSought(_)
             | Input::StrangerEnded { .. }
             | Input::Trouble(_)
             | Input::Checked(_)
@@ -121,9 +126,9 @@ impl Engine {
         (!refused || self.health.trouble == Trouble::Busy).then_some(input)
     }
 
-    /// A connection of its own to the store; none while its file has lost its name.
-    pub(super) fn own_reader(&self) -> Option<Reader> {
-        if let Trouble::Gone { .. } = self.health.trouble { None } else { self.store.reader().ok() }
+    /// The store, for a connection of one's own; none while its file has lost its name.
+    pub(super) fn readable(&self) -> Option<Store> {
+        if let Trouble::Gone { .. } = self.health.trouble { None } else { Some(self.store.clone()) }
     }
 
     /// Refuses what cannot be recorded now and does not come in by the door.
@@ -135,30 +140,50 @@ impl Engine {
         self.health.holds_up()
     }
 
-    /// A stop that cannot be recorded acts first, and is noted where there is room for it.
-    pub(super) fn note_stop(&mut self, id: SessionId, event: &Event) {
-        let Some(wish) = wish(event).filter(|_| self.holds_up()) else { return };
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        tracked.stops_first = true;
+    /// Something happened to a session. A stop that cannot be recorded is noted first, where there is room for it, and
+    /// happens then.
+    pub(super) fn happened_now(
+        &mut self,
+        id: SessionId,
+        event: Box<Event>,
+        facts: Box<Facts>,
+        reply: Option<Reply>,
+    ) {
+        let Some(wish) = wish(&event).filter(|_| self.holds_up()) else {
+            return self.happened(id, &event, &facts, reply);
+        };
+        let Some(tracked) = self.sessions.get(&id) else { return };
         let noted = Noted { session: id, wish, run: tracked.session.runs().last };
-        match self.stops.note(noted) {
+        let stop = Box::new(Unrecorded { event: *event, facts: *facts, reply });
+        let handle = self.handle.clone();
+        let told = move |noted| handle.tell(Input::StopNoted { id, noted, stop });
+        self.ports.files.note_stop(noted, Box::new(told));
+    }
+
+    /// What was noted happens now. The disk may have got room meanwhile: then it is recorded like anything else.
+    pub(super) fn stop_noted(&mut self, id: SessionId, noted: std::io::Result<()>, stop: Unrecorded) {
+        let holds_up = self.holds_up();
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.stops_first |= holds_up;
+        match noted {
             Ok(()) => tracked.stop_noted = true,
             Err(error) => {
                 warn!(session = tracked.name, "its stop is forgotten with this daemon: {error}");
             }
         }
+        self.happened(id, &stop.event, &stop.facts, stop.reply);
     }
 
     /// Takes up the stops that acted and were not recorded: each run that was the last one then is to end, or has.
     pub(crate) fn stop_as_noted(&mut self) {
-        match Stops::open(self.home.stops()) {
-            Ok(stops) => self.stops = stops,
+        let left = match self.ports.files.open_stops(self.home.stops()) {
+            Ok(left) => left,
             Err(error) => return warn!("stops on a full disk will be forgotten: {error}"),
-        }
-        for Noted { session, wish, run } in self.stops.all() {
+        };
+        for Noted { session, wish, run } in left {
             let known = self.sessions.get_mut(&session).filter(|tracked| tracked.session.runs().last <= run);
             let Some(tracked) = known else {
-                _ = self.stops.settle(session);
+                self.ports.files.settle_stop(session);
                 continue;
             };
             tracked.stop_noted = true;

@@ -1,6 +1,7 @@
 //! Everything that can reach the loop, and the handle by which it does.
 
 use crate::caller::By;
+use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
 use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};
@@ -8,16 +9,18 @@ use crate::engine::reply::Reply;
 use crate::engine::stopping::{Overdue, Watch};
 use crate::engine::view::{Known, View};
 use crate::engine::why_not::WhyNot;
+use crate::ports::files::NotMade;
 use crate::ports::locks::{Held, HolderEnded, Refused};
 use crate::ports::shims::observe::Seen;
+use crate::ports::shims::strangers::There;
 use crate::ports::shims::{LinkNumber, ShimUp};
 use pinfold_api::Name;
-use pinfold_api::object::{Left, Ping};
+use pinfold_api::object::{Left, Ping, Removed};
 use pinfold_core::decision::Answer;
 use pinfold_core::life::{CannotStart, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
-use pinfold_store::{AuditEvent, Facts, Message, Outcome, SessionId, Trouble};
+use pinfold_store::{AuditEvent, Facts, Message, Outcome, SessionId, Trouble, Ulid};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -31,6 +34,10 @@ pub(crate) enum Input {
     Post { id: SessionId, post: Post, by: Option<Arc<By>>, reply: Reply },
     /// Somebody wants a new session.
     Create(Box<Create>),
+    /// The folder of a session that somebody wants was made, or could not be.
+    FolderMade { id: SessionId, create: Box<Create>, made: Result<(), NotMade> },
+    /// A stop that cannot be recorded was noted, or could not be.
+    StopNoted { id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded> },
     /// Somebody changed a session's definition.
     Define { id: SessionId, define: Box<Define>, reply: oneshot::Sender<()> },
     /// Somebody wants to read what the engine knows.
@@ -57,6 +64,8 @@ pub(crate) enum Input {
     Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
     /// The configuration shall be read again.
     Reload,
+    /// The configuration was read again, or cannot be.
+    ConfigRead(Box<Result<Config, LoadError>>),
     /// Somebody wants a sign of life.
     Ping { reply: oneshot::Sender<Ping> },
     /// The API socket was removed, and is elsewhere now, or there again.
@@ -69,10 +78,14 @@ pub(crate) enum Input {
     HolderEnded { id: SessionId, ended: HolderEnded },
     /// The files of a session that is to be removed were deleted, or not.
     FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
+    /// The record of a session is gone, or could not be removed.
+    Forgotten { removed: Removed, values: Option<Ulid>, outcome: Outcome, done: Removal },
     /// A verb wrote something down for the events.
     Audited,
     /// What verbs wrote down is durable, or could not be made so.
     AuditStored { outcome: Outcome },
+    /// What there is in the home was looked for.
+    StrangersSought(There),
     /// An agent that the store does not know was ended, as far as it could be.
     StrangerEnded { id: String },
     /// Something keeps the store from being written, or does so no more.
@@ -83,6 +96,13 @@ pub(crate) enum Input {
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
     Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
+}
+
+/// A stop that acts first and is recorded later.
+pub(crate) struct Unrecorded {
+    pub(crate) event: Event,
+    pub(crate) facts: Facts,
+    pub(crate) reply: Option<Reply>,
 }
 
 /// Whose decision a batch records.

@@ -32,7 +32,6 @@ mod sessions;
 mod simulation;
 mod speech;
 mod stopping;
-mod stops;
 mod strangers;
 #[cfg(test)]
 mod tests;
@@ -45,7 +44,7 @@ pub(crate) use attaching::{Attach, Attached, NotAttached, Standing, Standings};
 pub(crate) use command::{Command, Unsettled};
 pub(crate) use health::Health;
 pub(crate) use parts::{Alone, Fault, Limits, Parts};
-pub(crate) use purge::{Candidate, Modes};
+pub(crate) use purge::{CallerSocket, Candidate, Modes};
 pub(crate) use reply::Reply;
 pub(crate) use session_view::{Hindrances, SessionView, Snapshot};
 pub(crate) use view::{Changed, Known, SessionChange, View};
@@ -59,7 +58,6 @@ use crate::engine::feed::Feed;
 use crate::engine::input::{Goodbye, Handle, Input};
 use crate::engine::recover::Audit;
 use crate::engine::session::Tracked;
-use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
 use crate::metrics::Metrics;
 use crate::ports::Ports;
@@ -89,12 +87,10 @@ pub(crate) struct Engine {
     pub(crate) damaged: BTreeMap<String, DamagedSession>,
     /// What of this home the store does not know.
     pub(crate) unknown: Vec<Unknown>,
-    /// How many of those are being ended.
+    /// How many of those are being looked for or ended.
     strangers: usize,
     /// How the store is.
     pub(crate) health: Health,
-    /// Stops that acted and are not recorded.
-    stops: Stops,
     pub(crate) generation: u64,
     pub(crate) started: Instant,
     /// For those beside the loop: it commits and reads through its port.
@@ -160,10 +156,12 @@ impl Engine {
         match input {
             Input::Happened { id, event, facts, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
-                None => self.happened(id, &event, &facts, reply),
+                None => self.happened_now(id, event, facts, reply),
             },
+            Input::StopNoted { id, noted, stop } => self.stop_noted(id, noted, *stop),
             Input::Post { id, post, by, reply } => self.post(id, post, by, reply),
             Input::Create(create) => self.create(*create),
+            Input::FolderMade { id, create, made } => self.folder_made(id, *create, made),
             Input::Define { id, define, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Define { id, define, reply }),
                 None => self.define(id, *define, reply),
@@ -188,6 +186,7 @@ impl Engine {
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Memory { id, run, read } => self.memory_read(id, run, read),
             Input::Reload => self.reload(),
+            Input::ConfigRead(read) => self.config_read(*read),
             Input::Ping { reply } => _ = reply.send(self.ping()),
             Input::Moved { runtime, socket } => (self.home.runtime, self.socket) = (runtime, socket),
             Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
@@ -196,8 +195,12 @@ impl Engine {
             Input::FilesDeleted { id, deleted, by, done } => {
                 self.files_deleted(id, deleted, by.as_deref(), done);
             }
+            Input::Forgotten { removed, values, outcome, done } => {
+                self.forgotten(removed, values, outcome, done);
+            }
             Input::Audited => self.take_audit(),
             Input::AuditStored { outcome } => self.audit_stored(outcome),
+            Input::StrangersSought(there) => self.strangers_sought(there),
             Input::StrangerEnded { id } => self.stranger_ended(&id),
             Input::Trouble(trouble) => self.troubled(trouble),
             Input::Checked(findings) => self.checked(findings),
@@ -233,7 +236,6 @@ impl Engine {
         self.note_new_run(id, &decision);
         self.follow_memory(id);
         self.count(id, &decision);
-        self.note_stop(id, event);
         self.keep(id, decision, (facts, now.wall), reply);
     }
 

@@ -4,11 +4,11 @@ use super::recover::Audit;
 use super::{Closing, Engine, Health, Parts, memory};
 use crate::engine::feed::Feed;
 use crate::engine::input::{Handle, Input};
-use crate::engine::stops::Stops;
 use crate::engine::timer::Timer;
 use crate::metrics::Metrics;
 use crate::ports::Ports;
 use crate::ports::clock::{Alarm, MachineClock};
+use crate::ports::files::DiskFiles;
 use crate::ports::journal::StoreJournal;
 use crate::ports::locks::MachineLocks;
 use crate::ports::memory::MemoryThread;
@@ -40,6 +40,7 @@ impl Engine {
             shims: Box::new(shims(&parts, places)),
             journal: Box::new(journal(&parts)),
             memory: Box::new(watch_memory(&memory, &parts.handle)),
+            files: Arc::new(DiskFiles::default()),
         };
         let engine = Engine::with(parts, ports);
         Ok(Engine { memory, metrics, alarm: Some(alarm), ..engine })
@@ -57,7 +58,6 @@ impl Engine {
             unknown: Vec::new(),
             strangers: 0,
             health: Health::default(),
-            stops: Stops::default(),
             generation: parts.generation,
             started: Instant::now(),
             store: parts.store,

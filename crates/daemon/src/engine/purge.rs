@@ -5,7 +5,7 @@ use super::session::Tracked;
 use pinfold_api::request::{Caller, Purge};
 use pinfold_core::{Mode, Refusal, State};
 use pinfold_store::SessionId;
-use std::path::Path;
+use std::path::PathBuf;
 
 /// What purge makes of one session.
 pub(crate) struct Candidate {
@@ -23,9 +23,28 @@ pub(crate) enum Modes {
     All,
 }
 
+/// The socket that a caller was told of, and what it leads to.
+pub(crate) struct CallerSocket {
+    named: PathBuf,
+    real: PathBuf,
+}
+
+impl CallerSocket {
+    /// Looks where it leads to. Blocks.
+    pub(crate) fn read(socket: &str) -> CallerSocket {
+        let named = PathBuf::from(socket);
+        CallerSocket { real: std::fs::read_link(&named).unwrap_or_else(|_| named.clone()), named }
+    }
+}
+
 impl Engine {
     /// The sessions that purge is about, in their order; archived ones are not.
-    pub(super) fn to_purge(&self, modes: Modes, purge: &Purge) -> Vec<Candidate> {
+    pub(super) fn to_purge(
+        &self,
+        modes: Modes,
+        purge: &Purge,
+        socket: Option<&CallerSocket>,
+    ) -> Vec<Candidate> {
         let of_mode = |tracked: &&Tracked| match modes {
             Modes::All => true,
             Modes::Only(mode) => tracked.session.spec().mode == mode,
@@ -37,7 +56,7 @@ impl Engine {
             .filter(|tracked| tracked.session.state() != State::Archived);
         live.filter(of_mode)
             .map(|tracked| {
-                let own = self.is_callers(tracked, &purge.caller);
+                let own = self.is_callers(tracked, &purge.caller, socket);
                 let spared = tracked.session.spared_by_purge(purge.include_active, own);
                 Candidate { id: tracked.id, name: tracked.name.clone(), own, spared }
             })
@@ -45,8 +64,8 @@ impl Engine {
     }
 
     /// Whether the caller is part of this session: by what it was given, or by who started it.
-    fn is_callers(&self, tracked: &Tracked, caller: &Caller) -> bool {
-        let here = caller.socket.as_ref().is_none_or(|socket| self.is_our_socket(Path::new(socket)));
+    fn is_callers(&self, tracked: &Tracked, caller: &Caller, socket: Option<&CallerSocket>) -> bool {
+        let here = socket.is_none_or(|socket| self.is_our_socket(socket));
         let named = |text: &String| *text == tracked.name || *text == tracked.id.to_string();
         let by_name = here && caller.session.as_ref().is_some_and(named);
         let by_run = caller.run.is_some() && caller.run == tracked.latest.map(|(_, run)| run.to_string());
@@ -56,8 +75,7 @@ impl Engine {
         by_name || by_run || by_blood
     }
 
-    fn is_our_socket(&self, socket: &Path) -> bool {
-        let real = std::fs::read_link(socket).unwrap_or_else(|_| socket.to_owned());
-        socket == self.socket || real == self.home.socket()
+    fn is_our_socket(&self, socket: &CallerSocket) -> bool {
+        socket.named == self.socket || socket.real == self.home.socket()
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Closing, Engine};
 use crate::crash;
+use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
 use crate::engine::input::Input;
 use crate::engine::session::Tracked;
@@ -273,9 +274,16 @@ impl Engine {
         events.iter().any(|event| event.kind == EventKind::Unlocked && event.run.as_ref() == Some(&name))
     }
 
-    /// Reads the configuration again; a bad one leaves the old one in force and says so.
-    pub(super) fn reload(&mut self) {
-        match crate::define::config::load(&self.home.config) {
+    /// Reads the configuration again.
+    pub(super) fn reload(&self) {
+        let handle = self.handle.clone();
+        let told = move |read| handle.tell(Input::ConfigRead(Box::new(read)));
+        self.ports.files.read_config(self.home.config.clone(), Box::new(told));
+    }
+
+    /// Takes a new configuration over; a bad one leaves the old one in force and says so.
+    pub(super) fn config_read(&mut self, read: Result<Config, LoadError>) {
+        match read {
             Ok(config) => {
                 crate::log::set_level(config.log_level());
                 (self.config, self.config_refused) = (config, None);

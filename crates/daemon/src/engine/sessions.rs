@@ -2,34 +2,48 @@
 
 use super::{Engine, WhyNot};
 use crate::crash;
-use crate::define::values::Values;
-use crate::engine::input::{Create, Define, Given};
+use crate::engine::input::{Create, Define, Given, Input};
 use crate::engine::reply::Reply;
 use crate::engine::session::{Pending, Tracked};
+use crate::ports::files::NotMade;
 use pinfold_core::event::{Ask, StartFailure};
 use pinfold_core::life::CannotStart;
 use pinfold_core::{Change, Event, RunEvent, Session};
-use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId, Ulid};
+use pinfold_store::{Batch, DamagedSession, Decided, Facts, NewSession, SessionId};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
 impl Engine {
     pub(super) fn create(&mut self, create: Create) {
         let name = create.name.as_str().to_owned();
-        let free = self.is_free(&name).and_then(|()| self.has_place());
-        if let Err(error) = free.and_then(|()| self.make_folder_of_next()) {
-            self.forget_given(&create.definition);
-            _ = create.reply.send(Err(error));
-            return;
+        if let Err(why) = self.is_free(&name).and_then(|()| self.has_place()) {
+            return self.not_created(create, why);
         }
         let id = SessionId(self.new_id());
-        if let Err(error) = make_private(&self.home.session(id)) {
-            self.forget_given(&create.definition);
-            _ = create.reply.send(Err(no_folder("the folder of the session could not be made", &error)));
-            return;
+        let (handle, create) = (self.handle.clone(), Box::new(create));
+        let told = move |made| handle.tell(Input::FolderMade { id, create, made });
+        self.ports.files.make_session(self.home.session(id), Box::new(told));
+    }
+
+    /// The folder of a new session is there; somebody else may have taken its name meanwhile.
+    pub(super) fn folder_made(&mut self, id: SessionId, create: Create, made: Result<(), NotMade>) {
+        if let Err(error) = made {
+            return self.not_created(create, no_folder(&error));
         }
         crash::point("create.folder");
-        self.store_new(id, name, create);
+        let name = create.name.as_str().to_owned();
+        match self.is_free(&name).and_then(|()| self.has_place()) {
+            Ok(()) => self.store_new(id, name, create),
+            Err(why) => {
+                self.ports.files.remove_empty(self.home.session(id));
+                self.not_created(create, why);
+            }
+        }
+    }
+
+    fn not_created(&self, create: Create, why: WhyNot) {
+        self.forget_given(&create.definition);
+        _ = create.reply.send(Err(why));
     }
 
     /// Whether a new session may have this name.
@@ -49,11 +63,6 @@ impl Engine {
             return Ok(());
         }
         Err(WhyNot::TooMany { there })
-    }
-
-    fn make_folder_of_next(&self) -> Result<(), WhyNot> {
-        make_private(&self.home.state.join("sessions"))
-            .map_err(|error| no_folder("the home cannot be written", &error))
     }
 
     fn store_new(&mut self, id: SessionId, name: String, create: Create) {
@@ -138,9 +147,13 @@ impl Engine {
                 &Facts { by: by.map(|by| by.words()), ..Facts::default() },
             );
         }
-        let values = self.values.clone();
+        let (values, files) = (self.values.clone(), Arc::clone(&self.ports.files));
         let defined = Reply::then(move |done| match (done, outdated) {
-            (Ok(_), Some(file)) => remove_then(values, file, reply),
+            (Ok(_), Some(file)) => {
+                // No record names it any more.
+                crash::point("given.outdated");
+                files.remove_values(values, file, Box::new(move |()| _ = reply.send(())));
+            }
             (Ok(_), None) => _ = reply.send(()),
             (Err(_), _) => {}
         });
@@ -220,21 +233,7 @@ impl Engine {
     }
 }
 
-fn no_folder(what: &'static str, error: &std::io::Error) -> WhyNot {
+fn no_folder(NotMade { what, error }: &NotMade) -> WhyNot {
     let full = error.kind() == std::io::ErrorKind::StorageFull;
     WhyNot::NoFolder { what, full, problem: error.to_string() }
-}
-
-/// Removes a file of values that no record names any more, then answers.
-fn remove_then(values: Values, file: Ulid, reply: oneshot::Sender<()>) {
-    tokio::task::spawn_blocking(move || {
-        crash::point("given.outdated");
-        values.remove(file);
-        _ = reply.send(());
-    });
-}
-
-fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
-    use pinfold_kernel::private::{self, Wider};
-    Ok(private::make_private(folder, Wider::Tighten)?)
 }

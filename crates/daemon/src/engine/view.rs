@@ -2,7 +2,7 @@
 //! a [`View`] changes nothing.
 
 use super::feed::Became;
-use super::purge::{Candidate, Modes};
+use super::purge::{CallerSocket, Candidate, Modes};
 use super::session::Tracked;
 use super::session_view::{Hindrances, SessionView, Snapshot};
 use super::{Engine, WhyNot};
@@ -14,7 +14,7 @@ use crate::memory::Without;
 use pinfold_api::object::{Metric, Unknown};
 use pinfold_api::request::Purge;
 use pinfold_core::{RunNumber, Session, State};
-use pinfold_store::{DamagedSession, Reader, RunId, SessionId};
+use pinfold_store::{DamagedSession, RunId, SessionId, Store};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -148,8 +148,13 @@ impl<'a> View<'a> {
     }
 
     /// The sessions that purge is about, in their order; archived ones are not.
-    pub(crate) fn to_purge(self, modes: Modes, purge: &Purge) -> Vec<Candidate> {
-        self.0.to_purge(modes, purge)
+    pub(crate) fn to_purge(
+        self,
+        modes: Modes,
+        purge: &Purge,
+        socket: Option<&CallerSocket>,
+    ) -> Vec<Candidate> {
+        self.0.to_purge(modes, purge, socket)
     }
 
     /// What an agent's name stands for.
@@ -193,9 +198,9 @@ impl<'a> View<'a> {
         self.0.measured()
     }
 
-    /// A connection of its own to the store; none while its file has lost its name.
-    pub(crate) fn own_reader(self) -> Option<Reader> {
-        self.0.own_reader()
+    /// The store, for a connection of one's own; none while its file has lost its name.
+    pub(crate) fn readable(self) -> Option<Store> {
+        self.0.readable()
     }
 
     /// The file with the output of a session.

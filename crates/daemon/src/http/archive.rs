@@ -4,7 +4,7 @@ use super::Context;
 use super::answer::{Answered, Failure, Named, Said, refusal};
 use super::reach::{in_the_way, reach};
 use super::sessions::{object, until, watcher};
-use crate::engine::{Candidate, Command, Known, Modes, Reply, Snapshot, WhyNot};
+use crate::engine::{CallerSocket, Candidate, Command, Known, Modes, Reply, Snapshot, View, WhyNot};
 use axum::Json;
 use pinfold_api::object::{Left, Purged, Removed, Session, Skipped};
 use pinfold_api::request::Purge;
@@ -59,7 +59,11 @@ fn modes(word: Option<&str>) -> Result<Modes, ErrorBody> {
 pub(crate) async fn purge(context: Context, Said(purge): Said<Purge>) -> Answered<Purged> {
     let modes = modes(purge.mode.as_deref()).map_err(Failure::bad_value)?;
     let (include_active, dry_run) = (purge.include_active, purge.dry_run);
-    let mut candidates = context.handle.view(move |view| view.to_purge(modes, &purge)).await?;
+    let socket = purge.caller.socket.clone();
+    let read = tokio::task::spawn_blocking(move || socket.map(|socket| CallerSocket::read(&socket)));
+    let socket = read.await.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
+    let look = move |view: View<'_>| view.to_purge(modes, &purge, socket.as_ref());
+    let mut candidates = context.handle.view(look).await?;
     candidates.retain(|candidate| context.pass.touches(candidate.id));
     let mut purged = Purged::default();
     let mut under_way = Vec::new();

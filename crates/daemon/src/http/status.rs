@@ -54,20 +54,18 @@ pub(crate) async fn backup(context: Context, Said(copy): Said<request::Backup>) 
         return Err(Failure::bad_value(ErrorBody::new(ErrorKind::Usage, "the path must be absolute")));
     }
     let (path, values) = (copy.path.clone(), context.values.clone());
-    let copied = match context.handle.view(|view| view.own_reader()).await? {
-        Some(reader) => {
-            tokio::task::spawn_blocking(move || values.copied(|read| reader.backup_with(&path, read))).await
-        }
-        // The file has lost its name: only those who have it open can still read it.
-        None => {
-            let database = context.database.clone();
-            tokio::task::spawn_blocking(move || {
+    let (store, database) = (context.handle.view(|view| view.readable()).await?, context.database.clone());
+    let copied = tokio::task::spawn_blocking(move || {
+        match store.and_then(|store| store.reader().ok()) {
+            Some(reader) => values.copied(|read| reader.backup_with(&path, read)),
+            // The file has lost its name: only those who have it open can still read it.
+            None => {
                 let reader = database.lock().unwrap_or_else(PoisonError::into_inner);
                 values.copied(|read| reader.backup_with(&path, read))
-            })
-            .await
+            }
         }
-    };
+    });
+    let copied = copied.await;
     let copied = copied.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
     let bytes = copied.map_err(|error| not_copied(&error))?;
     Ok(Json(Backup { path: crate::define::home::shown(&copy.path), bytes }))

@@ -238,7 +238,7 @@ async fn begin(
     engine.load(&reader)?;
     engine.settle_given()?;
     engine.stop_as_noted();
-    engine.look_for_strangers();
+    engine.look_for_strangers_first();
     engine.take_audit();
     crash::point("daemon.loaded");
     engine.look_around(machine);

@@ -27,6 +27,9 @@ pub(crate) trait Journal {
     /// Then the outcome is told.
     fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>);
 
+    /// Commits the last batch of all, and waits for it unless nothing can be written: for after the loop.
+    fn commit_last(&self, batch: Batch) -> Outcome;
+
     /// What keeps it from being written at the moment.
     fn trouble(&self) -> Trouble;
 
@@ -94,6 +97,11 @@ impl Journal for StoreJournal {
             then(outcome);
         });
         self.owners.put(Put { seen: self.owner.clone(), batch }, promise);
+    }
+
+    fn commit_last(&self, batch: Batch) -> Outcome {
+        self.store.give_up();
+        self.store.commit(batch).wait()
     }
 
     fn trouble(&self) -> Trouble {

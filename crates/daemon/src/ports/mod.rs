@@ -1,4 +1,4 @@
-//! The world outside the loop, as the loop knows it: traits for locks, shims, store, clock and memory, and the real ones.
+//! The world outside the loop, as the loop knows it: traits for locks, shims, store, clock, memory and files, and the real ones.
 //!
 //! What takes time gets a `then`, which is called with the outcome from wherever that becomes known; the loop gives one
 //! that puts an input into its queue. What returns at once is bounded, and each such call says why. The simulation plugs
@@ -6,16 +6,20 @@
 
 pub(crate) mod async_fd;
 pub(crate) mod clock;
+pub(crate) mod files;
 pub(crate) mod journal;
 pub(crate) mod locks;
 pub(crate) mod memory;
 pub(crate) mod shims;
+pub(crate) mod stops;
 
 use clock::Clock;
+use files::Files;
 use journal::Journal;
 use locks::Locks;
 use memory::MemoryWatch;
 use shims::Shims;
+use std::sync::Arc;
 
 /// What is done with an outcome, by the thread that learns of it: it wakes the loop and returns.
 pub(crate) type Then<T> = Box<dyn FnOnce(T) + Send>;
@@ -27,4 +31,6 @@ pub(crate) struct Ports {
     pub(crate) shims: Box<dyn Shims>,
     pub(crate) journal: Box<dyn Journal>,
     pub(crate) memory: Box<dyn MemoryWatch>,
+    /// Shared with whatever follows from an answer.
+    pub(crate) files: Arc<dyn Files>,
 }

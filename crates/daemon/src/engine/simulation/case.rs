@@ -99,9 +99,12 @@ impl Case {
         let definition = definition(session, 0);
         let name: pinfold_api::Name = format!("s{session}").parse().expect("a name");
         let (broken, by, reply) = (None, None, oneshot::channel().0);
+        self.collect();
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
         let create = Create { name, definition, broken, by, reply };
         daemon.engine.take(Input::Create(Box::new(create)));
+        let made = daemon.inputs.try_recv().expect("its folder is made at once");
+        daemon.engine.take(made);
         let id = *daemon.engine.names.get(&format!("s{session}")).expect("it was made");
         self.ids.push(id);
         self.shared.lock().ids.push(id);
@@ -374,9 +377,14 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::StopOverdue { id, .. }
         | Input::DownOverdue { id }
         | Input::HolderEnded { id, .. }
+        | Input::StopNoted { id, .. }
         | Input::FilesDeleted { id, .. } => Some(*id),
         Input::Committed { of, .. } => of.map(|of| of.id),
         Input::Create(_)
+        | Input::FolderMade { .. }
+        | Input::Forgotten { .. }
+        | Input::ConfigRead(_)
+        | Input::StrangersSought(_)
         | Input::Look(_)
         | Input::Command(_)
         | Input::Reload

@@ -6,6 +6,7 @@ use crate::ports::locks::{Held, HolderEnded, Refused, Waiting};
 use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::order::Order;
 use crate::ports::shims::{Birth, Hear, ShimUp};
+use crate::ports::stops::Stops;
 use pinfold_core::life::StartRefused;
 use pinfold_core::{Boot, Ended, RunNumber};
 use pinfold_lock::{Folder, Guard};
@@ -54,6 +55,8 @@ pub(super) struct Machine {
     pub(super) socket_removed: [bool; SESSIONS],
     /// The shim of this session cannot make its socket again.
     pub(super) cannot_listen: [bool; SESSIONS],
+    /// The file of stops that are not recorded.
+    pub(super) stops: Stops,
     pub(super) confirmed: Vec<(usize, RunNumber)>,
     /// The latest of all ids.
     pub(super) drawn: u128,
@@ -121,6 +124,7 @@ impl Machine {
             stillborn: [false; SESSIONS],
             socket_removed: [false; SESSIONS],
             cannot_listen: [false; SESSIONS],
+            stops: Stops::default(),
             confirmed: Vec::new(),
             drawn: 1,
             ordered: 0,

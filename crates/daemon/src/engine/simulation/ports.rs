@@ -1,16 +1,21 @@
 //! Virtual ports: what the loop orders waits in the machine until the script has it done.
 
 use super::machine::{Cancelled, Commit, Job, Shared, Waiter};
+use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
+use crate::define::values::Values;
 use crate::memory::Watch;
 use crate::ports::clock::Clock;
+use crate::ports::files::{Files, NotMade};
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
 use crate::ports::locks::{Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
 use crate::ports::memory::{MemoryWatch, Watched};
 use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::order::Order;
 use crate::ports::shims::outbox::{Outlet, Wire};
+use crate::ports::shims::strangers::There;
 use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
+use crate::ports::stops::{Noted, Stops};
 use crate::ports::{Ports, Then};
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
@@ -19,7 +24,8 @@ use pinfold_lock::Resource;
 use pinfold_shim::log::Entry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited};
-use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble};
+use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -35,7 +41,8 @@ pub(super) fn ports(machine: &Shared, store: StoreJournal, trouble: Trouble) -> 
         locks: Box::new(world.clone()),
         shims: Box::new(world.clone()),
         journal: Box::new(VirtualJournal { machine: machine.clone(), store, trouble }),
-        memory: Box::new(world),
+        memory: Box::new(world.clone()),
+        files: Arc::new(world),
     }
 }
 
@@ -136,6 +143,14 @@ impl Shims for World {
         self.order(self.at(id), Job::FindSocket(sockets, then));
     }
 
+    fn strangers(&self, _home: Home, _kept: BTreeSet<String>, then: Then<There>) {
+        then(There::default());
+    }
+
+    fn end_stranger(&self, _id: String, _socket: PathBuf, _generation: u64, then: Then<()>) {
+        then(());
+    }
+
     fn records(&self, _home: &Home, id: SessionId) -> Vec<Exited> {
         let session = self.at(id);
         self.machine.lock().exits(session)
@@ -166,6 +181,42 @@ impl MemoryWatch for World {
     }
 }
 
+impl Files for World {
+    fn make_session(&self, _folder: PathBuf, then: Then<Result<(), NotMade>>) {
+        then(Ok(()));
+    }
+
+    fn remove_empty(&self, _folder: PathBuf) {}
+
+    fn delete(&self, _folder: PathBuf, _listen: PathBuf, then: Then<Result<u64, String>>) {
+        then(Ok(0));
+    }
+
+    fn remove_values(&self, _values: Values, _file: Ulid, then: Then<()>) {
+        then(());
+    }
+
+    fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>) {
+        then(crate::define::config::load(&file));
+    }
+
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+        let stops = Stops::open(file)?;
+        let left = stops.all();
+        self.machine.lock().stops = stops;
+        Ok(left)
+    }
+
+    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+        let done = self.machine.lock().stops.note(noted);
+        then(done);
+    }
+
+    fn settle_stop(&self, session: SessionId) {
+        self.machine.lock().stops.settle(session).expect("a file in memory can be written");
+    }
+}
+
 /// A store that a thread of its own writes: the script says when. What is durable is read at once.
 struct VirtualJournal {
     machine: Shared,
@@ -178,6 +229,10 @@ impl Journal for VirtualJournal {
         let mut machine = self.machine.lock();
         machine.ordered += 1;
         machine.commits.push_back(Commit { batch, with, then });
+    }
+
+    fn commit_last(&self, batch: Batch) -> Outcome {
+        self.store.commit_last(batch)
     }
 
     fn trouble(&self) -> Trouble {

@@ -7,6 +7,7 @@ use crate::define::definition::Definition;
 use crate::define::home::Home;
 use crate::engine::command::Command;
 use crate::engine::input::{Create, Handle, Input};
+use crate::engine::tests::files::AtOnce;
 use crate::engine::view::{Changed, View};
 use crate::engine::{Engine, Limits, Parts, WhyNot};
 use crate::ports::locks::Folders;
@@ -17,6 +18,7 @@ use pinfold_core::{Event, MessageId, Now};
 use pinfold_store::{Backend, Facts, History, SessionId};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
@@ -55,7 +57,9 @@ impl Room {
             handle,
             config: Config::default(),
         };
-        Room { engine: Engine::new(parts).unwrap(), inputs, _folder: folder }
+        let mut engine = Engine::new(parts).unwrap();
+        engine.ports.files = Arc::new(AtOnce::default());
+        Room { engine, inputs, _folder: folder }
     }
 
     /// Takes what is there, and what comes of it.

@@ -5,6 +5,7 @@ pub(crate) mod observe;
 pub(crate) mod order;
 pub(crate) mod outbox;
 mod processes;
+pub(crate) mod strangers;
 
 pub(crate) use processes::ShimProcesses;
 
@@ -13,6 +14,7 @@ use crate::define::home::Home;
 use crate::ports::Then;
 use crate::ports::locks::Held;
 use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::shims::strangers::There;
 use outbox::{Outlet, Way};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
@@ -26,7 +28,7 @@ use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited, Report, Start, Welcome};
 use pinfold_store::SessionId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -61,6 +63,12 @@ pub(crate) trait Shims {
 
     /// Looks for the first of these sockets of a session's shim that is there.
     fn find_socket(&self, id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>);
+
+    /// Looks for shims and folders of a home, but for those of these sessions.
+    fn strangers(&self, home: Home, kept: BTreeSet<String>, then: Then<There>);
+
+    /// Ends the run of a shim that the store does not know, by the id of its session, and lets the shim go.
+    fn end_stranger(&self, id: String, socket: PathBuf, generation: u64, then: Then<()>);
 
     // What follows is read at once. The files have a fixed size (records, turn) or are read from their end (log), the
     // shim has just written them, so they are in memory; and an exit has to be judged before anything else is.

@@ -5,6 +5,7 @@ use crate::define::home::Home;
 use crate::ports::Then;
 use crate::ports::locks::{Folders, Held};
 use crate::ports::shims::observe::{Look, Seen, observe};
+use crate::ports::shims::strangers::{self, There};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
@@ -13,6 +14,7 @@ use pinfold_shim::log::Entry;
 use pinfold_shim::nursery::Nursery;
 use pinfold_shim::turn::Turn;
 use pinfold_store::SessionId;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -77,6 +79,17 @@ impl Shims for ShimProcesses {
     fn find_socket(&self, _id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>) {
         tokio::task::spawn_blocking(move || {
             then(sockets.into_iter().find(|socket| std::fs::symlink_metadata(socket).is_ok()));
+        });
+    }
+
+    fn strangers(&self, home: Home, kept: BTreeSet<String>, then: Then<There>) {
+        tokio::task::spawn_blocking(move || then(strangers::look(&home, &kept)));
+    }
+
+    fn end_stranger(&self, id: String, socket: PathBuf, generation: u64, then: Then<()>) {
+        tokio::task::spawn_blocking(move || {
+            strangers::end(&socket, generation, &id);
+            then(());
         });
     }
 

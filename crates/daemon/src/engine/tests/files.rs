@@ -1,0 +1,54 @@
+//! Files without threads: what is asked for is done when the call returns.
+
+use crate::define::config::{Config, LoadError};
+use crate::define::values::Values;
+use crate::ports::Then;
+use crate::ports::files::{Files, NotMade, make_session};
+use crate::ports::stops::{Noted, Stops};
+use pinfold_store::{SessionId, Ulid};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+#[derive(Default)]
+pub(super) struct AtOnce {
+    stops: Mutex<Stops>,
+}
+
+impl Files for AtOnce {
+    fn make_session(&self, folder: PathBuf, then: Then<Result<(), NotMade>>) {
+        then(make_session(&folder));
+    }
+
+    fn remove_empty(&self, folder: PathBuf) {
+        _ = std::fs::remove_dir(folder);
+    }
+
+    fn delete(&self, folder: PathBuf, _listen: PathBuf, then: Then<Result<u64, String>>) {
+        then(std::fs::remove_dir_all(folder).map(|()| 0).map_err(|error| error.to_string()));
+    }
+
+    fn remove_values(&self, values: Values, file: Ulid, then: Then<()>) {
+        values.remove(file);
+        then(());
+    }
+
+    fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>) {
+        then(crate::define::config::load(&file));
+    }
+
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+        let stops = Stops::open(file)?;
+        let left = stops.all();
+        *self.stops.lock().unwrap() = stops;
+        Ok(left)
+    }
+
+    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+        then(self.stops.lock().unwrap().note(noted));
+    }
+
+    fn settle_stop(&self, session: SessionId) {
+        self.stops.lock().unwrap().settle(session).unwrap();
+    }
+}
