@@ -15,7 +15,7 @@ use std::os::fd::OwnedFd;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::{Duration, Instant};
 
-/// A daemon that has gone is looked for again after this.
+/// A daemon that has gone is looked for again after this: until the next one listens there is nobody to tell of it.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// What the daemon says, as it comes.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 /// Whoever has the lock and does not answer within this is looked at.
 const LOOKED_AT_AFTER: Duration = Duration::from_millis(300);
-/// A daemon that is starting is asked again after this.
+/// A daemon that is starting is asked again after this: before it listens it can tell nobody.
 const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A client of a home's daemon, wherever that is. Nothing is asked yet.

@@ -15,8 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tracing::warn;
 
-/// What is not decided yet is looked at again after this.
-const SOON: Duration = Duration::from_millis(250);
 /// What is left of a run whose shim was ended is seen to be gone within this, unless something is wrong.
 const SETTLES: Duration = Duration::from_secs(3);
 /// So often a tree that does not come to rest is ended again, before it is left behind.
@@ -77,15 +75,30 @@ impl Engine {
 
     /// A session had long enough to come to rest for the daemon's end.
     pub(super) fn down_overdue(&mut self, id: SessionId) {
-        let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.session.live_run().is_some())
-        else {
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.farewell.overdue = true;
+            self.see_to_end(id);
+        }
+    }
+
+    /// Sees to the end of a run that has had long enough, as soon as it is known who is in its way.
+    pub(super) fn see_to_end(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get_mut(&id).filter(|tracked| tracked.farewell.overdue) else {
             return;
         };
+        if tracked.session.live_run().is_none() {
+            tracked.farewell.overdue = false;
+            return;
+        }
         match (tracked.session.unended(), &tracked.shim) {
             // Its shim goes on with it, holds the lock, and writes the end down; the next daemon finds both.
             (Some(by @ Unended::Survivors { .. }), Some(_)) => tracked.farewell.left = Some(by.clone()),
-            (None, Some(_)) => self.look_at_end(id, SOON),
+            // The stop is watched: whoever is in its way is said within its own time.
+            (None, Some(_)) => return,
             (Some(_), _) | (None, None) => self.end_mute(id),
+        }
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.farewell.overdue = false;
         }
     }
 

@@ -170,8 +170,9 @@ impl Engine {
     /// Tells everybody who waits for a decision, and does what follows from it: it is durable.
     fn act_on(&mut self, id: SessionId, pending: Pending) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        let news = if tracked.publish(pending.snapshot) { News::Change } else { pending.news };
-        self.feed.note(id, news);
+        self.feed.publish(id, &tracked.seen, pending.snapshot, pending.news);
+        self.see_to_end(id);
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
         for waiter in pending.settled.iter().filter_map(|message| tracked.waiters.remove(message)).flatten() {
             _ = waiter.send(());
         }

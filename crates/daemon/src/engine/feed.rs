@@ -4,6 +4,7 @@
 //! since once, as it is now, and the room that this takes does not grow with time. Sessions that were removed are
 //! remembered up to a limit; whoever has not read for longer than that begins with a snapshot.
 
+use super::session_view::Snapshot;
 use pinfold_store::SessionId;
 use std::collections::BTreeMap;
 use tokio::sync::watch;
@@ -111,6 +112,19 @@ pub(crate) enum News {
 }
 
 impl Feed {
+    /// Tells those who watch one session how it stands, and gives that its number for those who read of all: in one
+    /// step, so that both hear of the same changes in the same order.
+    pub(crate) fn publish(
+        &mut self,
+        id: SessionId,
+        watched: &watch::Sender<Snapshot>,
+        now: Snapshot,
+        news: News,
+    ) {
+        let changed = watched.send_if_modified(|seen| std::mem::replace(seen, now) != now);
+        self.note(id, if changed { News::Change } else { news });
+    }
+
     pub(crate) fn note(&mut self, id: SessionId, news: News) {
         match news {
             News::Change => self.changes.note(id, Became::Changed),
@@ -169,6 +183,26 @@ mod tests {
         }
         assert_eq!(read(&numbers, 1), None, "its end is not known any more");
         assert_eq!(read(&numbers, 2).map(|rest| rest.len()), Some(MOST_REMOVED));
+    }
+
+    #[test]
+    fn what_is_new_to_whoever_watches_a_session_has_a_number() {
+        let session = pinfold_core::Session::new(pinfold_core::Spec::new(pinfold_core::Mode::OnDemand));
+        let now = Snapshot {
+            state: session.state(),
+            runs: session.runs(),
+            unended: false,
+            takeover: None,
+            connected: false,
+        };
+        let (watched, mut seen) = watch::channel(now);
+        let mut feed = Feed::default();
+        feed.publish(id(1), &watched, now, News::Nothing);
+        assert_eq!((feed.changes.latest(), seen.has_changed().unwrap()), (0, false));
+        feed.publish(id(1), &watched, Snapshot { connected: true, ..now }, News::Nothing);
+        assert_eq!((feed.changes.latest(), seen.borrow_and_update().connected), (1, true));
+        feed.publish(id(1), &watched, Snapshot { connected: true, ..now }, News::Change);
+        assert_eq!((feed.changes.latest(), seen.has_changed().unwrap()), (2, false), "not all is watched");
     }
 
     #[test]

@@ -212,8 +212,7 @@ impl Engine {
         deeds.actions = later;
         first.iter().for_each(|action| self.perform(id, action));
         if let Some(tracked) = self.sessions.get(&id) {
-            tracked.publish(tracked.snapshot());
-            self.feed.note(id, News::Change);
+            self.feed.publish(id, &tracked.seen, tracked.snapshot(), News::Change);
         }
         self.tell_attaching(id);
         if let Some(reply) = reply {

@@ -19,7 +19,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing::{error, warn};
 
-/// A shim that does not answer is asked again after this; its lock is waited for as well.
+/// A shim that does not answer is asked again after this: one that was stopped tells nobody when it goes on.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A run that was unlocked has ended before its session had so many more events.

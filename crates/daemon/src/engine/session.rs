@@ -58,6 +58,7 @@ pub(crate) struct Tracked {
     pub(crate) terminal: Size,
     /// Those who attach and are not there yet.
     pub(crate) attaching: Attaching,
+    /// Tells those who wait for it how it stands; what is told is published by the feed.
     pub(crate) seen: watch::Sender<Snapshot>,
     /// Messages with keys that may not be durable yet.
     pub(crate) keys: BTreeMap<String, MessageId>,
@@ -174,15 +175,6 @@ impl Tracked {
             asked: None,
             logged: None,
         }
-    }
-
-    /// Tells whoever waits how things stand, once that is durable; whether that is anything new.
-    pub(crate) fn publish(&self, now: Snapshot) -> bool {
-        self.seen.send_if_modified(|seen| {
-            let changed = *seen != now;
-            *seen = now;
-            changed
-        })
     }
 
     /// Stops waiting for somebody else's lock.

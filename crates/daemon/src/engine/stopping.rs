@@ -36,6 +36,8 @@ pub(crate) enum Heard {
 /// How the daemon's end stands with one session.
 #[derive(Debug, Default)]
 pub(crate) struct Farewell {
+    /// It had long enough to come to rest, and it is not known yet who is in the way.
+    pub(super) overdue: bool,
     /// How often its tree was ended.
     pub(super) endings: u32,
     /// Who is left behind, where somebody is.

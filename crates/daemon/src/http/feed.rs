@@ -24,7 +24,7 @@ use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
-/// What is live is read no more often than this.
+/// What is live is read no more often than this, and only when there is something new.
 const LIVE: Duration = Duration::from_millis(250);
 /// So many changes are read at once.
 const PART: usize = 64;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::sync::OnceCell;
 
-/// How often, and how long apart, it is tried to see who asks.
+/// How often, and how long apart, it is tried to see who asks: nothing says when a descriptor is free.
 const TRIES: usize = 100;
 const TRY_AGAIN: Duration = Duration::from_millis(50);
 

@@ -31,7 +31,8 @@ pub(crate) const SHOWN: usize = 20;
 /// So much is read at once: a flood does not have to fit into memory.
 const PART: usize = 256 << 10;
 
-/// A line on a screen that did not change for this long is shown to whoever follows.
+/// A line on a screen that did not change for this long is shown to whoever follows. Time is counted only while something
+/// moves on the screen; the kernel says when the file grows.
 const SETTLES: Duration = Duration::from_millis(250);
 
 pub(crate) async fn logs(

@@ -23,7 +23,8 @@ use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-/// A socket that is gone is missed after this at the latest.
+/// A socket that is gone is missed after this at the latest. The kernel says so only to whoever watches every folder above
+/// it, any of which may be moved.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A socket that was bound.

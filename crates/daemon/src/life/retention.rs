@@ -15,7 +15,7 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 use tracing::{info, warn};
 
-/// Between two looks.
+/// Between two looks: things are too old after days, and nothing else makes them so.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 /// Between two batches: one takes milliseconds, and whoever else wants to write comes in between.
 const PAUSE: Duration = Duration::from_millis(50);

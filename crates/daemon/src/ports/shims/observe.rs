@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 /// A shim that lives listens within this when its daemon has gone, or counts as mute for now.
 const LISTENS: Duration = Duration::from_secs(2);
+/// It is tried again so often: a shim has nobody to tell that it listens but whoever connects. By a thread of the pool.
 const AGAIN: Duration = Duration::from_millis(2);
 /// The list of all sockets is long: it is read so often at most.
 const ELSEWHERE: Duration = Duration::from_millis(250);
