@@ -4,13 +4,13 @@ use super::{Engine, WhyNot};
 use crate::caller::By;
 use crate::crash;
 use crate::engine::command::Removal;
-use crate::engine::input::Input;
+use crate::engine::input::{Forgotten, Input};
 use crate::engine::reply::Reply;
 use crate::engine::session::Tracked;
 use pinfold_api::object::Removed;
 use pinfold_core::event::Ask;
 use pinfold_core::{Event, EventKind, State};
-use pinfold_store::{AuditEvent, Batch, Facts, Outcome, SessionId, Ulid};
+use pinfold_store::{AuditEvent, Batch, Facts, SessionId};
 use serde_json::json;
 use std::sync::Arc;
 use tracing::warn;
@@ -178,20 +178,16 @@ impl Engine {
         let gone = self.sessions.remove(&id);
         self.feed.removed(id, &removed.name);
         let (values, handle) = (gone.and_then(|tracked| tracked.definition.env.file()), self.handle.clone());
-        let told = move |outcome| handle.tell(Input::Forgotten { removed, values, outcome, done });
+        let told = move |outcome| {
+            handle.tell(Input::Forgotten(Box::new(Forgotten { removed, values, outcome, done })));
+        };
         self.ports.journal.commit(batch, None, Box::new(told));
         let orphans: Vec<SessionId> = self.children(id).map(|child| child.id).collect();
         orphans.into_iter().for_each(|orphan| self.archive_orphan(orphan));
     }
 
     /// The record of a session is gone; the values that it named go after it.
-    pub(super) fn forgotten(
-        &mut self,
-        removed: Removed,
-        values: Option<Ulid>,
-        outcome: Outcome,
-        done: Removal,
-    ) {
+    pub(super) fn forgotten(&mut self, Forgotten { removed, values, outcome, done }: Forgotten) {
         let committed = match outcome {
             Ok(committed) => committed,
             Err(error) => {

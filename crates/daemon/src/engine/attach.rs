@@ -2,7 +2,9 @@
 //! session changes, until there is one or there will be none. The words for it are elsewhere.
 
 use super::Engine;
-use super::attaching::{Attach, AttachNews, Attached, Door, NotAttached, Standing, Turn, Waiting};
+use super::attaching::{
+    Attach, AttachNews, AttachReply, Attached, Door, NotAttached, Standing, Turn, Waiting,
+};
 use super::session::Tracked;
 use super::why_not::WhyNot;
 use crate::engine::input::Input;
@@ -16,13 +18,10 @@ use pinfold_shim::Command;
 use pinfold_store::{Facts, SessionId};
 use std::path::Path;
 use std::time::Duration;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 /// A shim that could not make its socket is told to once more after this: nothing says when it could.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
-
-/// Whoever waits to hear whether they are attached; it is durable then.
-pub(crate) type AttachReply = oneshot::Sender<Result<Attached, NotAttached>>;
 
 impl Engine {
     /// Asks the core, and keeps whoever asked where that has to wait for a terminal.

@@ -12,7 +12,7 @@ use pinfold_core::{ConsumerId, Refusal, RunNumber};
 use pinfold_shim::Size;
 use std::path::PathBuf;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 
 /// How somebody wants to attach.
 pub(crate) struct Attach {
@@ -33,6 +33,9 @@ pub(crate) enum Attached {
     /// A terminal that is there, or comes: how that stands, from the first moment at which it is known.
     Terminal(Standings),
 }
+
+/// Whoever waits to hear whether they are attached; it is durable then.
+pub(crate) type AttachReply = oneshot::Sender<Result<Attached, NotAttached>>;
 
 /// Tells how an attach stands, whenever that changes. It ends with a terminal, or with why there is none; where it ends
 /// with neither, the session is gone.

@@ -1,8 +1,7 @@
 //! What may be asked of the engine beside what a session decides: each by its name.
 
 use super::Engine;
-use super::attach::AttachReply;
-use super::attaching::Attach;
+use super::attaching::{Attach, AttachReply};
 use super::reply::Reply;
 use super::session_view::Snapshot;
 use super::why_not::WhyNot;

@@ -13,7 +13,7 @@ use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber, W
 use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::Instant;
-use tracing::{debug, warn};
+use tracing::debug;
 
 /// Who brings about what follows from a decision.
 enum Effect {

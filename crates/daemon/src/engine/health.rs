@@ -94,7 +94,7 @@ impl Engine {
             Input::Command(command) => command.is_recorded() && self.holds_up(),
             Input::Look(_)
             | Input::FilesDeleted { .. }
-            | Input::Forgotten { .. }
+            | Input::Forgotten(_)
             | Input::FolderMade { .. }
             | Input::StopNoted { .. }
             | Input::Committed { .. }

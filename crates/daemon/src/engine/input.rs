@@ -79,7 +79,7 @@ pub(crate) enum Input {
     /// The files of a session that is to be removed were deleted, or not.
     FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
     /// The record of a session is gone, or could not be removed.
-    Forgotten { removed: Removed, values: Option<Ulid>, outcome: Outcome, done: Removal },
+    Forgotten(Box<Forgotten>),
     /// A verb wrote something down for the events.
     Audited,
     /// What verbs wrote down is durable, or could not be made so.
@@ -96,6 +96,15 @@ pub(crate) enum Input {
     Note { event: Box<AuditEvent>, reply: oneshot::Sender<()> },
     /// The daemon shall go down.
     Down { agents: Agents, by: Option<Arc<By>>, reply: Option<Goodbye> },
+}
+
+/// A session whose record was to be removed.
+pub(crate) struct Forgotten {
+    pub(crate) removed: Removed,
+    /// The file of the values that the record named.
+    pub(crate) values: Option<Ulid>,
+    pub(crate) outcome: Outcome,
+    pub(crate) done: Removal,
 }
 
 /// A stop that acts first and is recorded later.

@@ -178,10 +178,7 @@ impl Engine {
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
-            Input::HolderGone { id } => match self.early(id) {
-                Some(early) => early.push(Input::HolderGone { id }),
-                None => self.holder_gone(id),
-            },
+            Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Memory { id, run, read } => self.memory_read(id, run, read),
@@ -195,9 +192,7 @@ impl Engine {
             Input::FilesDeleted { id, deleted, by, done } => {
                 self.files_deleted(id, deleted, by.as_deref(), done);
             }
-            Input::Forgotten { removed, values, outcome, done } => {
-                self.forgotten(removed, values, outcome, done);
-            }
+            Input::Forgotten(forgotten) => self.forgotten(*forgotten),
             Input::Audited => self.take_audit(),
             Input::AuditStored { outcome } => self.audit_stored(outcome),
             Input::StrangersSought(there) => self.strangers_sought(there),

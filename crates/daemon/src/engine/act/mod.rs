@@ -252,6 +252,9 @@ impl Engine {
     }
 
     pub(super) fn holder_gone(&mut self, id: SessionId) {
+        if let Some(early) = self.early(id) {
+            return early.push(Input::HolderGone { id });
+        }
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.waiting = None;
         }

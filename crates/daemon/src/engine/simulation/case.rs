@@ -382,7 +382,7 @@ fn about(input: &Input) -> Option<SessionId> {
         Input::Committed { of, .. } => of.map(|of| of.id),
         Input::Create(_)
         | Input::FolderMade { .. }
-        | Input::Forgotten { .. }
+        | Input::Forgotten(_)
         | Input::ConfigRead(_)
         | Input::StrangersSought(_)
         | Input::Look(_)

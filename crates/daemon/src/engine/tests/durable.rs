@@ -394,6 +394,7 @@ fn a_session_is_removed_when_its_shim_has_left_and_not_refused_before() {
             let input = room.next("the removal").await;
             room.engine.take(input);
         }
+        room.take("that its record is gone", |input| matches!(input, Input::Forgotten(_))).await;
         assert!(removed.await.unwrap().is_ok());
     });
 }
