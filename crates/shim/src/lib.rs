@@ -1,7 +1,7 @@
 //! Keeps one agent: its tree, its locks, its output and its exit record, whatever becomes of the daemon.
 //!
 //! A daemon uses [`client`] to start a shim or to find a running one, [`Command`] and [`Report`] to talk with
-//! it, [`record`] and [`log`] to read what it wrote. The shim itself is [`process::main`].
+//! it, [`record`], [`log`] and [`tape`] to read what it wrote. The shim itself is [`process::main`].
 //!
 //! # Theory of operation
 //!
@@ -22,6 +22,12 @@
 //! "Started" is said when exec closed the pipe. What the agent prints goes to the log first, then to those who
 //! watch; a line that ends a turn is written down (`process/turns.rs`), so that it counts while no daemon lives.
 //!
+//! **A run with a tape** ([`Start::tape`]). What the agent prints and what is said to it goes to one file, in order, and
+//! the daemon reads it there: the connection only tells how far it has grown. [`Command::Say`] counts once for each
+//! number, and is on the tape before its first byte is in the pipe (`process/taping.rs`, `process/words.rs`). Where
+//! too much was not heard, or the disk is full, the pipes are not read, and the agent waits. Locks that become known
+//! meanwhile are taken by [`Command::Hold`] until the run ends (`process/hold.rs`).
+//!
 //! **An end.** The shim is the reaper of all descendants. The run is over when none is left: what outlives the
 //! agent is killed until the kernel says so. Then, in this order (`process/ending.rs`): output read to its end,
 //! record written, `Exited` said, locks kept for two seconds at most. If the run is to be repeated, its successor
@@ -37,10 +43,10 @@
 //! before it has stored the end.
 //!
 //! **Two processes, one language.** `protocol/` is what is said: a frame is a length, a version, a kind and tagged
-//! fields. Unknown tags are passed over and a missing one is an error, because a shim serves every later daemon;
-//! the bytes of version 1 are in `tests/fixtures` and are read by a test forever. `files/` is what is written: exit
-//! records in slots with checksums, a log that is read in both directions, the latest turn. `client/` is what a
-//! daemon has of a shim, `process/` is the shim.
+//! fields. Unknown tags are passed over and a missing one is an error, because a shim serves every later daemon; all
+//! bytes that were ever written are in `tests/fixtures` and are read by a test forever. `files/` is what is written:
+//! exit records in slots with checksums, a log that is read in both directions, the tape, the latest turn. `client/`
+//! is what a daemon has of a shim, `process/` is the shim.
 //!
 //! **Gaps.** A process in uninterruptible sleep keeps its run, and so its locks. Without a control group, a process
 //! that cleared its environment and outlives a killed shim is not found. A killed shim leaves an empty control

@@ -87,7 +87,7 @@ pub enum Directory {
 pub enum Stdin {
     /// Nothing: end of file at once.
     Null,
-    /// A pipe that [`Command::Input`] writes to.
+    /// A pipe that [`crate::Command::Input`] writes to.
     Pipe,
 }
 
