@@ -1,26 +1,23 @@
 //! The loop that ships, in the virtual machine room: whole cases in virtual time, with faults at every effect.
 //!
-//! The room, the script and the promises are those of the core's simulation (`crates/core/tests/simulation`); locks,
-//! shims, the store's thread, clocks and reminders are virtual ports. `PINFOLD_SIM_STEPS` sets how many steps are played
-//! (default 2,000,000), `PINFOLD_SIM_SEED` where to begin. A case that fails is cut down and printed as JSON.
+//! The room (`world`) has its own physics; locks, shims, the store's thread, clocks and reminders are virtual ports in it.
+//! `PINFOLD_SIM_STEPS` sets how many steps are played (default 2,000,000), `PINFOLD_SIM_SEED` where to begin. A case that
+//! fails is cut down and printed as JSON; put it into `incidents/` and it is played for ever.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a checker looks only at what its promise is about")]
 
 mod attaches;
 mod case;
-#[path = "../../../../core/tests/simulation/check.rs"]
 mod check;
 mod directed;
 mod ground;
 mod machine;
 mod ports;
 mod rest;
-#[path = "../../../../core/tests/simulation/script.rs"]
 mod script;
 mod shim;
 mod steps;
 pub(in crate::engine) mod witness;
-#[path = "../../../../core/tests/simulation/world.rs"]
 mod world;
 
 use case::Case;
@@ -34,8 +31,8 @@ use steps::Step;
 const STEPS_IN_A_CASE: usize = 1_000;
 pub(super) const MEMORY_LIMIT: u64 = 1000;
 
-/// The rules that a full run must get to, by name: those of the core's simulation but for the ends of turns that no shim
-/// reports yet, a vendor session that turns out to be held, and timers that fire although nothing is due.
+/// The rules that a full run must get to, by name: all but those for the ends of turns that no shim reports yet, for
+/// a vendor session that turns out to be held, and for timers that fire although nothing is due.
 const RULES: &str = "
     blocked cannot_start ended_as_asked ended_unneeded failed going_down holder_gone lock_busy
     locks_taken memory_high memory_to_confirm memory_unreadable message_cancelled message_done
