@@ -69,6 +69,9 @@ impl Engine {
         self.names.retain(|_, owner| *owner != id);
         self.wake_at(id, None);
         self.early.remove(&id);
+        if let Some(run) = tracked.watched {
+            self.ports.memory.forget((id, run));
+        }
         Some(tracked)
     }
 
