@@ -2,7 +2,7 @@
 //!
 //! Everything that happens to a session is an [`Event`]; what follows is a [`Decision`]: changes to make
 //! durable, actions to perform, the rule that decided. The daemon and the foreground `run` are two shells
-//! around the same [`Session`], and the simulation in `tests/` is a third.
+//! around the same [`Session`]; the simulation runs the first of them in a virtual world.
 //!
 //! - [`session`] is the one way in; [`machine`] says what each event means in each state;
 //! - [`rules`] are the restart, memory and verdict rules, one per file;

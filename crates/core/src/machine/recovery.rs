@@ -169,6 +169,11 @@ impl Draft<'_> {
     /// The locks were taken; whether a process came of it is told by the shim, or by its absence.
     fn spawn_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
         match (purpose, self.session.shim) {
+            // Whoever was connected to the daemon that died may have been the only one who needed it.
+            (Purpose::Headless, Shim::Standing) if self.session.need(self.now.boot).is_none() => {
+                self.settle_number(run);
+                self.not_needed();
+            }
             (Purpose::Headless, Shim::Standing) => self.act(Action::Spawn { run, purpose }),
             // It may have run: a second run is not what `once` means.
             (Purpose::Headless, Shim::Absent) if self.session.spec.mode == Mode::Once => {

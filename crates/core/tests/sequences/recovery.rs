@@ -3,9 +3,9 @@
 use crate::driver::{Driver, End, always, ended, on_demand};
 use crate::people::{STATES, in_state};
 use pinfold_core::decision::{Answer, Record, Refusal};
-use pinfold_core::event::{Ask, Machine, MessageEvent, RunEvent, Shim, ShimSeen};
+use pinfold_core::event::{Ask, ConsumerKind, Machine, MessageEvent, RunEvent, Shim, ShimSeen};
 use pinfold_core::life::{FailCause, Process};
-use pinfold_core::{Action, Event, Exit, Life, Mode, Policy, RunNumber, Spec, State, World};
+use pinfold_core::{Action, ConsumerId, Event, Exit, Life, Mode, Policy, RunNumber, Spec, State, World};
 
 const AGENT: Process = Process { pid: 4711, fence: 9 };
 
@@ -220,4 +220,15 @@ fn waiting_for_somebody_elses_lock_is_tried_again_only_if_still_needed() {
     driver.pass(600_000);
     driver.daemon_restarts(ShimSeen::Nobody, Vec::new());
     assert_eq!(driver.session.state(), State::Idle);
+}
+
+#[test]
+fn a_start_that_nobody_needs_any_more_is_not_made_again_by_the_next_daemon() {
+    let mut driver = on_demand();
+    driver.hear(Event::ConsumerJoined { consumer: ConsumerId(1), kind: ConsumerKind::Attach });
+    let run = driver.run();
+    driver.hear(Event::Run { run, event: RunEvent::Reserved });
+    let decision = driver.daemon_restarts(ShimSeen::Standing, Vec::new());
+    assert_eq!((driver.session.state(), driver.starts), (State::Idle, 0));
+    assert_eq!(decision.actions, [Action::Release], "its shim gives the locks back");
 }

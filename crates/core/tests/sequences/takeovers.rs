@@ -245,3 +245,13 @@ fn a_held_session_that_is_stopped_or_restarted_obeys() {
     driver.ends(End::Signal(15), 1_000);
     assert_eq!(driver.session.state(), State::Running);
 }
+
+#[test]
+fn a_takeover_ends_with_a_run_that_gives_way_to_another_program() {
+    let mut driver = chat();
+    driver.message();
+    driver.ask(TAKEOVER);
+    driver.of_run(driver.run(), RunEvent::VendorBusy { holder: None });
+    assert_eq!(driver.session.takeover(), None);
+    assert_eq!(driver.count(done(TakeoverEnd::Busy)), 1);
+}

@@ -7,6 +7,7 @@
 use super::{Engine, GoesOn, WhyNot};
 use crate::engine::feed::News;
 use crate::engine::input::Input;
+use crate::engine::running::Memory as Watched;
 use crate::engine::session::Tracked;
 use crate::ports::journal::Remembered;
 use pinfold_core::event::Machine;
@@ -69,6 +70,9 @@ impl Engine {
         self.names.retain(|_, owner| *owner != id);
         self.wake_at(id, None);
         self.early.remove(&id);
+        if let Some(run) = tracked.run.as_ref().filter(|run| run.memory != Watched::Unwatched) {
+            self.ports.memory.forget((id, run.number));
+        }
         Some(tracked)
     }
 

@@ -161,7 +161,10 @@ impl Engine {
     }
 
     /// What was noted happens now. The disk may have got room meanwhile: then it is recorded like anything else.
-    pub(super) fn stop_noted(&mut self, id: SessionId, noted: std::io::Result<()>, stop: Unrecorded) {
+    pub(super) fn stop_noted(&mut self, id: SessionId, noted: std::io::Result<()>, stop: Box<Unrecorded>) {
+        if let Some(early) = self.early(id) {
+            return early.push(Input::StopNoted { id, noted, stop });
+        }
         let holds_up = self.holds_up();
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.stops_first |= holds_up;

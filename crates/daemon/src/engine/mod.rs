@@ -158,7 +158,7 @@ impl Engine {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),
                 None => self.happened_now(id, event, facts, reply),
             },
-            Input::StopNoted { id, noted, stop } => self.stop_noted(id, noted, *stop),
+            Input::StopNoted { id, noted, stop } => self.stop_noted(id, noted, stop),
             Input::Post { id, post, by, reply } => self.post(id, post, by, reply),
             Input::Create(create) => self.create(*create),
             Input::FolderMade { id, create, made } => self.folder_made(id, *create, made),

@@ -134,6 +134,9 @@ impl Engine {
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
         tracked.definition = Arc::new(definition);
         let Some(decision) = self.decide(id, &event, now) else { return };
+        // A session that is to run from now on begins with it.
+        self.follow_run(id);
+        self.note_new_run(id, &decision);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let mut batch = Batch::new();
         if std::mem::take(&mut tracked.reloaded) {
@@ -144,7 +147,11 @@ impl Engine {
         if durable {
             batch.decided(
                 Decided { id, session: &tracked.session, decision: &decision, at: now.wall },
-                &Facts { by: by.map(|by| by.words()), ..Facts::default() },
+                &Facts {
+                    by: by.map(|by| by.words()),
+                    run_ids: tracked.latest.into_iter().collect(),
+                    ..Facts::default()
+                },
             );
         }
         let (values, files) = (self.values.clone(), Arc::clone(&self.ports.files));

@@ -12,6 +12,8 @@ pub(crate) mod locks;
 pub(crate) mod memory;
 pub(crate) mod shims;
 pub(crate) mod stops;
+#[cfg(test)]
+mod tests;
 
 use clock::Clock;
 use files::Files;

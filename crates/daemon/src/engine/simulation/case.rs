@@ -195,6 +195,7 @@ impl Case {
     pub(super) fn kill_daemon(&mut self) {
         let dead = self.daemon.take();
         let mut machine = self.shared.lock();
+        machine.orphan_births();
         let lost = (
             std::mem::take(&mut machine.jobs),
             std::mem::take(&mut machine.commits),
@@ -203,6 +204,9 @@ impl Case {
         );
         (machine.alarm, machine.ordered) = (None, self.done);
         machine.confirmed.clear();
+        machine.watched.clear();
+        machine.fading.clear();
+        machine.links.iter_mut().flatten().for_each(|link| link.hear = None);
         drop(machine);
         drop((dead, lost));
         let mut machine = self.shared.lock();
@@ -287,7 +291,13 @@ impl Case {
         for mut waiting in std::mem::take(&mut daemon.waiting) {
             match waiting.answer.try_recv() {
                 Err(oneshot::error::TryRecvError::Empty) => left.push(waiting),
-                Err(oneshot::error::TryRecvError::Closed) | Ok(Err(_)) => {}
+                Ok(Err(_)) => {}
+                // What cannot be recorded is refused at the door, and so is what is asked of a session that is left alone.
+                Err(oneshot::error::TryRecvError::Closed)
+                    if held_up || !daemon.engine.sessions.contains_key(&ids[waiting.session]) => {}
+                Err(oneshot::error::TryRecvError::Closed) => {
+                    return Err(format!("a question to session {} was dropped", waiting.session));
+                }
                 Ok(Ok(answer)) => {
                     // A stop that cannot be recorded acts first.
                     if !held_up && waiting.after.is_some_and(|after| after > done) {

@@ -2,28 +2,46 @@
 
 use super::case::Case;
 use super::ground::Ground;
+use super::nursery::Trouble;
 use super::script::{Asking, Ending, Step as Common};
 use super::steps::Step;
-use pinfold_core::{RunNumber, State};
+use super::world::Holder;
+use pinfold_core::{RunNumber, Session, State};
 use pinfold_shim::Command;
 use std::rc::Rc;
 
 /// A session that always runs, in its first run.
 fn running() -> Case {
     let mut case = Case::new(&Rc::new(Ground::new()), false).unwrap();
-    for _ in 0..100 {
-        super::rest::work_off(&mut case).unwrap();
-    }
+    work(&mut case);
     assert_eq!(state(&case), State::Running);
     case
 }
 
+fn work(case: &mut Case) {
+    for _ in 0..100 {
+        super::rest::work_off(case).unwrap();
+    }
+}
+
+fn session(case: &Case) -> &Session {
+    &case.daemon.as_ref().unwrap().engine.sessions[&case.ids[0]].session
+}
+
 fn state(case: &Case) -> State {
-    case.daemon.as_ref().unwrap().engine.sessions[&case.ids[0]].session.state()
+    session(case).state()
 }
 
 fn take_all(case: &mut Case) {
     while case.take(0).unwrap() {}
+}
+
+/// Everything that was decided is durable, and the loop has heard of it.
+fn settle(case: &mut Case) {
+    take_all(case);
+    while case.perform_commit().unwrap() {
+        take_all(case);
+    }
 }
 
 /// What the shim has before it: ends that are stored, and runs to start.
@@ -93,4 +111,51 @@ fn a_person_hears_that_something_is_so_when_it_is_durable() {
     assert_eq!(case.unanswered(), 1, "the loop has not heard of it");
     take_all(&mut case);
     assert_eq!(case.unanswered(), 0);
+}
+
+#[test]
+fn a_session_starts_at_once_whatever_becomes_of_the_nursery() {
+    use Trouble::{NoNursery, NurseryKilled, NurseryStopped, ShimSlow};
+    for trouble in [NoNursery, NurseryKilled, NurseryStopped, ShimSlow] {
+        let mut case = Case::new(&Rc::new(Ground::new()), false).unwrap();
+        case.shared.lock().births[0] = Some(trouble);
+        work(&mut case);
+        assert_eq!(session(&case).live_run(), Some(RunNumber(1)), "{trouble:?}");
+        assert_eq!(state(&case), State::Running, "{trouble:?}");
+    }
+}
+
+#[test]
+fn the_locks_of_a_shim_that_never_answered_are_free_when_it_has_left() {
+    let mut case = Case::new(&Rc::new(Ground::new()), false).unwrap();
+    case.shared.lock().births[0] = Some(Trouble::ShimMute);
+    let held = |case: &Case| case.shared.lock().room.session_locks[0];
+    for _ in 0..20 {
+        settle(&mut case);
+        if held(&case) != Holder::Unborn(0) {
+            case.perform(0, 1).unwrap();
+        }
+    }
+    assert_eq!(held(&case), Holder::Unborn(0));
+    assert!(case.shared.lock().orphan_leaves(0));
+    assert_eq!(held(&case), Holder::Nobody);
+}
+
+#[test]
+fn a_terminal_is_refused_while_the_shim_is_mute_and_the_end_of_its_run_is_known_later() {
+    let mut case = running();
+    let play = |case: &mut Case, step| case.play(Step::Common(step)).unwrap();
+    play(&mut case, Common::Mute(0));
+    play(&mut case, Common::KillDaemon);
+    play(&mut case, Common::StartDaemon);
+    case.perform(0, 1).unwrap();
+    settle(&mut case);
+    play(&mut case, Common::Ask(0, Asking::Takeover(1, false)));
+    settle(&mut case);
+    assert_eq!((session(&case).takeover(), case.unanswered()), (None, 0), "it was refused");
+    play(&mut case, Common::AgentEnds(0, Ending::Drained));
+    super::rest::come_to_rest(&mut case).unwrap();
+    super::rest::at_rest(&case).unwrap();
+    assert_eq!(session(&case).live_run(), Some(RunNumber(2)));
+    assert_eq!(session(&case).runs().settled, RunNumber(1));
 }

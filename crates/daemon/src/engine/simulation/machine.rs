@@ -1,5 +1,7 @@
 //! The virtual machine: the room of the core's simulation, and everything that was ordered of it and is not done yet.
 
+use super::check::Violation;
+use super::nursery::Trouble;
 use super::world::{Holder, Room, SESSIONS, directory_of};
 use crate::ports::Then;
 use crate::ports::locks::{Held, HolderEnded, Refused, Waiting};
@@ -14,7 +16,7 @@ use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Exited, Report, StartFailure};
 use pinfold_store::{Batch, Outcome, SessionId};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -44,13 +46,20 @@ pub(super) struct Machine {
     pub(super) reminders: Vec<(Instant, Then<()>)>,
     pub(super) waiters: [Option<Waiter>; SESSIONS],
     pub(super) links: [Option<Link>; SESSIONS],
+    /// Connections that have ended, with words that nobody has read yet. Each is read by a task of its own: those words
+    /// come whenever they come, also after the first of a new connection.
+    pub(super) fading: Vec<(usize, Link)>,
     pub(super) alarm: Option<Boot>,
     /// The files of turns.
     pub(super) turns: [Option<Turn>; SESSIONS],
     /// Starts that came to nothing, as the records have them.
     pub(super) failures: [BTreeMap<RunNumber, StartFailure>; SESSIONS],
-    /// The next shim of this session takes the locks and says nothing.
-    pub(super) stillborn: [bool; SESSIONS],
+    /// What is wrong with the next birth of each session.
+    pub(super) births: [Option<Trouble>; SESSIONS],
+    /// How many processes have copies of a session's locks that are no shims yet.
+    pub(super) unborn: [u32; SESSIONS],
+    /// A promise that was broken in a port.
+    pub(super) wrong: Option<Violation>,
     /// The socket of this session's shim was removed.
     pub(super) socket_removed: [bool; SESSIONS],
     /// The shim of this session cannot make its socket again.
@@ -58,6 +67,8 @@ pub(super) struct Machine {
     /// The file of stops that are not recorded.
     pub(super) stops: Stops,
     pub(super) confirmed: Vec<(usize, RunNumber)>,
+    /// The runs whose memory is watched.
+    pub(super) watched: BTreeSet<(usize, RunNumber)>,
     /// The latest of all ids.
     pub(super) drawn: u128,
     /// How many batches were ordered.
@@ -102,10 +113,12 @@ pub(super) struct Link {
     /// It is open as long as the daemon has something of it.
     pub(super) open: Weak<()>,
     pub(super) hear: Option<Hear>,
-    /// What was said before somebody heard.
-    pub(super) unheard: Vec<Option<Report>>,
+    /// What was said and is not heard yet.
+    pub(super) unheard: VecDeque<Option<Report>>,
     /// What the daemon said, and the shim has not read.
     pub(super) commands: VecDeque<Command>,
+    /// It was told to leave.
+    pub(super) dismissed: bool,
 }
 
 impl Machine {
@@ -118,14 +131,18 @@ impl Machine {
             reminders: Vec::new(),
             waiters: [const { None }; SESSIONS],
             links: [const { None }; SESSIONS],
+            fading: Vec::new(),
             alarm: None,
             turns: [const { None }; SESSIONS],
             failures: [const { BTreeMap::new() }; SESSIONS],
-            stillborn: [false; SESSIONS],
+            births: [None; SESSIONS],
+            unborn: [0; SESSIONS],
+            wrong: None,
             socket_removed: [false; SESSIONS],
             cannot_listen: [false; SESSIONS],
             stops: Stops::default(),
             confirmed: Vec::new(),
+            watched: BTreeSet::new(),
             drawn: 1,
             ordered: 0,
             ids: Vec::new(),
@@ -139,21 +156,59 @@ impl Machine {
 
     /// The shim says something.
     pub(super) fn report(&mut self, session: usize, report: Report) {
-        self.tell(session, Some(report));
+        let Some(link) = &mut self.links[session] else { return };
+        match &link.hear {
+            Some(hear) => hear(Some(report)),
+            None => link.unheard.push_back(Some(report)),
+        }
     }
 
     /// The connection ends from the shim's side.
     pub(super) fn hang_up(&mut self, session: usize) {
-        self.tell(session, None);
-        self.links[session] = None;
+        self.part(session, None);
     }
 
-    fn tell(&mut self, session: usize, report: Option<Report>) {
-        let Some(link) = &mut self.links[session] else { return };
-        match &link.hear {
-            Some(hear) => hear(report),
-            None => link.unheard.push(report),
+    /// The connection ends from the shim's side, with a last word.
+    pub(super) fn part(&mut self, session: usize, word: Option<Report>) {
+        let Some(mut link) = self.links[session].take() else { return };
+        // Whoever was connected is dead.
+        if link.hear.is_none() && link.open.strong_count() == 0 {
+            return;
         }
+        link.unheard.extend(word.map(Some));
+        link.unheard.push_back(None);
+        self.fading.push((session, link));
+    }
+
+    /// Whether somebody could read a word of a connection of this session that has ended.
+    pub(super) fn fades(&self, session: usize) -> bool {
+        self.fading.iter().any(|(of, link)| *of == session && link.hear.is_some())
+    }
+
+    /// The next word of such a connection is read. Whether there was one.
+    pub(super) fn fade(&mut self, session: usize) -> bool {
+        let heard = |(of, link): &(usize, Link)| *of == session && link.hear.is_some();
+        let Some(at) = self.fading.iter().position(heard) else { return false };
+        let (_, link) = &mut self.fading[at];
+        if let (Some(hear), Some(word)) = (&link.hear, link.unheard.pop_front()) {
+            hear(word);
+        }
+        if link.unheard.is_empty() {
+            self.fading.remove(at);
+        }
+        true
+    }
+
+    /// Whether the alarm rings; it does so once.
+    pub(super) fn rings(&mut self) -> bool {
+        let boot = self.room.boot;
+        self.alarm.take_if(|at| at.0 <= boot).is_some()
+    }
+
+    /// Whether a thread of the pool, a shim, or somebody who reads for the daemon has something before him.
+    pub(super) fn is_busy(&self, session: usize) -> bool {
+        let told = self.links[session].as_ref().is_some_and(|link| !link.commands.is_empty());
+        told || !self.jobs[session].is_empty() || self.fades(session) || self.unborn[session] > 0
     }
 
     /// Ends that are not acknowledged, as the records have them.
@@ -177,13 +232,11 @@ impl Machine {
 pub(super) struct Grant {
     session: usize,
     machine: Shared,
-    /// A shim has them.
-    surrendered: bool,
 }
 
 impl Grant {
     pub(super) fn new(session: usize, machine: Shared) -> Grant {
-        Grant { session, machine, surrendered: false }
+        Grant { session, machine }
     }
 }
 
@@ -192,15 +245,12 @@ impl Held for Grant {
         Vec::new()
     }
 
-    fn surrender(mut self: Box<Self>) {
-        self.surrendered = true;
-    }
+    /// Its copies are closed, as they are when it is dropped.
+    fn surrender(self: Box<Self>) {}
 }
 
 impl Drop for Grant {
     fn drop(&mut self) {
-        if !self.surrendered {
-            self.machine.lock().room.free(Holder::Daemon(self.session));
-        }
+        self.machine.lock().close(self.session);
     }
 }

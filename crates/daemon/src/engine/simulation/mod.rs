@@ -1,26 +1,25 @@
 //! The loop that ships, in the virtual machine room: whole cases in virtual time, with faults at every effect.
 //!
-//! The room, the script and the promises are those of the core's simulation (`crates/core/tests/simulation`); locks,
-//! shims, the store's thread, clocks and reminders are virtual ports. `PINFOLD_SIM_STEPS` sets how many steps are played
-//! (default 2,000,000), `PINFOLD_SIM_SEED` where to begin. A case that fails is cut down and printed as JSON.
+//! The room (`world`) has its own physics; locks, shims and where they come from, the store's thread, clocks and reminders
+//! are virtual ports in it. `PINFOLD_SIM_STEPS` sets how many steps are played (default 2,000,000), `PINFOLD_SIM_SEED`
+//! where to begin. A case that fails is cut down and printed as JSON; put it into `incidents/` and it is played for ever.
 
 #![expect(clippy::wildcard_enum_match_arm, reason = "a checker looks only at what its promise is about")]
 
 mod attaches;
 mod case;
-#[path = "../../../../core/tests/simulation/check.rs"]
 mod check;
 mod directed;
 mod ground;
 mod machine;
+mod nursery;
+mod outside;
 mod ports;
 mod rest;
-#[path = "../../../../core/tests/simulation/script.rs"]
 mod script;
 mod shim;
 mod steps;
 pub(in crate::engine) mod witness;
-#[path = "../../../../core/tests/simulation/world.rs"]
 mod world;
 
 use case::Case;
@@ -34,13 +33,12 @@ use steps::Step;
 const STEPS_IN_A_CASE: usize = 1_000;
 pub(super) const MEMORY_LIMIT: u64 = 1000;
 
-/// The rules that a full run must get to, by name: those of the core's simulation but for the ends of turns that no shim
-/// reports yet, a vendor session that turns out to be held, and timers that fire although nothing is due.
+/// The rules that a full run must get to, by name; nothing tells of a vendor session that turns out to be held yet.
 const RULES: &str = "
     blocked cannot_start ended_as_asked ended_unneeded failed going_down holder_gone lock_busy
     locks_taken memory_high memory_to_confirm memory_unreadable message_cancelled message_done
-    message_ends_the_wait message_known message_queued
-    message_retried message_taken needed not_needed noted over_memory_limit parking
+    message_ends_the_wait message_failed message_known message_queued message_requeued
+    message_retried message_taken needed not_needed noted nothing_due over_memory_limit parking
     person_archived person_interrupted person_purged person_purged_others person_restarted
     person_restored person_started person_stopped ran_once recovery_adopted recovery_as_it_was
     recovery_machine_restarted recovery_shim_mute recovery_starts_again refused restart_at_once

@@ -1,6 +1,6 @@
 //! Virtual ports: what the loop orders waits in the machine until the script has it done.
 
-use super::machine::{Cancelled, Commit, Job, Shared, Waiter};
+use super::machine::{Cancelled, Commit, Job, Link, Shared, Waiter};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
 use crate::define::values::Values;
@@ -171,9 +171,15 @@ impl Shims for World {
 }
 
 impl MemoryWatch for World {
-    fn watch(&mut self, _run: Watched, _watch: Watch) {}
+    fn watch(&mut self, (id, run): Watched, _watch: Watch) {
+        let session = self.at(id);
+        self.machine.lock().watched.insert((session, run));
+    }
 
-    fn forget(&mut self, _run: Watched) {}
+    fn forget(&mut self, (id, run): Watched) {
+        let session = self.at(id);
+        self.machine.lock().watched.remove(&(session, run));
+    }
 
     fn confirm(&mut self, (id, run): Watched) {
         let session = self.at(id);
@@ -274,16 +280,15 @@ pub(super) struct VirtualConnection {
 impl Connection for VirtualConnection {
     fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)> {
         let mut machine = self.machine.lock();
-        let ours = machine.links[self.session]
-            .as_mut()
-            .filter(|link| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open)));
-        match ours {
-            Some(link) => {
-                link.unheard.drain(..).for_each(&hear);
-                link.hear = Some(hear);
-            }
-            // It has gone meanwhile, or a newer connection took the place of this one.
-            None => hear(None),
+        let ours = |link: &Link| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open));
+        if let Some(link) = machine.links[self.session].as_mut().filter(|link| ours(link)) {
+            link.unheard.drain(..).for_each(&hear);
+            link.hear = Some(hear);
+        } else if let Some((_, link)) = machine.fading.iter_mut().find(|(_, link)| ours(link)) {
+            // It has gone meanwhile, or a newer connection took the place of this one: its words are read all the same.
+            link.hear = Some(hear);
+        } else {
+            hear(None);
         }
         drop(machine);
         let decoder = Arc::new(std::sync::Mutex::new(Decoder::default()));
@@ -309,8 +314,14 @@ impl Wire for VirtualWire {
             let link = machine.links[self.session]
                 .as_mut()
                 .filter(|link| std::ptr::eq(link.open.as_ptr(), Arc::as_ptr(&self.open)));
-            if let (Some(command), Some(link)) = (command, link) {
-                link.commands.push_back(command);
+            let (Some(command), Some(link)) = (command, link) else { continue };
+            let late = link.dismissed && matches!(command, Command::Start(_));
+            link.dismissed |= matches!(command, Command::Release);
+            link.commands.push_back(command);
+            if late {
+                let session = self.session;
+                machine.wrong =
+                    Some(format!("session {session}: a shim that was told to leave is told to start"));
             }
         }
     }

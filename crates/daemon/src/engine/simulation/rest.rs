@@ -2,29 +2,32 @@
 
 use super::case::Case;
 use super::check::Violation;
+use super::machine::Machine;
 use super::script::{Step as Common, Work};
 use super::steps::Step;
 use super::world::{Holder, SESSIONS, directory_of};
 use crate::engine::Closing;
+use crate::engine::session::Tracked;
 use pinfold_core::life::{BlockedOn, IdleSince, Life};
 use pinfold_core::session::Upcoming;
-use pinfold_core::{Boot, Mode};
+use pinfold_core::{Boot, Mode, RunNumber, Session};
 use std::time::Duration;
 
 /// No more faults: the daemon runs, agents do their turns, timers fire. This must end.
 pub(super) fn come_to_rest(case: &mut Case) -> Result<(), Violation> {
     case.shared.lock().room.broken = [None; SESSIONS];
-    (case.shared.lock().stillborn, case.contradicts) = ([false; SESSIONS], false);
+    (case.shared.lock().births, case.contradicts) = ([None; SESSIONS], false);
     case.play(Step::Disk { full: false })?;
     if case.daemon.as_ref().is_some_and(|daemon| !matches!(daemon.engine.closing, Closing::No)) {
         case.kill_daemon();
     }
-    if case.daemon.as_ref().is_some_and(|daemon| daemon.engine.sessions.len() < SESSIONS) {
-        // A session that contradicted itself too often is left alone until the next daemon.
-        case.kill_daemon();
-    }
     case.start_daemon()?;
     for _ in 0..20_000 {
+        if case.daemon.as_ref().is_some_and(|daemon| daemon.engine.sessions.len() < SESSIONS) {
+            // A session that contradicted itself too often is left alone until the next daemon.
+            case.kill_daemon();
+            case.start_daemon()?;
+        }
         let busy = work_off(case)?;
         if !busy && !let_time_pass(case)? {
             return Ok(());
@@ -34,7 +37,10 @@ pub(super) fn come_to_rest(case: &mut Case) -> Result<(), Violation> {
             case.start_daemon()?;
         }
     }
-    Err("a quiet world does not come to rest".to_owned())
+    let sessions = case.daemon.iter().flat_map(|daemon| daemon.engine.sessions.values());
+    let lives: Vec<_> = sessions.map(|tracked| tracked.session.life()).collect();
+    let machine = case.shared.lock();
+    Err(format!("a quiet world does not come to rest: {lives:?}\n{:?}", machine.room))
 }
 
 pub(super) fn work_off(case: &mut Case) -> Result<bool, Violation> {
@@ -43,7 +49,9 @@ pub(super) fn work_off(case: &mut Case) -> Result<bool, Violation> {
         let turn = case.shared.lock().room.agent(session).and_then(|agent| agent.turn);
         if case.take(session)? {
             busy = true;
-        } else if waits(case, session) {
+        } else if case.shared.lock().is_busy(session) {
+            // A look that finds nothing is repeated: others must have their turn.
+            case.perform(session, 3)?;
             case.perform(session, 0)?;
             busy = true;
         } else if let Some((_, taken)) = turn {
@@ -53,12 +61,6 @@ pub(super) fn work_off(case: &mut Case) -> Result<bool, Violation> {
         case.go_on()?;
     }
     Ok(busy)
-}
-
-fn waits(case: &Case, session: usize) -> bool {
-    let machine = case.shared.lock();
-    let told = machine.links[session].as_ref().is_some_and(|link| !link.commands.is_empty());
-    told || !machine.jobs[session].is_empty()
 }
 
 /// Jumps to the next deadline. Agents feed their watchdogs, so those never come due.
@@ -74,16 +76,22 @@ fn let_time_pass(case: &mut Case) -> Result<bool, Violation> {
         case.collect();
         while case.take(session)? {}
     }
-    let Some(wait) = next(case) else { return Ok(false) };
+    let (deadline, reminder) = next(case);
+    let Some(wait) = deadline.into_iter().chain(reminder).min() else { return Ok(false) };
     case.play(Step::Common(Common::Pass(u32::try_from(wait).unwrap_or(u32::MAX))))?;
-    case.tick()?;
+    let rings = case.shared.lock().rings();
+    if rings {
+        case.tick()?;
+    } else if deadline == Some(wait) {
+        return Err("a deadline passed, and no alarm rang".to_owned());
+    }
     case.go_on()?;
     Ok(true)
 }
 
-/// How long until something comes due: a deadline of the core, or a reminder.
-fn next(case: &Case) -> Option<u64> {
-    let daemon = case.daemon.as_ref()?;
+/// How long until something comes due: a deadline of the core, and a reminder.
+fn next(case: &Case) -> (Option<u64>, Option<u64>) {
+    let Some(daemon) = &case.daemon else { return (None, None) };
     let machine = case.shared.lock();
     let due = daemon.engine.sessions.values().filter_map(|tracked| {
         let deadline = tracked.session.next_deadline()?;
@@ -93,7 +101,7 @@ fn next(case: &Case) -> Option<u64> {
     let now = machine.began + Duration::from_millis(machine.room.awake);
     let reminder = machine.reminders.iter().map(|(at, _)| at.saturating_duration_since(now)).min();
     let reminder = reminder.map(|wait| wait.as_millis() as u64 + 1);
-    deadline.into_iter().chain(reminder).min()
+    (deadline, reminder)
 }
 
 /// What a world that came to rest looks like.
@@ -102,49 +110,60 @@ pub(super) fn at_rest(case: &Case) -> Result<(), Violation> {
     if case.unanswered() > 0 {
         return Err(format!("{} questions were never answered", case.unanswered()));
     }
+    if !case.looks.is_empty() {
+        return Err(format!("{} requests to look were never answered", case.looks.len()));
+    }
     for (at, id) in case.ids.iter().enumerate() {
         let Some(tracked) = daemon.engine.sessions.get(id) else {
             return Err(format!("session {at} is gone"));
         };
-        let machine = case.shared.lock();
-        let agent =
-            machine.room.shims[at].as_ref().and_then(|shim| shim.agent.as_ref().map(|agent| agent.run));
-        let daemon_holds = machine.room.session_locks[at] == Holder::Daemon(at)
-            || machine.room.directory_locks[directory_of(at)] == Holder::Daemon(at);
-        let free = machine.is_free(at);
-        drop(machine);
-        case.checker.all_ends_known(at, agent)?;
         let session = &tracked.session;
-        let what = |problem: &str| Err(format!("session {at} at rest: {problem}: {session:?}"));
-        if daemon_holds {
-            return what("its locks are held, and nobody starts");
-        }
-        if !tracked.pending.is_empty() {
-            return what("a decision waits for its record");
-        }
-        let queued = session.inbox().queued() > 0;
-        match session.life() {
-            Life::Starting { .. } | Life::Stopping { .. } => return what("still under way"),
-            Life::Backoff { .. } => return what("still waiting"),
-            Life::Running { .. } | Life::Held { .. } if agent != session.live_run() => {
-                return what("not running");
-            }
-            Life::Running { .. } | Life::Idle { .. } if queued => return what("a message was left"),
-            Life::Idle { since: IdleSince::Restored } if session.spec().mode == Mode::Always => {}
-            Life::Idle { .. } if session.spec().mode == Mode::Always => return what("not running"),
-            Life::Blocked { on: BlockedOn::OurLock, .. } if free => return what("blocked by nobody"),
-            Life::Running { .. }
-            | Life::Held { .. }
-            | Life::Idle { .. }
-            | Life::Blocked { .. }
-            | Life::Stopped
-            | Life::Failed { .. }
-            | Life::Archived { .. } => {
-                if agent.is_some() && session.live_run().is_none() {
-                    return what("an agent runs that should not");
-                }
-            }
-        }
+        let told = |problem: String| format!("session {at} at rest: {problem}: {session:?}");
+        nothing_held(&case.shared.lock(), at, tracked).map_err(told)?;
+        let agent = case.shared.lock().room.agent(at).map(|agent| agent.run);
+        case.checker.all_ends_known(at, agent)?;
+        let free = case.shared.lock().is_free(at);
+        settled(session, agent, free).map_err(|problem| told(problem.to_owned()))?;
     }
     Ok(())
+}
+
+/// What the daemon has of a session is what it needs.
+fn nothing_held(machine: &Machine, at: usize, tracked: &Tracked) -> Result<(), String> {
+    let locks = [machine.room.session_locks[at], machine.room.directory_locks[directory_of(at)]];
+    if locks.contains(&Holder::Daemon(at)) {
+        return Err("its locks are held, and nobody starts".to_owned());
+    }
+    let watched: Vec<_> = machine.watched.iter().filter(|(of, _)| *of == at).map(|(_, run)| *run).collect();
+    if !watched.iter().copied().eq(tracked.session.life().at_work().map(|(run, ..)| run)) {
+        return Err(format!("the memory of {watched:?} is watched"));
+    }
+    if !tracked.pending.is_empty() {
+        return Err("a decision waits for its record".to_owned());
+    }
+    Ok(())
+}
+
+/// Nothing of a session is under way, and what should run does.
+fn settled(session: &Session, agent: Option<RunNumber>, free: bool) -> Result<(), &'static str> {
+    let queued = session.inbox().queued() > 0;
+    match session.life() {
+        Life::Starting { .. } | Life::Stopping { .. } => Err("still under way"),
+        Life::Backoff { .. } => Err("still waiting"),
+        Life::Running { .. } | Life::Held { .. } if agent != session.live_run() => Err("not running"),
+        Life::Running { .. } | Life::Idle { .. } if queued => Err("a message was left"),
+        Life::Idle { since: IdleSince::Restored } if session.spec().mode == Mode::Always => Ok(()),
+        Life::Idle { .. } if session.spec().mode == Mode::Always => Err("not running"),
+        Life::Blocked { on: BlockedOn::OurLock, .. } if free => Err("blocked by nobody"),
+        Life::Running { .. }
+        | Life::Held { .. }
+        | Life::Idle { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => {
+            let unwanted = agent.is_some() && session.live_run().is_none();
+            if unwanted { Err("an agent runs that should not") } else { Ok(()) }
+        }
+    }
 }

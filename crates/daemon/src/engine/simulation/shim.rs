@@ -2,12 +2,14 @@
 
 use super::check::Checker;
 use super::machine::{Grant, Job, Link, Machine, Shared};
+use super::nursery::VirtualCradle;
 use super::ports::VirtualConnection;
 use super::script::Broken;
-use super::world::{Agent, SESSIONS};
+use super::world::{Agent, Holder, SESSIONS};
 use crate::ports::locks::{HolderEnded, Refused};
 use crate::ports::shims::ShimUp;
-use crate::ports::shims::observe::Seen;
+use crate::ports::shims::birth::open;
+use crate::ports::shims::observe::{Look, Seen};
 use pinfold_core::event::{ShimSeen, TurnEnd};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::life::{Process, StartRefused};
@@ -30,13 +32,16 @@ impl Machine {
         let Some(command) = self.links[session].as_mut().and_then(|link| link.commands.pop_front()) else {
             return false;
         };
+        let nothing = matches!(command, Command::Go | Command::Follow { .. });
         match command {
             Command::Start(start) => {
                 checker.spawned_durably(durable, session, start.run);
                 self.start(session, start.run, checker);
             }
             Command::Stop { run, grace } => self.stop(session, run, grace),
-            Command::Interrupt { run } if self.has(session, run) => {}
+            Command::Interrupt { run } if self.has(session, run) => {
+                self.end_turn(session, TurnEnd::Interrupted);
+            }
             Command::Interrupt { run } => self.answer_for(session, run),
             Command::Input { run, message, attempt, .. } => self.input(session, run, message, attempt),
             Command::Release => self.release(session),
@@ -52,6 +57,10 @@ impl Machine {
             | Command::Guest(_)
             | Command::GuestStop { .. } => {}
             Command::Listen => self.socket_removed[session] &= self.cannot_listen[session],
+        }
+        // What changes nothing is read along with the next.
+        if nothing {
+            self.obey(session, checker, durable);
         }
         true
     }
@@ -158,8 +167,7 @@ impl Machine {
     /// The shim gives the locks back and goes.
     pub(super) fn leave(&mut self, session: usize) {
         self.room.shim_leaves(session);
-        self.report(session, Report::Leaving);
-        self.hang_up(session);
+        self.part(session, Some(Report::Leaving));
     }
 
     /// The agent takes the message it was given; for some agents that is all of a turn.
@@ -172,6 +180,13 @@ impl Machine {
         self.turns[session] = Some(Turn { run, message, attempt, from, done: None });
         self.report(session, Report::InputTaken { run, message, attempt, from });
         Some(message)
+    }
+
+    /// A turn ends without an answer.
+    pub(super) fn end_turn(&mut self, session: usize, how: TurnEnd) {
+        let Some(agent) = self.room.agent(session) else { return };
+        let Some((message, _)) = agent.turn.take() else { return };
+        agent.said = Some((message, how));
     }
 
     /// The agent says that its turn is over.
@@ -204,32 +219,14 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
     match job {
         Job::Reserve(then) => then(reserve(shared, session)),
         Job::Open(birth, held, then) => {
-            let stillborn = std::mem::take(&mut shared.lock().stillborn[session]);
-            if stillborn {
-                // It took the locks, said nothing, and left with its connection: nobody has them.
-                drop(held);
-                let text = "the shim did not answer in time".to_owned();
-                return then(Err(StartRefused { errno: None, text }));
-            }
-            held.surrender();
-            let mut machine = shared.lock();
-            machine.room.new_shim(session);
-            machine.room.records[session].retain(|(run, _)| *run > birth.settled);
-            let up = connect(&mut machine, shared, session);
-            if let Some(link) = &mut machine.links[session] {
-                link.commands.push_back(Command::Start(birth.start));
-            }
-            drop(machine);
-            then(Ok(Box::new(up)));
+            let cradle = VirtualCradle::new(session, shared);
+            then(open(&cradle, held, birth.settled, birth.start));
         }
-        Job::Observe(look, then) => {
-            let seen = observe(shared, session, look.machine);
-            then(seen);
-        }
+        Job::Observe(look, then) => then(observe(shared, session, &look)),
         Job::Prove(then) => {
             // Whoever takes the lock of a session ends what is left of its last run.
             let mut machine = shared.lock();
-            let free = machine.room.session_locks[session] == super::world::Holder::Nobody;
+            let free = machine.room.session_locks[session] == Holder::Nobody;
             if free {
                 machine.room.strays[session] = false;
             }
@@ -244,6 +241,9 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
             let mut machine = shared.lock();
             machine.room.kill_shim(session, false);
             machine.hang_up(session);
+            while machine.unborn[session] > 0 {
+                machine.unborn_leaves(session);
+            }
             drop(machine);
             then(HolderEnded::Gone);
         }
@@ -257,6 +257,11 @@ fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::lock
         let text = "too many open files".to_owned();
         return Err(Refused::System(StartRefused { errno: Some(NO_DESCRIPTORS), text }));
     }
+    let attached = machine.links[session].as_ref().is_some_and(|link| link.hear.is_some());
+    if attached && machine.connected(session) && machine.room.shims[session].is_some() {
+        machine.wrong =
+            Some(format!("session {session}: its locks are asked for while its own shim has them"));
+    }
     // What the daemon has, the kernel does not give it again.
     let ours = machine.room.reserved(session);
     if !ours && machine.room.reserve(session) {
@@ -268,17 +273,20 @@ fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::lock
 }
 
 /// What a look finds of a session.
-fn observe(shared: &Shared, session: usize, on: pinfold_core::event::Machine) -> Seen {
-    let mut machine = shared.lock();
+fn observe(shared: &Shared, session: usize, look: &Look) -> Seen {
+    let (mut machine, on) = (shared.lock(), look.machine);
     let records = machine.exits(session);
     if machine.room.reserved(session) {
         // A start is under way: whoever takes the lock to prove that nobody lives finds it taken.
         return Seen::of(on, ShimSeen::Mute, records);
     }
     if machine.room.shims[session].is_none() {
-        machine.room.strays[session] = false;
         machine.room.mute[session] = false;
-        return Seen::of(on, ShimSeen::Nobody, records);
+        let free = machine.room.session_locks[session] == Holder::Nobody;
+        // Whoever takes the lock to prove that nobody lives ends what is left of the last run.
+        machine.room.strays[session] &= !(free && look.subject.may_live);
+        let seen = if free || !look.subject.may_live { ShimSeen::Nobody } else { ShimSeen::Mute };
+        return Seen::of(on, seen, records);
     }
     if std::mem::take(&mut machine.room.mute[session]) {
         return Seen::of(on, ShimSeen::Mute, records);
@@ -291,24 +299,30 @@ fn observe(shared: &Shared, session: usize, on: pinfold_core::event::Machine) ->
     Seen { shim: Some(up), ..Seen::of(on, seen, records) }
 }
 
-/// A new connection with the session's shim; an older one ends unread.
-fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
-    if machine.connected(session) {
-        machine.hang_up(session);
-    }
+/// A new connection with the session's shim; an older one ends.
+pub(super) fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
+    machine.hang_up(session);
     let open = Arc::new(());
     machine.links[session] = Some(Link {
         open: Arc::downgrade(&open),
         hear: None,
-        unheard: Vec::new(),
+        unheard: VecDeque::new(),
         commands: VecDeque::new(),
+        dismissed: false,
     });
+    let welcome = Box::new(welcome(machine, session));
+    let connection = Box::new(VirtualConnection { session, machine: shared.clone(), open });
+    ShimUp { socket: PathBuf::from("/virtual/shim"), connection, welcome }
+}
+
+/// What a shim says first.
+pub(super) fn welcome(machine: &Machine, session: usize) -> Welcome {
     let agent = machine.room.shims[session].as_ref().and_then(|shim| shim.agent.as_ref());
     let keeping = agent.map_or(Keeping::Standing, |agent| {
         let process = Process { pid: agent.pid, fence: agent.run.0 };
         Keeping::Running { run: agent.run, process, at: Wall(machine.room.wall) }
     });
-    let welcome = Welcome {
+    Welcome {
         version: pinfold_shim::VERSION,
         shim: 1000 + session as u32,
         generation: 1,
@@ -317,9 +331,7 @@ fn connect(machine: &mut Machine, shared: &Shared, session: usize) -> ShimUp {
         log: Position(0),
         can: Can::default(),
         tape: None,
-    };
-    let connection = Box::new(VirtualConnection { session, machine: shared.clone(), open });
-    ShimUp { socket: PathBuf::from("/virtual/shim"), connection, welcome: Box::new(welcome) }
+    }
 }
 
 /// Sessions whose agents end a turn by taking the message.

@@ -1,25 +1,22 @@
 //! What happens in a case, step by step.
 
-use super::case::{Case, definition};
+use super::case::Case;
 use super::check::Violation;
 use super::machine::Commit;
-use super::script::{self, Asking, Coming, Ending, Step as Common, Work};
-use super::world::{DIRECTORIES, Holder, SESSIONS, pick};
+use super::nursery::Trouble as Birth;
+use super::script::{self, Ending, Step as Common};
+use super::world::{DIRECTORIES, SESSIONS, pick};
 use super::{MEMORY_LIMIT, shim};
-use crate::engine::input::{Agents, Define, Given, Input, Post, Sending};
-use crate::engine::reply::Reply;
+use crate::engine::input::{Agents, Input, Post, Sending};
 use crate::memory::Read;
-use pinfold_core::event::{Ask, ConsumerKind};
-use pinfold_core::exit::{Ended, Exit, Recognised, Said};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::rules::LONGEST_GAP;
 use pinfold_core::rules::memory::{Reading, Source};
-use pinfold_core::{ConsumerId, Event, EventKind, MessageId, Wall};
-use pinfold_shim::{Notice, Report};
+use pinfold_core::{Event, EventKind, MessageId, Wall};
 use pinfold_store::{Batch, RunStep, Step as Stored, Trouble};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -35,8 +32,8 @@ pub(super) enum Step {
     Disk {
         full: bool,
     },
-    /// The next shim of a session takes the locks and does not answer.
-    Stillborn(u8),
+    /// Something is wrong when a session's next shim is to be born.
+    Birth(u8, Birth),
     /// Somebody wants to look at all sessions.
     Look,
 }
@@ -46,13 +43,19 @@ pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
     let mut dice = script::Dice::new(seed ^ 0xD1CE);
     // Stops that cannot be recorded are written to a real file, which takes its time: some cases have them.
     let fills = seed.is_multiple_of(8);
+    // A daemon that is killed again and again never gets far: in most cases it is killed seldom.
+    let calm = !seed.is_multiple_of(4);
     let mut other = |common: Common| match dice.roll() % 500 {
+        spare if calm && spare >= 60 && common == Common::KillDaemon => {
+            let who = dice.roll() as u8;
+            Step::Common(if who.is_multiple_of(2) { Common::Perform(who) } else { Common::Take(who) })
+        }
         0..=1 => Step::Contradict,
         2..=4 => Step::DieWithCommit,
         5..=6 if fills => Step::Disk { full: true },
         7..=13 if fills => Step::Disk { full: false },
-        14..=16 => Step::Stillborn(dice.roll() as u8),
-        17..=19 => Step::Look,
+        14..=20 => Step::Birth(dice.roll() as u8, birth(dice.roll())),
+        21..=23 => Step::Look,
         _ => Step::Common(common),
     };
     script::generate(seed, length).into_iter().map(&mut other).collect()
@@ -65,7 +68,7 @@ impl Case {
             Step::Contradict => self.contradicts = true,
             Step::DieWithCommit => self.die_with_commit()?,
             Step::Disk { full } => self.disk_is(full),
-            Step::Stillborn(s) => self.shared.lock().stillborn[usize::from(s) % SESSIONS] = true,
+            Step::Birth(s, trouble) => self.shared.lock().births[usize::from(s) % SESSIONS] = Some(trouble),
             Step::Look => self.look(),
         }
         self.go_on()
@@ -75,10 +78,11 @@ impl Case {
         let at = |number: u8| usize::from(number) % SESSIONS;
         let with_agent = |case: &Case, number: u8| case.shared.lock().room.with_agent(number);
         match step {
-            Common::Perform(s) => return self.perform_some(s),
-            Common::Take(s) => return self.take_some(s),
+            Common::Perform(s) => return bursts(s).try_for_each(|number| self.perform_some(number)),
+            Common::Take(s) => return bursts(s).try_for_each(|number| self.take_some(number)),
             Common::Again(s, which) => self.again(at(s), which),
             Common::Pass(millis) => self.shared.lock().room.pass(u64::from(millis)),
+            Common::Tick(s) if s.is_multiple_of(2) => self.happens(at(s), Event::Ticked),
             Common::Tick(_) => return self.tick(),
             Common::ClockJumps(minutes) => self.shared.lock().room.wall += i64::from(minutes) * 60_000,
             Common::Suspend(minutes) => self.shared.lock().room.suspend(u64::from(minutes) * 60_000),
@@ -115,11 +119,8 @@ impl Case {
 
     fn take_some(&mut self, number: u8) -> Result<(), Violation> {
         self.collect();
-        let machine = self.shared.lock();
-        let rings = machine.alarm.is_some_and(|at| at.0 <= machine.room.boot);
-        drop(machine);
         // The alarm and an input may both be there: either is taken first.
-        if rings && number.is_multiple_of(2) {
+        if number.is_multiple_of(2) && self.shared.lock().rings() {
             return self.tick();
         }
         let Some(daemon) = &self.daemon else { return Ok(()) };
@@ -135,11 +136,7 @@ impl Case {
             return Ok(());
         }
         let machine = self.shared.lock();
-        let busy = |session: usize| {
-            let told = machine.links[session].as_ref().is_some_and(|link| !link.commands.is_empty());
-            told || !machine.jobs[session].is_empty()
-        };
-        let session = pick(number, busy);
+        let session = pick(number, |session| machine.is_busy(session));
         drop(machine);
         match session {
             Some(session) => self.perform(session, number),
@@ -150,11 +147,16 @@ impl Case {
     /// A thread of the pool or the shim of a session does something.
     pub(super) fn perform(&mut self, session: usize, number: u8) -> Result<(), Violation> {
         let mut machine = self.shared.lock();
-        let obeyed =
-            number.is_multiple_of(2) && machine.obey(session, &mut self.checker, self.durable[session]);
-        let job = if obeyed { None } else { machine.jobs[session].pop_front() };
-        if job.is_none() && !obeyed {
-            machine.obey(session, &mut self.checker, self.durable[session]);
+        let done = match number % 4 {
+            0 | 2 => machine.obey(session, &mut self.checker, self.durable[session]),
+            1 => false,
+            _ => machine.fade(session) || machine.orphan_leaves(session),
+        };
+        let job = if done { None } else { machine.jobs[session].pop_front() };
+        if job.is_none() && !done {
+            _ = machine.obey(session, &mut self.checker, self.durable[session])
+                || machine.fade(session)
+                || machine.orphan_leaves(session);
         }
         drop(machine);
         if let Some(job) = job {
@@ -172,12 +174,11 @@ impl Case {
             return Ok(false);
         };
         let about = self.about(&batch);
-        if let Some(session) = about
-            && std::mem::take(&mut self.contradicts)
-        {
+        let contradicted = about.is_some() && std::mem::take(&mut self.contradicts);
+        if let Some(session) = about.filter(|_| contradicted) {
             batch.steps.push(contradiction(self.ids[session]));
         }
-        let written = Written::of(&batch, about, self.ids.as_slice());
+        let written = Written { contradicted, ..Written::of(&batch, about, self.ids.as_slice()) };
         let (sender, told) = channel();
         let Some(daemon) = &self.daemon else { return Ok(false) };
         crate::ports::journal::Journal::commit(
@@ -185,12 +186,18 @@ impl Case {
             batch,
             with,
             Box::new(move |outcome| {
-                _ = sender.send(outcome.is_ok());
+                _ = sender.send(outcome.as_ref().map(drop).map_err(ToString::to_string));
                 then(outcome);
             }),
         );
         let durable = told.try_recv().map_err(|_| "a batch without an outcome".to_owned())?;
-        self.note(&written, durable)?;
+        let unexpected = |why: &String| !written.contradicted && !why.contains("builds on a change");
+        if let Err(why) = durable.as_ref()
+            && unexpected(why)
+        {
+            return Err(format!("a batch was refused that nothing contradicts: {why}"));
+        }
+        self.note(&written, durable.is_ok())?;
         Ok(true)
     }
 
@@ -270,123 +277,7 @@ impl Case {
         let mut machine = self.shared.lock();
         machine.room.reboot();
         machine.links = [const { None }; SESSIONS];
-    }
-
-    fn agent_ends(&mut self, session: usize, ending: Ending) {
-        let mut machine = self.shared.lock();
-        let Some((run, ended)) = machine.room.agent_ends(session, |lived| end(ending, lived)) else { return };
-        let exited = machine.exited(session, run, &ended);
-        machine.report(session, Report::Exited(exited));
-        if !machine.connected(session) {
-            machine.leave(session);
-        }
-    }
-
-    pub(super) fn agent_works(&mut self, session: usize, work: Work) {
-        let mut machine = self.shared.lock();
-        let Some(run) = machine.room.agent(session).map(|agent| agent.run) else { return };
-        let answered = match work {
-            Work::Feeds => {
-                machine.report(session, Report::Notify { run, notice: Notice::Watchdog });
-                None
-            }
-            Work::Takes => {
-                let taken = machine.take_message(session);
-                if taken.is_some()
-                    && shim::takes_only(session)
-                    && let Some(agent) = machine.room.agent(session)
-                {
-                    agent.turn = None;
-                }
-                taken.filter(|_| shim::takes_only(session))
-            }
-            Work::Answers => machine.answer_message(session),
-            // An agent that fails a turn has no word for that: it ends, or says nothing.
-            Work::Fails => None,
-        };
-        if let Some(message) = answered {
-            self.checker.answered(message);
-        }
-    }
-
-    fn kill_shim(&mut self, session: usize, stray: bool) {
-        let mut machine = self.shared.lock();
-        machine.room.kill_shim(session, stray);
-        machine.hang_up(session);
-    }
-
-    fn foreign(&mut self, directory: usize, takes: bool) {
-        let lock = &mut self.shared.lock().room.directory_locks[directory];
-        match (*lock, takes) {
-            (Holder::Nobody, true) => *lock = Holder::Outsider,
-            (Holder::Outsider, false) => *lock = Holder::Nobody,
-            (Holder::Nobody | Holder::Daemon(_) | Holder::Shim(_) | Holder::Outsider, _) => {}
-        }
-    }
-
-    fn ask(&mut self, session: usize, asking: Asking) {
-        let ask = match asking {
-            Asking::Start => Ask::Start,
-            Asking::Stop => Ask::Stop { grace: None },
-            Asking::Restart => Ask::Restart,
-            Asking::Interrupt => Ask::Interrupt,
-            Asking::Archive => Ask::Archive,
-            Asking::Restore => Ask::Restore,
-            Asking::Purge(include_active) => Ask::Purge { include_active, own: false },
-            Asking::Takeover(who, urgent) => Ask::Takeover { consumer: consumer_id(session, who), urgent },
-            Asking::Attach(who, joining, urgent) => {
-                script::attach(consumer_id(session, who), joining, urgent)
-            }
-        };
-        let (reply, receiver) = Reply::new();
-        let (id, event) = (self.ids[session], Box::new(Event::Asked(ask)));
-        let Some(daemon) = &mut self.daemon else { return };
-        daemon.asked[session].push_back(receiver);
-        self.tell(session, Input::Happened { id, event, facts: Box::default(), reply: Some(reply) });
-    }
-
-    fn post(&mut self, session: usize, post: Post) {
-        let (reply, receiver) = Reply::new();
-        let id = self.ids[session];
-        let Some(daemon) = &mut self.daemon else { return };
-        daemon.asked[session].push_back(receiver);
-        self.tell(session, Input::Post { id, post, by: None, reply });
-    }
-
-    fn cancel(&mut self, session: usize) {
-        let Some(daemon) = &self.daemon else { return };
-        let Some(tracked) = daemon.engine.sessions.get(&self.ids[session]) else { return };
-        let Some(message) = tracked.session.inbox().waiting().last().map(|queued| queued.message) else {
-            return;
-        };
-        self.post(session, Post::Cancel { message });
-    }
-
-    fn consumer(&mut self, session: usize, who: u8, coming: Coming) {
-        let consumer = consumer_id(session, who);
-        let event = match coming {
-            Coming::Attaches => Event::ConsumerJoined { consumer, kind: ConsumerKind::Attach },
-            Coming::Watches => Event::ConsumerJoined { consumer, kind: ConsumerKind::Watch },
-            Coming::Leaves => Event::ConsumerLeft { consumer },
-        };
-        let (id, event) = (self.ids[session], Box::new(event));
-        self.tell(session, Input::Happened { id, event, facts: Box::default(), reply: None });
-    }
-
-    fn memory(&mut self, session: usize, percent: Option<u8>) {
-        let Some(run) = self.shared.lock().room.agent(session).map(|agent| agent.run) else { return };
-        let reading = percent
-            .map_or(Reading::Unknown, |percent| Reading::Bytes(u64::from(percent) * MEMORY_LIMIT / 100));
-        let source =
-            if percent.is_some_and(|percent| percent % 2 == 0) { Source::Cgroup } else { Source::Sum };
-        let (id, read) = (self.ids[session], Read { reading, source, swap: 0 });
-        self.tell(session, Input::Memory { id, run, read });
-    }
-
-    fn redefine(&mut self, session: usize, variant: u8) {
-        let define = Define { definition: definition(session, variant), given: Given::AsBefore, by: None };
-        let (id, define) = (self.ids[session], Box::new(define));
-        self.tell(session, Input::Define { id, define, reply: oneshot::channel().0 });
+        machine.unborn = [0; SESSIONS];
     }
 
     /// What follows by itself from whatever has just happened; the promises hold after it.
@@ -402,13 +293,21 @@ impl Case {
             }
             self.leave_alone(session);
             self.wake_waiter(session);
+            self.tell_of_turn(session);
         }
         self.confirm_memory();
         self.collect();
-        if self.looks.iter().any(|looked| looked.try_recv() == Ok(true)) {
+        let answers: Vec<_> = self.looks.iter().map(Receiver::try_recv).collect();
+        if answers.contains(&Ok(true)) {
             return Err("a request was answered before every session was looked at".to_owned());
         }
-        self.checker.world(&self.shared.lock().room)
+        let mut waits = answers.into_iter().map(|answer| answer == Err(TryRecvError::Empty));
+        self.looks.retain(|_| waits.next() == Some(true));
+        let mut machine = self.shared.lock();
+        match machine.wrong.take() {
+            Some(violation) => Err(violation),
+            None => self.checker.world(&machine.room),
+        }
     }
 
     /// A shim without a run leaves when its gap is over, or when it has no daemon.
@@ -419,7 +318,7 @@ impl Case {
         };
         let gap = Duration::from_millis(machine.room.boot - shim.idle_since);
         let unread = machine.links[session].as_ref().is_some_and(|link| !link.commands.is_empty());
-        if gap > LONGEST_GAP || (!machine.connected(session) && !unread) {
+        if !unread && (gap > LONGEST_GAP || !machine.connected(session)) {
             machine.leave(session);
         }
     }
@@ -458,6 +357,12 @@ impl Case {
     }
 }
 
+/// A daemon does mostly one thing at a time, and now and then several in a row: otherwise it would never get far.
+fn bursts(number: u8) -> impl Iterator<Item = u8> {
+    let times = if number.is_multiple_of(4) { 6 } else { 1 };
+    (0..times).map(move |turn: u8| number.wrapping_add(turn.wrapping_mul(67)))
+}
+
 /// What has to be known of a batch after it was written.
 struct Written {
     session: Option<usize>,
@@ -465,6 +370,8 @@ struct Written {
     run: Option<pinfold_core::RunNumber>,
     /// The session began again with it.
     reloaded: bool,
+    /// The script made it contradict what is stored.
+    contradicted: bool,
 }
 
 impl Written {
@@ -474,33 +381,24 @@ impl Written {
             _ => None,
         });
         let reloaded = session.is_some_and(|session| batch.reloaded.contains(&ids[session]));
-        Written { session, run: runs.max(), reloaded }
+        Written { session, run: runs.max(), reloaded, contradicted: false }
     }
+}
+
+fn birth(roll: u64) -> Birth {
+    let all = [
+        Birth::NoNursery,
+        Birth::NoProgram,
+        Birth::NurseryKilled,
+        Birth::NurseryStopped,
+        Birth::ShimSlow,
+        Birth::ShimMute,
+    ];
+    all[roll as usize % all.len()]
 }
 
 /// Nobody sent this message.
 fn contradiction(session: pinfold_store::SessionId) -> Stored {
     let change = MessageChange::Taken { message: MessageId(u128::MAX) };
     Stored::Message { session, at: Wall(0), change, words: None, from: None, place: None }
-}
-
-fn consumer_id(session: usize, who: u8) -> ConsumerId {
-    ConsumerId(session as u64 * 10 + u64::from(who % 3))
-}
-
-fn end(ending: Ending, lived: Duration) -> Ended {
-    match ending {
-        Ending::Code(code) => Ended::new(Exit::Code(i32::from(code)), lived),
-        Ending::Signal(signal) => Ended::new(Exit::Signal(i32::from(signal)), lived),
-        Ending::Drained => Ended { said: Some(Said::Drained), ..Ended::new(Exit::Code(0), lived) },
-        Ending::Contended => Ended::new(Exit::Code(75), lived),
-        Ending::StaleId => {
-            Ended { recognised: Some(Recognised::StaleId), ..Ended::new(Exit::Code(1), lived) }
-        }
-        Ending::Limit => Ended {
-            recognised: Some(Recognised::UsageLimit { resets: None }),
-            ..Ended::new(Exit::Code(1), lived)
-        },
-        Ending::OutOfMemory => Ended { oom_killed: true, ..Ended::new(Exit::Signal(9), lived) },
-    }
 }

@@ -1,6 +1,8 @@
 //! Shims, as the loop knows them, and the connections with real ones: commands go out at once, reports come in through a
 //! task; the loop never waits.
 
+pub(crate) mod birth;
+mod cradle;
 pub(crate) mod observe;
 pub(crate) mod order;
 pub(crate) mod outbox;
@@ -9,21 +11,18 @@ pub(crate) mod strangers;
 
 pub(crate) use processes::ShimProcesses;
 
-use crate::crash;
 use crate::define::home::Home;
 use crate::ports::Then;
 use crate::ports::locks::Held;
 use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::strangers::There;
+use birth::NotGreeted;
 use outbox::{Outlet, Way};
 use pinfold_core::RunNumber;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
-use pinfold_kernel::private::{self, Wider};
-use pinfold_lock::{Folder, Guard};
-use pinfold_shim::client::{Link, Opening, ReceiveError, spawn};
+use pinfold_shim::client::{Link, Opening, ReceiveError};
 use pinfold_shim::log::Entry;
-use pinfold_shim::nursery::Nursery;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited, Report, Start, Welcome};
 use pinfold_store::SessionId;
@@ -37,12 +36,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
-use tracing::{debug, warn};
+use tracing::warn;
 
-/// A shim that was started answers within this; a machine that needs longer is out of order.
-const HANDSHAKE: Duration = Duration::from_secs(20);
-/// A shim that a nursery forks answers within milliseconds; after this, the nursery does not run.
-const FORKED: Duration = Duration::from_secs(2);
 /// A shim that lives answers a new daemon within this, or counts as mute for now.
 const ANSWER: Duration = Duration::from_secs(2);
 
@@ -272,98 +267,6 @@ fn note_end(child: &mut Child) {
     }
 }
 
-/// Starts a shim under the locks and tells it to start the run, which is stored already. Blocks.
-fn open(
-    Birth { opening, generation, settled, start }: Birth,
-    nursery: Option<&Nursery>,
-    held: Box<dyn Held>,
-) -> Result<Box<ShimUp>, StartRefused> {
-    make_places(&opening);
-    crash::point("spawn.before");
-    let lent = held.lend();
-    let born = match nursery {
-        Some(nursery) => from_nursery(nursery, &opening, &lent, generation),
-        None => directly(&opening, &lent, generation),
-    };
-    drop(lent);
-    let mut greeted = born?;
-    crash::point("spawn.greeted");
-    held.surrender();
-    debug!(shim = greeted.welcome.shim, "a shim has the locks");
-    crash::point("spawn.surrendered");
-    // A new shim finds the exits of earlier runs, and does not know that they are stored.
-    let link = &mut greeted.link;
-    let told = link.send(&Command::Ack { run: settled }).and_then(|()| link.send(&Command::Go));
-    let told = told.and_then(|()| {
-        crash::point("spawn.went");
-        link.send(&Command::Start(start))
-    });
-    crash::point("spawn.told");
-    if let Err(error) = told {
-        let Greeted { link, mut child, .. } = greeted;
-        drop(link);
-        child.as_mut().map(note_end);
-        return Err(refusal(&error));
-    }
-    Ok(Box::new(greeted.up()))
-}
-
-/// A shim that is forked by the nursery. One that does not come although it was asked for is started without it.
-fn from_nursery(
-    nursery: &Nursery,
-    opening: &Opening,
-    lent: &[(&Folder, &Guard)],
-    generation: u64,
-) -> Result<Greeted, StartRefused> {
-    let begun = Instant::now();
-    // It was lost while it was asked, or its program is: the other way says which.
-    let Ok((asked, mut link)) = nursery.spawn(opening, lent) else {
-        return directly(opening, lent, generation);
-    };
-    let mut greeted = greet_new(&mut link, generation, begun + FORKED);
-    if let Err(NotGreeted::TimeUp) = greeted {
-        warn!("the process that shims are forked from does not answer: another one takes its place");
-        // A shim that it has forked is about to answer; one that it has not will never be.
-        nursery.renew(asked);
-        greeted = hear_welcome(&mut link, begun + HANDSHAKE);
-    }
-    match greeted {
-        Ok(welcome) => Ok(Greeted { socket: opening.listen.clone(), link, welcome, child: None }),
-        // It has nobody at its other end: no shim of it has a copy of the locks.
-        Err(NotGreeted::Closed) => directly(opening, lent, generation),
-        Err(problem @ (NotGreeted::TimeUp | NotGreeted::Other(_))) => {
-            // Without its connection it leaves; and the process that it came from is not asked again.
-            drop(link);
-            nursery.renew(asked);
-            Err(problem.into())
-        }
-    }
-}
-
-/// A shim that is our own child.
-fn directly(opening: &Opening, lent: &[(&Folder, &Guard)], generation: u64) -> Result<Greeted, StartRefused> {
-    let (mut child, mut link) = spawn(opening, lent).map_err(|error| refusal(&error))?;
-    match greet_new(&mut link, generation, Instant::now() + HANDSHAKE) {
-        Ok(welcome) => Ok(Greeted { socket: opening.listen.clone(), link, welcome, child: Some(child) }),
-        Err(problem) => {
-            // Without its connection it leaves.
-            drop(link);
-            note_end(&mut child);
-            Err(problem.into())
-        }
-    }
-}
-
-/// Makes the folders again that somebody removed since the session was made.
-fn make_places(opening: &Opening) {
-    for file in [&opening.records, &opening.listen] {
-        if let Some(folder) = file.parent() {
-            // What is wrong shows when they are used, and is told then.
-            _ = private::make_private(folder, Wider::Tighten);
-        }
-    }
-}
-
 /// Why there is no shim, with the kernel's number for it.
 fn refusal(error: &(dyn std::error::Error + 'static)) -> StartRefused {
     let text = format!("no shim: {}", crate::error_chain::chain(error));
@@ -409,37 +312,6 @@ fn listening_at<'a>(list: &'a str, end: &'a str) -> impl Iterator<Item = &'a str
         let path = line.get(line.find('/')?..)?;
         (fields.get(3) == Some(&LISTENS) && path.ends_with(end)).then_some(path)
     })
-}
-
-/// Why a shim did not say welcome.
-#[derive(Debug, thiserror::Error)]
-enum NotGreeted {
-    /// Nothing came in time.
-    #[error("the shim did not answer in time")]
-    TimeUp,
-    /// There is no shim at the other end, or not any more.
-    #[error("the shim left before it said welcome")]
-    Closed,
-    /// It said something else.
-    #[error("{}", .0.text)]
-    Other(StartRefused),
-}
-
-impl From<NotGreeted> for StartRefused {
-    fn from(problem: NotGreeted) -> Self {
-        match problem {
-            NotGreeted::TimeUp | NotGreeted::Closed => {
-                StartRefused { errno: None, text: problem.to_string() }
-            }
-            NotGreeted::Other(refused) => refused,
-        }
-    }
-}
-
-/// Greets a shim that has just been given the locks.
-fn greet_new(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {
-    crash::point("spawn.handed");
-    greet(link, generation, until)
 }
 
 fn greet(link: &mut Link, generation: u64, until: Instant) -> Result<Box<Welcome>, NotGreeted> {

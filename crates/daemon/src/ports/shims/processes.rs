@@ -1,6 +1,8 @@
 //! Shims that are processes: what blocks is done by threads of the pool, few at a time.
 
-use super::{Birth, ShimUp, Shims, open};
+use super::birth::open;
+use super::cradle::Processes;
+use super::{Birth, ShimUp, Shims};
 use crate::define::home::Home;
 use crate::ports::Then;
 use crate::ports::locks::{Folders, Held};
@@ -45,7 +47,11 @@ impl Shims for ShimProcesses {
         let about = Span::current();
         tokio::spawn(async move {
             let _place = places.acquire_owned().await;
-            let open = move || about.in_scope(|| open(birth, nursery.as_deref(), held));
+            let Birth { opening, generation, settled, start } = birth;
+            let open = move || {
+                let cradle = Processes::new(opening, generation, nursery.as_deref());
+                about.in_scope(|| open(&cradle, held, settled, start))
+            };
             let opened = tokio::task::spawn_blocking(open).await;
             let failed =
                 |error: tokio::task::JoinError| StartRefused { errno: None, text: error.to_string() };

@@ -20,6 +20,8 @@ pub(crate) struct Checker {
     pub(crate) messages: BTreeMap<MessageId, (usize, Fate)>,
     /// Messages in the order in which they were queued: ids follow the wall clock, which jumps.
     queued: BTreeMap<MessageId, u64>,
+    /// What each dedupe key of a session stands for.
+    keys: BTreeMap<(usize, String), MessageId>,
     first_deliveries: [Vec<MessageId>; SESSIONS],
     answered: BTreeSet<MessageId>,
     /// A retried message stands at the end of the queue again.
@@ -183,7 +185,11 @@ impl Checker {
 
     fn message_step(&mut self, at: usize, step: &MessageChange) -> Result<(), Violation> {
         match step {
-            MessageChange::Queued { message, .. } => {
+            MessageChange::Queued { message, key } => {
+                if let Some(key) = key {
+                    let known = self.keys.insert((at, key.clone()), *message);
+                    ensure(known.is_none(), || format!("{message:?} has the key `{key}` of {known:?}"))?;
+                }
                 self.queued.insert(*message, self.queued.len() as u64);
                 let old = self.messages.insert(*message, (at, Fate::Open));
                 ensure(old.is_none(), || format!("{message:?} was queued twice"))

@@ -21,6 +21,8 @@ pub(crate) enum Holder {
     Nobody,
     Daemon(usize),
     Shim(usize),
+    /// Somebody who was to become a shim.
+    Unborn(usize),
     Outsider,
 }
 
@@ -100,9 +102,13 @@ impl Room {
     }
 
     pub(crate) fn free(&mut self, holder: Holder) {
+        self.pass_on(holder, Holder::Nobody);
+    }
+
+    pub(crate) fn pass_on(&mut self, from: Holder, to: Holder) {
         for lock in self.session_locks.iter_mut().chain(&mut self.directory_locks) {
-            if *lock == holder {
-                *lock = Holder::Nobody;
+            if *lock == from {
+                *lock = to;
             }
         }
     }
@@ -131,11 +137,7 @@ impl Room {
 
     /// The daemon hands its locks to a new shim.
     pub(crate) fn new_shim(&mut self, session: usize) {
-        for lock in self.session_locks.iter_mut().chain(&mut self.directory_locks) {
-            if *lock == Holder::Daemon(session) {
-                *lock = Holder::Shim(session);
-            }
-        }
+        self.pass_on(Holder::Daemon(session), Holder::Shim(session));
         let idle_since = self.boot;
         self.shims[session] = Some(Shim { agent: None, idle_since, last_run: RunNumber(0) });
     }

@@ -1,0 +1,186 @@
+//! Where virtual shims come from: the order of things is that of the daemon that ships, and every way on which a shim can
+//! fail to come is one of the script's.
+//!
+//! Whoever is forked or asked to fork has a copy of the locks: they are not free before it is gone.
+
+use super::machine::{Job, Machine, Shared};
+use super::shim;
+use super::world::{Holder, SESSIONS};
+use crate::ports::shims::ShimUp;
+use crate::ports::shims::birth::{Cradle, Lent, NotGreeted};
+use pinfold_core::life::StartRefused;
+use pinfold_shim::{Command, Welcome};
+use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+use std::time::Duration;
+
+/// What is wrong with the next birth of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) enum Trouble {
+    /// The nursery cannot be asked.
+    NoNursery,
+    /// Nor is there a program to execute.
+    NoProgram,
+    /// The nursery is killed before it has forked.
+    NurseryKilled,
+    /// The nursery does not run, and has what it was given until it is ended.
+    NurseryStopped,
+    /// The shim answers when the nursery has been given up.
+    ShimSlow,
+    /// The shim never answers.
+    ShimMute,
+}
+
+/// How far a birth has come.
+#[derive(Clone, Copy, PartialEq)]
+enum Way {
+    /// No process knows of it.
+    Nowhere,
+    /// The nursery was asked, and has a copy of the locks.
+    Asked,
+    /// A process of its own has a copy of the locks.
+    Forked,
+}
+
+/// One birth.
+pub(super) struct VirtualCradle {
+    session: usize,
+    machine: Shared,
+    trouble: Option<Trouble>,
+    way: Cell<Way>,
+}
+
+impl VirtualCradle {
+    pub(super) fn new(session: usize, machine: &Shared) -> VirtualCradle {
+        let trouble = machine.lock().births[session].take();
+        VirtualCradle { session, machine: machine.clone(), trouble, way: Cell::new(Way::Nowhere) }
+    }
+
+    fn go(&self, way: Way) {
+        self.way.set(way);
+        self.machine.lock().unborn[self.session] += u32::from(way != Way::Nowhere);
+    }
+
+    fn wait(&self, within: Duration) -> Result<Box<Welcome>, NotGreeted> {
+        self.machine.lock().room.pass(within.as_millis() as u64);
+        Err(NotGreeted::TimeUp)
+    }
+
+    fn welcome(&self) -> Box<Welcome> {
+        Box::new(shim::welcome(&self.machine.lock(), self.session))
+    }
+}
+
+impl Cradle for VirtualCradle {
+    type Asked = ();
+    type Link = Vec<Command>;
+    type Child = ();
+
+    fn fork(&self, _lent: &Lent<'_>) -> Option<((), Vec<Command>)> {
+        match self.trouble {
+            Some(Trouble::NoNursery | Trouble::NoProgram) => return None,
+            Some(Trouble::NurseryKilled) => {}
+            Some(Trouble::NurseryStopped) => self.go(Way::Asked),
+            Some(Trouble::ShimSlow | Trouble::ShimMute) | None => self.go(Way::Forked),
+        }
+        Some(((), Vec::new()))
+    }
+
+    fn renew(&self, (): ()) {
+        if self.way.get() == Way::Asked {
+            self.way.set(Way::Nowhere);
+            self.machine.lock().unborn_leaves(self.session);
+        }
+    }
+
+    fn execute(&self, _lent: &Lent<'_>) -> Result<((), Vec<Command>), StartRefused> {
+        if self.trouble == Some(Trouble::NoProgram) {
+            return Err(StartRefused { errno: None, text: "no such program".to_owned() });
+        }
+        let mut machine = self.machine.lock();
+        if machine.unborn[self.session] > 0 {
+            machine.wrong = Some(format!("session {}: a second shim is given its locks", self.session));
+        }
+        drop(machine);
+        self.go(Way::Forked);
+        Ok(((), Vec::new()))
+    }
+
+    fn greet(&self, _link: &mut Vec<Command>, within: Duration) -> Result<Box<Welcome>, NotGreeted> {
+        match (self.way.get(), self.trouble) {
+            (Way::Nowhere, _) => Err(NotGreeted::Closed),
+            (Way::Asked, _) | (Way::Forked, Some(Trouble::ShimSlow | Trouble::ShimMute)) => self.wait(within),
+            (Way::Forked, _) => Ok(self.welcome()),
+        }
+    }
+
+    fn hear_welcome(&self, _link: &mut Vec<Command>, within: Duration) -> Result<Box<Welcome>, NotGreeted> {
+        match (self.way.get(), self.trouble) {
+            (Way::Nowhere, _) => Err(NotGreeted::Closed),
+            (Way::Asked, _) | (Way::Forked, Some(Trouble::ShimMute)) => self.wait(within),
+            (Way::Forked, _) => Ok(self.welcome()),
+        }
+    }
+
+    fn tell(&self, link: &mut Vec<Command>, command: &Command) -> Result<(), StartRefused> {
+        link.push(command.clone());
+        Ok(())
+    }
+
+    /// It leaves when it reads the end of its connection: when the script says so.
+    fn let_go(&self, _link: Vec<Command>, _child: Option<()>) {}
+
+    fn up(&self, link: Vec<Command>, welcome: Box<Welcome>, _child: Option<()>) -> ShimUp {
+        let mut machine = self.machine.lock();
+        machine.is_born(self.session);
+        let mut up = shim::connect(&mut machine, &self.machine, self.session);
+        if let Some(new) = &mut machine.links[self.session] {
+            new.commands.extend(link);
+        }
+        up.welcome = welcome;
+        up
+    }
+}
+
+impl Machine {
+    /// A process that had a copy of the locks and was no shim yet is gone.
+    pub(super) fn unborn_leaves(&mut self, session: usize) {
+        self.unborn[session] = self.unborn[session].saturating_sub(1);
+        if self.unborn[session] == 0 {
+            self.room.free(Holder::Unborn(session));
+        }
+    }
+
+    /// The daemon closes its copies: the locks are free, unless somebody else has one.
+    pub(super) fn close(&mut self, session: usize) {
+        match self.unborn[session] {
+            0 => self.room.free(Holder::Daemon(session)),
+            _ => self.room.pass_on(Holder::Daemon(session), Holder::Unborn(session)),
+        }
+    }
+
+    fn is_born(&mut self, session: usize) {
+        self.unborn[session] = self.unborn[session].saturating_sub(1);
+        self.room.pass_on(Holder::Unborn(session), Holder::Daemon(session));
+        self.room.new_shim(session);
+    }
+
+    /// A daemon dies: of the births that it has under way, some have come so far that somebody else has the locks too.
+    pub(super) fn orphan_births(&mut self) {
+        for session in 0..SESSIONS {
+            let under_way = self.jobs[session].iter().any(|job| matches!(job, Job::Open(..)));
+            if under_way && self.room.now().jitter.0.is_multiple_of(2) {
+                self.unborn[session] += 1;
+            }
+        }
+    }
+
+    /// Who was to become a shim reads the end of its connection and leaves. Whether there was one.
+    pub(super) fn orphan_leaves(&mut self, session: usize) -> bool {
+        let left = self.unborn[session] > 0;
+        if left {
+            self.unborn_leaves(session);
+        }
+        left
+    }
+}
