@@ -63,3 +63,6 @@ impl Kept {
         self.own == id || self.children.contains(&id)
     }
 }
+
+#[cfg(test)]
+mod tests;

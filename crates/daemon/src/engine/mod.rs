@@ -34,7 +34,7 @@ mod speech;
 mod stopping;
 mod strangers;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timer;
 mod unended;
 mod view;

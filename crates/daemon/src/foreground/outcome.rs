@@ -130,3 +130,6 @@ fn is_news(why: &Why) -> bool {
             | Why::Memory(_)
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -113,3 +113,6 @@ fn relation(own: Known<'_>, other: Known<'_>) -> Relation {
         () => Relation::Other,
     }
 }
+
+#[cfg(test)]
+mod tests;

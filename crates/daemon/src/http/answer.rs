@@ -279,3 +279,6 @@ fn way_out(name: &str, refusal: Refusal) -> Option<String> {
         | Refusal::Own => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

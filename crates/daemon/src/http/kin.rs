@@ -89,3 +89,6 @@ pub(super) async fn is_inside(
 fn refused(message: String) -> ErrorBody {
     ErrorBody::new(ErrorKind::NotPermitted, message)
 }
+
+#[cfg(test)]
+mod tests;

@@ -189,3 +189,6 @@ async fn prune(context: &Context, add: impl FnOnce(&mut Batch)) -> Result<u64, E
     tokio::time::sleep(if gone == 0 { Duration::ZERO } else { PAUSE }).await;
     Ok(gone)
 }
+
+#[cfg(test)]
+mod tests;

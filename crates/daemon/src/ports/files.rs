@@ -130,7 +130,7 @@ pub(crate) fn make_session(folder: &Path) -> Result<(), NotMade> {
 }
 
 /// Deletes a folder with everything in it; how many bytes that was.
-fn delete(folder: &Path) -> Result<u64, String> {
+pub(crate) fn delete(folder: &Path) -> Result<u64, String> {
     let sizes = std::fs::read_dir(folder).map(|entries| {
         let sizes = entries.flatten().filter_map(|entry| entry.metadata().ok()).map(|facts| facts.len());
         sizes.sum()

@@ -61,3 +61,6 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         damaged: Some(damage.problem),
     }
 }
+
+#[cfg(test)]
+mod tests;

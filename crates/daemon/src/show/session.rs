@@ -125,3 +125,6 @@ fn next(view: &SessionView, now: Now) -> Option<Next> {
     let at = now.wall + deadline.at.since(now.boot);
     Some(Next { at: time(at), what: word::upcoming(deadline.what) })
 }
+
+#[cfg(test)]
+mod tests;

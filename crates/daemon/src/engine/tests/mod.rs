@@ -1,5 +1,15 @@
-//! Tests of the loop: what is durable before what, and what is seen of it from outside.
+//! Tests of the loop: what is durable before what, what is seen of it from outside, and what it does with each thing that
+//! comes to it (`hand` is a loop whose ports the test has in its hand).
 
+mod archive;
 mod durable;
+mod ends;
 mod files;
+pub(crate) mod hand;
+mod health;
+mod inbox;
+mod names;
 mod outside;
+mod reading;
+mod recovery;
+mod starts;

@@ -1,0 +1,390 @@
+//! The ports: what the loop orders stands on the desk until the test has it done.
+
+use crate::define::config::{Config, LoadError};
+use crate::define::home::Home;
+use crate::define::values::Values;
+use crate::memory::Watch;
+use crate::ports::clock::Clock;
+use crate::ports::files::{Files, NotMade, delete, make_session};
+use crate::ports::journal::{Journal, Remembered, StoreJournal};
+use crate::ports::locks::{Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
+use crate::ports::memory::{MemoryWatch, Watched};
+use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::shims::order::Order;
+use crate::ports::shims::outbox::{Outlet, Wire};
+use crate::ports::shims::strangers::There;
+use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
+use crate::ports::stops::{Noted, Stops};
+use crate::ports::{Ports, Then};
+use pinfold_core::life::StartRefused;
+use pinfold_core::unended::Survivor;
+use pinfold_core::{Boot, Jitter, MessageId, RunNumber, Wall};
+use pinfold_lock::{Folder, Guard, Resource};
+use pinfold_shim::log::Entry;
+use pinfold_shim::turn::Turn;
+use pinfold_shim::{Command, Decoder, Exited, Report};
+use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+use tokio::task::JoinHandle;
+
+/// What stands on the desk.
+#[derive(Default)]
+pub(crate) struct Ordered {
+    /// How long this world has been going.
+    pub(crate) now: Duration,
+    drawn: u128,
+    pub(crate) alarm: Option<Boot>,
+    reminders: Vec<(Instant, Then<()>)>,
+    pub(crate) reservations: Vec<(Wanted, Granted)>,
+    /// How many locks that were granted are in the daemon's hand.
+    pub(crate) locked: usize,
+    pub(crate) waiters: Vec<(Resource, Then<()>)>,
+    pub(crate) cancelled: usize,
+    pub(crate) proofs: Vec<(Lost, Then<bool>)>,
+    pub(crate) holders: Vec<(String, Then<HolderEnded>)>,
+    pub(crate) births: Vec<Birthing>,
+    pub(crate) looks: Vec<(Look, Then<Seen>)>,
+    pub(crate) searches: Vec<(u32, Then<Vec<Survivor>>)>,
+    /// What shims have left on disk.
+    pub(crate) records: Vec<Exited>,
+    pub(crate) turn: Option<Turn>,
+    pub(crate) printed: Vec<Entry>,
+    /// How long shims have run.
+    pub(crate) ran: Option<u64>,
+    pub(crate) memory: Vec<(&'static str, RunNumber)>,
+    pub(crate) watch: Option<Watch>,
+    /// Whether batches wait for the test.
+    pub(crate) held_up: bool,
+    pub(super) commits: Vec<(Batch, Option<Order>, Then<Outcome>)>,
+    pub(crate) trouble: Trouble,
+    /// Rows that cannot be read.
+    pub(crate) unreadable: bool,
+    links: BTreeMap<SessionId, Line>,
+    stops: Stops,
+}
+
+type Granted = Then<Result<Box<dyn Held>, Refused>>;
+type Birthing = (Birth, Box<dyn Held>, Then<Result<Box<ShimUp>, StartRefused>>);
+
+/// A connection, as a shim has it.
+#[derive(Default)]
+struct Line {
+    hear: Option<Hear>,
+    told: Vec<Command>,
+    decoder: Decoder,
+}
+
+#[derive(Clone)]
+pub(crate) struct Desk {
+    ordered: Arc<Mutex<Ordered>>,
+    began: Instant,
+}
+
+pub(super) fn new(journal: &Rc<StoreJournal>) -> (Desk, Ports) {
+    let desk = Desk { ordered: Arc::default(), began: Instant::now() };
+    let ports = Ports {
+        clock: Box::new(desk.clone()),
+        locks: Box::new(desk.clone()),
+        shims: Box::new(desk.clone()),
+        journal: Box::new(HandJournal { desk: desk.clone(), journal: Rc::clone(journal) }),
+        memory: Box::new(desk.clone()),
+        files: Arc::new(desk.clone()),
+    };
+    (desk, ports)
+}
+
+impl Desk {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Ordered> {
+        self.ordered.lock().unwrap()
+    }
+
+    /// Lets time pass; who is to be reminded by then.
+    pub(super) fn pass(&self, time: Duration) -> Vec<Then<()>> {
+        let mut ordered = self.lock();
+        ordered.now += time;
+        let now = self.began + ordered.now;
+        let (due, later) = std::mem::take(&mut ordered.reminders).into_iter().partition(|(at, _)| *at <= now);
+        ordered.reminders = later;
+        let due: Vec<(Instant, Then<()>)> = due;
+        due.into_iter().map(|(_, then)| then).collect()
+    }
+
+    /// How long until each reminder.
+    pub(crate) fn reminders(&self) -> Vec<Duration> {
+        let ordered = self.lock();
+        let now = self.began + ordered.now;
+        ordered.reminders.iter().map(|(at, _)| at.saturating_duration_since(now)).collect()
+    }
+
+    pub(super) fn connection(&self, id: SessionId) -> Box<dyn Connection> {
+        Box::new(HandConnection { desk: self.clone(), id })
+    }
+
+    pub(super) fn say(&self, id: SessionId, report: Option<Report>) {
+        let hear = self.lock().links.get_mut(&id).and_then(|line| line.hear.take()).expect("a connection");
+        hear(report);
+        self.lock().links.entry(id).or_default().hear.get_or_insert(hear);
+    }
+
+    pub(super) fn heard(&self, id: SessionId) -> Vec<Command> {
+        self.lock().links.get_mut(&id).map(|line| std::mem::take(&mut line.told)).unwrap_or_default()
+    }
+}
+
+impl Clock for Desk {
+    fn wall(&self) -> Wall {
+        Wall(1_700_000_000_000 + self.lock().now.as_millis() as i64)
+    }
+
+    fn boot(&self) -> Boot {
+        Boot(1_000 + self.lock().now.as_millis() as u64)
+    }
+
+    fn awake(&self) -> Instant {
+        self.began + self.lock().now
+    }
+
+    fn jitter(&mut self) -> Jitter {
+        Jitter::default()
+    }
+
+    fn dice(&mut self) -> u128 {
+        let mut ordered = self.lock();
+        ordered.drawn += 1;
+        ordered.drawn
+    }
+
+    fn wake_at(&self, at: Option<Boot>) {
+        self.lock().alarm = at;
+    }
+
+    fn remind(&self, at: Instant, then: Then<()>) {
+        self.lock().reminders.push((at, then));
+    }
+}
+
+impl Locks for Desk {
+    fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>) {
+        self.lock().reservations.push((wanted, then));
+    }
+
+    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        self.lock().waiters.push((resource, then));
+        Ok(Box::new(self.clone()))
+    }
+
+    fn prove_absent(&self, lost: Lost, then: Then<bool>) {
+        self.lock().proofs.push((lost, then));
+    }
+
+    fn end_holder(&self, name: String, then: Then<HolderEnded>) {
+        self.lock().holders.push((name, then));
+    }
+}
+
+impl Waiting for Desk {
+    fn cancel(&self) {
+        self.lock().cancelled += 1;
+    }
+}
+
+/// Locks that were granted, until a shim has them or they are given back.
+pub(super) struct Locked(Desk);
+
+impl Locked {
+    pub(super) fn new(desk: &Desk) -> Locked {
+        desk.lock().locked += 1;
+        Locked(desk.clone())
+    }
+}
+
+impl Held for Locked {
+    fn lend(&self) -> Vec<(&Folder, &Guard)> {
+        Vec::new()
+    }
+
+    fn surrender(self: Box<Self>) {}
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.0.lock().locked -= 1;
+    }
+}
+
+impl Shims for Desk {
+    fn open(&self, birth: Birth, held: Box<dyn Held>, then: Then<Result<Box<ShimUp>, StartRefused>>) {
+        self.lock().births.push((birth, held, then));
+    }
+
+    fn observe(&self, look: Look, then: Then<Seen>) {
+        self.lock().looks.push((look, then));
+    }
+
+    fn survivors(&self, shim: u32, then: Then<Vec<Survivor>>) {
+        self.lock().searches.push((shim, then));
+    }
+
+    fn find_socket(&self, _id: SessionId, sockets: Vec<PathBuf>, then: Then<Option<PathBuf>>) {
+        then(sockets.into_iter().find(|socket| socket.exists()));
+    }
+
+    fn strangers(&self, _home: Home, _kept: BTreeSet<String>, then: Then<There>) {
+        then(There::default());
+    }
+
+    fn end_stranger(&self, _id: String, _socket: PathBuf, _generation: u64, then: Then<()>) {
+        then(());
+    }
+
+    fn records(&self, _home: &Home, _id: SessionId) -> Vec<Exited> {
+        self.lock().records.clone()
+    }
+
+    fn latest_turn(&self, _home: &Home, _id: SessionId) -> Option<Turn> {
+        self.lock().turn.clone()
+    }
+
+    fn tail(&self, _home: &Home, _id: SessionId, run: RunNumber, _lines: usize) -> Vec<Entry> {
+        self.lock().printed.iter().filter(|entry| entry.run == run).cloned().collect()
+    }
+
+    fn ran(&self, _shim: u32) -> Option<u64> {
+        self.lock().ran
+    }
+}
+
+impl MemoryWatch for Desk {
+    fn watch(&mut self, (_, run): Watched, watch: Watch) {
+        self.lock().memory.push(("watch", run));
+        self.lock().watch = Some(watch);
+    }
+
+    fn forget(&mut self, (_, run): Watched) {
+        self.lock().memory.push(("forget", run));
+    }
+
+    fn confirm(&mut self, (_, run): Watched) {
+        self.lock().memory.push(("confirm", run));
+    }
+}
+
+/// Files are made, read and removed at once: what it is like when that takes a while is in `files.rs` beside this.
+impl Files for Desk {
+    fn make_session(&self, folder: PathBuf, then: Then<Result<(), NotMade>>) {
+        then(make_session(&folder));
+    }
+
+    fn remove_empty(&self, folder: PathBuf) {
+        _ = std::fs::remove_dir(folder);
+    }
+
+    fn delete(&self, folder: PathBuf, _listen: PathBuf, then: Then<Result<u64, String>>) {
+        then(delete(&folder));
+    }
+
+    fn remove_values(&self, values: Values, file: Ulid, then: Then<()>) {
+        values.remove(file);
+        then(());
+    }
+
+    fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>) {
+        then(crate::define::config::load(&file));
+    }
+
+    fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
+        let stops = Stops::open(file)?;
+        let left = stops.all();
+        self.lock().stops = stops;
+        Ok(left)
+    }
+
+    fn note_stop(&self, noted: Noted, then: Then<io::Result<()>>) {
+        let done = self.lock().stops.note(noted);
+        then(done);
+    }
+
+    fn settle_stop(&self, session: SessionId) {
+        self.lock().stops.settle(session).unwrap();
+    }
+}
+
+/// A store in memory, which is written at once, or when the test says so.
+struct HandJournal {
+    desk: Desk,
+    journal: Rc<StoreJournal>,
+}
+
+impl Journal for HandJournal {
+    fn commit(&self, batch: Batch, with: Option<Order>, then: Then<Outcome>) {
+        if self.desk.lock().held_up {
+            self.desk.lock().commits.push((batch, with, then));
+        } else {
+            self.journal.commit(batch, with, then);
+        }
+    }
+
+    fn commit_last(&self, batch: Batch) -> Outcome {
+        self.journal.commit_last(batch)
+    }
+
+    fn trouble(&self) -> Trouble {
+        self.desk.lock().trouble.clone()
+    }
+
+    fn message(&self, message: MessageId) -> Result<Option<Message>, ReadError> {
+        if self.desk.lock().unreadable {
+            let (path, what, problem) = ("store".into(), "message", "torn".to_owned());
+            return Err(ReadError::Row { path, what, id: message.0.to_string(), problem });
+        }
+        self.journal.message(message)
+    }
+
+    fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError> {
+        self.journal.message_by_key(session, key)
+    }
+
+    fn waiting_bytes(&self, session: SessionId) -> u64 {
+        self.journal.waiting_bytes(session)
+    }
+
+    fn session_of_run(&self, run: RunId) -> Option<SessionId> {
+        self.journal.session_of_run(run)
+    }
+
+    fn recent_events(&self, session: SessionId, most: u32) -> Vec<Event> {
+        self.journal.recent_events(session, most)
+    }
+
+    fn session(&self, id: SessionId) -> Result<Option<Remembered>, String> {
+        self.journal.session(id)
+    }
+}
+
+struct HandConnection {
+    desk: Desk,
+    id: SessionId,
+}
+
+impl Connection for HandConnection {
+    fn follow(self: Box<Self>, hear: Hear) -> io::Result<(Outlet, Option<JoinHandle<()>>)> {
+        self.desk.lock().links.insert(self.id, Line { hear: Some(hear), ..Line::default() });
+        Ok((Outlet::new(Arc::new(*self)), None))
+    }
+}
+
+impl Wire for HandConnection {
+    fn send(self: Arc<Self>, bytes: &[u8]) {
+        let mut ordered = self.desk.lock();
+        let line = ordered.links.entry(self.id).or_default();
+        line.decoder.feed(bytes);
+        while let Some(frame) = line.decoder.frame().unwrap() {
+            line.told.extend(Command::decode(&frame).unwrap());
+        }
+    }
+}
