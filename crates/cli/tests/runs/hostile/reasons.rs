@@ -77,7 +77,7 @@ fn a_command_line_that_is_too_long_fails_once_with_its_reason() {
 fn a_shortage_of_descriptors_waits_with_its_reason_and_charges_no_crash() {
     let world = World::new();
     let mut up = Command::new("sh");
-    up.args(["-c", "ulimit -n 48; exec \"$0\" up", env!("CARGO_BIN_EXE_pinfold")]);
+    up.args(["-c", "ulimit -n 64; exec \"$0\" up", env!("CARGO_BIN_EXE_pinfold")]);
     up.env("PINFOLD_HOME", &world.home)
         .env("PINFOLD_LOCKS", world.path("locks"))
         .env("XDG_STATE_HOME", world.path("state"))
@@ -91,7 +91,7 @@ fn a_shortage_of_descriptors_waits_with_its_reason_and_charges_no_crash() {
         if session["state"] != "running" {
             break session;
         }
-        assert!(made < 48, "descriptors do not run out");
+        assert!(made < 64, "descriptors do not run out");
     };
     let name = refused["name"].as_str().unwrap();
     assert_eq!((&refused["state"], &refused["crashes"]), (&json!("backoff"), &json!(0)), "{refused}");

@@ -22,6 +22,10 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 use tracing::Span;
 
+/// So many descriptors stay free: a connection, who asks through it, and the files that are read to answer. A daemon that
+/// spent its last one on a session could neither show nor stop any.
+const SPARE: usize = 12;
+
 /// Starts real shims, and finds them.
 pub(crate) struct ShimProcesses {
     folders: Folders,
@@ -50,7 +54,7 @@ impl Shims for ShimProcesses {
             let Birth { opening, generation, settled, start } = birth;
             let open = move || {
                 let cradle = Processes::new(opening, generation, nursery.as_deref());
-                about.in_scope(|| open(&cradle, held, settled, start))
+                about.in_scope(|| spare().and_then(|()| open(&cradle, held, settled, start)))
             };
             let opened = tokio::task::spawn_blocking(open).await;
             let failed =
@@ -115,4 +119,14 @@ impl Shims for ShimProcesses {
         let text = std::fs::read_to_string(format!("/proc/{shim}/schedstat")).ok()?;
         text.split_ascii_whitespace().next()?.parse().ok()
     }
+}
+
+/// Whether there is room for a shim beside what people need.
+fn spare() -> Result<(), StartRefused> {
+    let one = |_| rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stderr(), 0);
+    let room: Result<Vec<_>, _> = (0..SPARE).map(one).collect();
+    room.map(drop).map_err(|errno| StartRefused {
+        errno: Some(errno.raw_os_error()),
+        text: format!("no shim: {}", std::io::Error::from(errno)),
+    })
 }
