@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Nothing that a link leads to is written to.
 const NO_LINK: i32 = OFlags::NOFOLLOW.bits() as i32;
@@ -70,22 +70,59 @@ pub(crate) struct Told {
     pub(crate) session: Option<String>,
 }
 
-/// Reads what is there; nothing where there is no file, or nothing in it.
-pub(crate) fn read(path: &Path) -> Result<Option<Left>, Errno> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
-    let file = match rustix::fs::open(path, flags, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(None),
-        other => other?,
+/// What is there to be taken.
+pub(crate) enum Found {
+    Nothing,
+    Records(Left),
+    /// Somebody has the file: what is written in it by now may be known, and is taken when the file is free.
+    Busy(Vec<Told>),
+}
+
+/// Reads what is there, without waiting for anybody.
+pub(crate) fn read(path: &Path) -> Result<Found, Errno> {
+    let Some(mut file) = open(path)? else { return Ok(Found::Nothing) };
+    let is_ours = match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => true,
+        Err(Errno::WOULDBLOCK) => false,
+        Err(errno) => return Err(errno),
     };
-    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
-    let mut file = std::fs::File::from(file);
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)
         .map_err(|error| error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error))?;
     // Whatever another program has put there: the records beside it are told, and it is too.
     let text = String::from_utf8_lossy(&bytes);
     let events: Vec<Told> = text.lines().filter(|line| !line.is_empty()).map(event).collect();
-    Ok((!events.is_empty()).then_some(Left { events, file }))
+    Ok(match (is_ours, events.is_empty()) {
+        (false, _) => Found::Busy(events),
+        (true, true) => Found::Nothing,
+        (true, false) => Found::Records(Left { events, file }),
+    })
+}
+
+/// Waits on a thread of its own until nobody has the file, and says so.
+///
+/// # Errors
+/// There is no thread to be had.
+pub(crate) fn when_free(path: PathBuf, then: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    let wait = move || {
+        let free = open(&path).and_then(|file| match file {
+            Some(file) => rustix::fs::flock(&file, FlockOperation::LockExclusive),
+            None => Ok(()),
+        });
+        match free {
+            Ok(()) => then(),
+            Err(errno) => tracing::warn!("the audit of verbs cannot be waited for: {errno}"),
+        }
+    };
+    std::thread::Builder::new().name("audit".into()).stack_size(128 << 10).spawn(wait).map(drop)
+}
+
+fn open(path: &Path) -> Result<Option<std::fs::File>, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+    match rustix::fs::open(path, flags, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(None),
+        file => Ok(Some(file?.into())),
+    }
 }
 
 impl Left {
@@ -121,10 +158,10 @@ mod tests {
     fn records_are_taken_once_and_what_cannot_be_read_is_kept() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.jsonl");
-        assert!(read(&path).unwrap().is_none());
+        assert!(matches!(read(&path), Ok(Found::Nothing)));
         let good = r#"{"kind":"unlocked","at":"2026-11-15T18:00:00Z","why":"asked","session":"api","run":null,"resource":"key:k"}"#;
         std::fs::write(&path, format!("{good}\n\nnonsense\n")).unwrap();
-        let left = read(&path).unwrap().unwrap();
+        let Ok(Found::Records(left)) = read(&path) else { panic!("nothing is there") };
         assert_eq!(left.events.len(), 2);
         assert_eq!(left.events[0].session.as_deref(), Some("api"));
         let first = &left.events[0].event;
@@ -136,6 +173,6 @@ mod tests {
         assert_eq!(left.events[1].event.data["line"], "nonsense");
         left.settle().unwrap();
         drop(left);
-        assert!(read(&path).unwrap().is_none());
+        assert!(matches!(read(&path), Ok(Found::Nothing)));
     }
 }

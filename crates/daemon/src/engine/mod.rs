@@ -5,6 +5,7 @@ mod archive;
 mod asked_by;
 mod attach;
 mod attaching;
+mod audit;
 mod command;
 mod down;
 mod effect;
@@ -54,9 +55,9 @@ use crate::caller::By;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::define::values::Values;
+use crate::engine::audit::Audit;
 use crate::engine::feed::Feed;
 use crate::engine::input::{Goodbye, Handle, Input};
-use crate::engine::recover::Audit;
 use crate::engine::session::Tracked;
 use crate::engine::timer::Timer;
 use crate::metrics::Metrics;
@@ -69,7 +70,7 @@ use pinfold_core::{Boot, Change, Decision, Event, EventKind, Now, RunNumber};
 use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tokio::sync::watch;
 use tracing::debug_span;
@@ -122,6 +123,8 @@ pub(crate) struct Engine {
     calm_at: Option<Instant>,
     /// Whether records of verbs are on their way to the disk, and whether more were written meanwhile.
     audit: Audit,
+    /// Lives while a thread waits for whoever has the file of the audit.
+    audit_awaited: Weak<()>,
     /// Archived sessions that are removed as soon as their shims have left.
     removing: Vec<(SessionId, Option<Arc<By>>, command::Removal)>,
     closing: Closing,

@@ -1,6 +1,6 @@
 //! Puts an engine together, with the ports of this machine or with others.
 
-use super::recover::Audit;
+use super::audit::Audit;
 use super::{Closing, Engine, Health, Parts, memory};
 use crate::engine::feed::Feed;
 use crate::engine::input::{Handle, Input};
@@ -18,7 +18,7 @@ use pinfold_store::Solo;
 use std::collections::BTreeMap;
 use std::io;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 use tokio::sync::{Semaphore, watch};
 
@@ -78,6 +78,7 @@ impl Engine {
             links: 0,
             calm_at: None,
             audit: Audit::default(),
+            audit_awaited: Weak::new(),
             removing: Vec::new(),
             closing: Closing::No,
             closed_by: None,

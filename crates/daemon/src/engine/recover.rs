@@ -11,12 +11,9 @@ use crate::ports::shims::observe::{Look, Seen, Subject};
 use pinfold_core::event::{Machine, Shim, ShimSeen};
 use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::{Event, EventKind, RunEvent, RunNumber, World};
-use pinfold_store::{
-    DamagedSession, Facts, Loaded, Outcome, ReadError, Reader, RunId, SessionId, StoredSession,
-};
+use pinfold_store::{DamagedSession, Facts, Loaded, ReadError, Reader, RunId, SessionId, StoredSession};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::oneshot;
 use tracing::{error, warn};
 
 /// A shim that does not answer is asked again after this: one that was stopped tells nobody when it goes on.
@@ -24,15 +21,6 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// A run that was unlocked has ended before its session had so many more events.
 const RECENT: u32 = 50;
-
-/// Whether records of verbs are on their way to the disk.
-#[derive(Debug, Default)]
-pub(super) enum Audit {
-    #[default]
-    No,
-    /// They are; whether more were asked for meanwhile, and who is told when they are there.
-    UnderWay { again: bool, waiting: Vec<oneshot::Sender<()>> },
-}
 
 impl Engine {
     /// Loads every session. One bad record leaves one session out, loudly.
@@ -180,81 +168,6 @@ impl Engine {
             }
             None => {}
         }
-    }
-
-    /// Takes in what verbs wrote down while no daemon was there.
-    ///
-    /// The file is read at once: a verb that is about to end a run has written that down before, and the end must not be
-    /// judged without it. It is short, and whoever appends to it has its lock for one write and its fsync.
-    pub(crate) fn take_audit(&mut self) {
-        // Nobody appends while records are on their way to the disk: the file is locked until they are there.
-        if let Audit::UnderWay { again, .. } = &mut self.audit {
-            *again = true;
-            return;
-        }
-        let left = match crate::offline_audit::read(&self.home.audit()) {
-            Ok(None) => return,
-            Ok(Some(left)) => left,
-            Err(errno) => return warn!("the audit of verbs cannot be read: {errno}"),
-        };
-        let mut batch = pinfold_store::Batch::new();
-        for told in &left.events {
-            let session = self.session_of(told);
-            let unlocked = told.event.run.filter(|_| told.event.kind == EventKind::Unlocked);
-            if let (Some(run), Some(tracked)) = (unlocked, session.and_then(|id| self.sessions.get_mut(&id)))
-            {
-                let ended = tracked.latest.filter(|(_, name)| *name == run);
-                if let Some(run) = ended.and_then(|(number, _)| tracked.live(number)) {
-                    run.unlocked = true;
-                }
-            }
-            batch.event(pinfold_store::AuditEvent { session, ..told.event.clone() });
-        }
-        // What cannot be recorded now stays where it is, and is taken when it can be.
-        if self.ports.journal.trouble().holds_up() {
-            return;
-        }
-        batch.fail_if_held_up();
-        self.audit = Audit::UnderWay { again: false, waiting: Vec::new() };
-        let handle = self.handle.clone();
-        let told = move |outcome: Outcome| {
-            if outcome.is_ok()
-                && let Err(errno) = left.settle()
-            {
-                warn!("the audit of verbs will be told twice: {errno}");
-            }
-            // First the loop is told, then the file is free: what a verb writes next is read as something new.
-            handle.tell(Input::AuditStored { outcome });
-            drop(left);
-        };
-        self.ports.journal.commit(batch, None, Box::new(told));
-    }
-
-    pub(super) fn audit_stored(&mut self, outcome: Outcome) {
-        let audit = std::mem::take(&mut self.audit);
-        self.committed(None, outcome);
-        let Audit::UnderWay { again, waiting } = audit else { return };
-        if again {
-            self.take_audit();
-        }
-        waiting.into_iter().for_each(|done| self.tell_when_audited(done));
-    }
-
-    /// Says when nothing that verbs wrote down is on its way to the disk any more.
-    pub(super) fn tell_when_audited(&mut self, done: oneshot::Sender<()>) {
-        match &mut self.audit {
-            Audit::UnderWay { waiting, .. } => waiting.push(done),
-            Audit::No => _ = done.send(()),
-        }
-    }
-
-    /// Whose record it is: a run says it for certain, a name only if no other home has a session of that name.
-    fn session_of(&self, told: &crate::offline_audit::Told) -> Option<SessionId> {
-        let Some(run) = told.event.run else {
-            return told.session.as_ref().and_then(|name| self.names.get(name)).copied();
-        };
-        let live = self.sessions.values().find(|tracked| tracked.latest.is_some_and(|(_, id)| id == run));
-        live.map(|tracked| tracked.id).or_else(|| self.ports.journal.session_of_run(run))
     }
 
     /// Whether this daemon has heard that `unlock` ends this run: what it is about to end it writes down first.

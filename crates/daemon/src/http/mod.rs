@@ -29,6 +29,7 @@ mod session_stream;
 mod sessions;
 mod status;
 mod streaming;
+mod together;
 
 use crate::caller::Pass;
 use crate::define::values::Values;
@@ -43,6 +44,7 @@ use tokio::sync::watch;
 
 use feed::Written;
 use following::Latest;
+use session_stream::Shown;
 
 pub(crate) use hold_limits::Holds;
 pub(crate) use routes::router;
@@ -58,6 +60,8 @@ pub(crate) struct Context {
     pub(crate) events: Arc<Latest>,
     /// What those who read the feed share.
     pub(crate) feed: Arc<Written>,
+    /// What those who have a session open share.
+    pub(crate) shown: Arc<Shown>,
     pub(crate) disk: Arc<Disk>,
     pub(crate) folders: Folders,
     pub(crate) values: Values,

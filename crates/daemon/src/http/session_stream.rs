@@ -5,6 +5,7 @@ use super::answer::{Asked, Failure, Named};
 use super::following::Following;
 use super::logs::{Source, pass_on};
 use super::streaming;
+use super::together::Together;
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
 use axum::body::Bytes;
@@ -16,6 +17,7 @@ use pinfold_core::event::ConsumerKind;
 use pinfold_store::{EventQuery, SessionId, Ulid};
 use serde::Serialize;
 use std::convert::Infallible;
+use std::sync::Arc;
 use tokio::sync::mpsc;
 
 /// A client that lags behind so far makes the stream wait for it.
@@ -64,42 +66,63 @@ async fn show_output(mut printed: mpsc::Receiver<Bytes>, sender: &mpsc::Sender<S
     }
 }
 
+/// What is shown of a session, at the moment of an audit record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    State(SessionId, u64),
+    Message(MessageId, u64),
+}
+
+/// What those who have one session open share: it is read and written once, however many they are.
+pub(crate) type Shown = Together<Moment, Arc<str>>;
+
 /// Shows the session and, whenever something happens to it, what is different.
 async fn show_events(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<Infallible> {
     let after = *context.last_event.borrow();
     let query = EventQuery { after, session: Some(id), ..EventQuery::default() };
     let mut following = Following::begin(context, query);
-    show_state(context, id, sender).await?;
+    sender.send(event("state", &state(context, id).await?)).await.ok()?;
     loop {
+        let mut last = after;
         for event in following.next().await? {
+            last = event.seq;
             let message =
                 event.data.get("message").and_then(|message| message.as_str()?.parse::<Ulid>().ok());
             if let Some(message) = message {
-                show_message(context, id, message.into(), sender).await?;
+                show_message(context, id, (message.into(), last), sender).await?;
             }
         }
-        show_state(context, id, sender).await?;
+        let now = async { state(context, id).await.ok_or(()) };
+        let now = context.shown.get(Moment::State(id, last), now).await.ok()?;
+        sender.send(event("state", &now)).await.ok()?;
     }
 }
 
 async fn show_message(
     context: &Context,
     id: SessionId,
-    message: MessageId,
+    (message, seq): (MessageId, u64),
     sender: &mpsc::Sender<Sse>,
 ) -> Option<()> {
-    match super::messages::row(context, id, message).await {
-        Ok(message) => sender.send(event("message", &message)?).await.ok(),
+    let read = async {
+        let row = super::messages::row(context, id, message).await.ok();
+        row.and_then(|row| text(&row)).ok_or(())
+    };
+    match context.shown.get(Moment::Message(message, seq), read).await {
+        Ok(row) => sender.send(event("message", &row)).await.ok(),
         // Removed meanwhile.
-        Err(_) => Some(()),
+        Err(()) => Some(()),
     }
 }
 
-async fn show_state(context: &Context, id: SessionId, sender: &mpsc::Sender<Sse>) -> Option<()> {
-    let session = super::sessions::object_of(context, id).await.ok()?;
-    sender.send(event("state", &session)?).await.ok()
+async fn state(context: &Context, id: SessionId) -> Option<Arc<str>> {
+    text(&super::sessions::object_of(context, id).await.ok()?)
 }
 
-fn event(kind: &str, object: &impl Serialize) -> Option<Sse> {
-    Some(Sse::default().event(kind).data(serde_json::to_string(object).ok()?))
+fn text(object: &impl Serialize) -> Option<Arc<str>> {
+    Some(serde_json::to_string(object).ok()?.into())
+}
+
+fn event(kind: &str, data: &str) -> Sse {
+    Sse::default().event(kind).data(data)
 }

@@ -278,6 +278,7 @@ fn context(engine: &Engine, reader: Reader, handle: &Handle) -> Context {
         database: Arc::new(Mutex::new(reader)),
         last_event: engine.last_event.subscribe(),
         events: Arc::default(),
+        shown: Arc::default(),
         feed: Arc::default(),
         disk: Arc::new(Disk::new(engine.home.state.clone())),
         folders: engine.folders(),

@@ -306,6 +306,25 @@ fn what_verbs_write_while_records_are_on_their_way_is_taken_after_them() {
 }
 
 #[test]
+fn nobody_who_has_the_file_of_the_audit_keeps_the_loop_waiting() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    let run = room.engine.sessions[&id].latest.unwrap().1.to_string();
+    write_audit(&room, &json!({ "kind": "unlocked", "session": "a", "run": run, "why": "asked" }));
+    let file = std::fs::File::open(room.engine.home.audit()).unwrap();
+    file.lock().unwrap();
+    assert_eq!(room.order(|done| Order::TakeAudit { done }), Some(()));
+    assert!(!room.kinds().contains(&"unlocked".to_owned()), "it is taken when the file is free");
+    room.ends(id, FIRST, Exit::Signal(9));
+    let why = room.last_event("run_exited").why;
+    assert!(why.contains("unlock"), "what is written there counts: {why}");
+    drop(file);
+    room.hear();
+    assert_eq!(room.last_event("unlocked").session, Some(id));
+    assert_eq!(room.kinds().iter().filter(|kind| *kind == "unlocked").count(), 1);
+}
+
+#[test]
 fn what_verbs_wrote_down_stays_where_it_is_while_nothing_can_be_recorded() {
     let mut room = Room::new();
     room.create("a", &json!({}));

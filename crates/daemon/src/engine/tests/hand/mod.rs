@@ -125,6 +125,14 @@ impl Room {
         }
     }
 
+    /// Takes what a thread tells, and what comes of it.
+    pub(crate) fn hear(&mut self) {
+        let told = async { tokio::time::timeout(Duration::from_secs(30), self.inputs.recv()).await };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let input = runtime.block_on(told).expect("a thread tells something within 30 s").unwrap();
+        self.tell(input);
+    }
+
     pub(crate) fn tell(&mut self, input: Input) {
         self.engine.take(input);
         self.settle();
