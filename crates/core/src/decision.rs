@@ -2,7 +2,7 @@
 
 use crate::event::{ConsumerKind, Shim};
 use crate::exit::{Exit, Verdict};
-use crate::ids::{ConsumerId, MessageId, RunNumber};
+use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
 use crate::last_exit::LastExit;
@@ -11,6 +11,7 @@ use crate::policy::Spec;
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
 use crate::running::{Runs, Takeover};
+use crate::talk::{Permit, RequestAnswer, RequestChange, RequestKind, Standing, Vendor};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
 use crate::why::Why;
@@ -50,6 +51,12 @@ pub enum Change {
     Shim(Shim),
     /// A message took a step.
     Message(MessageChange),
+    /// A request of its agent took a step.
+    Request(RequestChange),
+    /// The conversation of its vendor that it is in.
+    Vendor(Box<Vendor>),
+    /// What its agent does.
+    Standing(Option<Standing>),
     /// A consumer connected.
     Joined(ConsumerId, ConsumerKind),
     /// A consumer left.
@@ -135,6 +142,27 @@ pub enum Action {
         attempt: u32,
         /// The number of this delivery: the same number twice is the same delivery.
         delivery: u64,
+        /// Whether the agent may have read it before.
+        #[serde(default)]
+        repeated: bool,
+    },
+    /// Tell the agent the answer to a request; told twice, it is said once. Answers `Told`.
+    Answer {
+        /// Of which run.
+        run: RunNumber,
+        /// Which request.
+        number: RequestNumber,
+        /// What the agent calls it.
+        key: String,
+        /// What to say.
+        answer: Box<RequestAnswer>,
+    },
+    /// Lock a conversation of the vendor's for as long as the run lives; answers `VendorBusy` if somebody else has it.
+    HoldVendor {
+        /// For which run.
+        run: RunNumber,
+        /// The vendor's id of it.
+        id: String,
     },
     /// End the turn under way, keep the run.
     Interrupt {
@@ -215,6 +243,8 @@ pub enum Refusal {
     NoTurn,
     /// There is no such message that waits.
     NoSuchMessage,
+    /// There is no such request that is open.
+    NoSuchRequest,
     /// Too many messages wait already.
     InboxFull,
     /// Too much text waits already.
@@ -249,6 +279,10 @@ pub enum Record {
     MessageDelivered { message: MessageId, attempt: u32 },
     MessageDone { message: MessageId },
     MessageFailed { message: MessageId, why: MessageFailure },
+    RequestOpened { run: RunNumber, number: RequestNumber, request: RequestKind, title: String },
+    RequestAnswered { number: RequestNumber, verdict: Permit, always: bool },
+    RequestWithdrawn { number: RequestNumber },
+    VendorSession { run: RunNumber, id: String },
     ConsumerJoined { consumer: ConsumerId },
     ConsumerLeft { consumer: ConsumerId },
     Parked,
@@ -283,6 +317,10 @@ impl Record {
             Record::MessageDelivered { .. } => EventKind::MessageDelivered,
             Record::MessageDone { .. } => EventKind::MessageDone,
             Record::MessageFailed { .. } => EventKind::MessageFailed,
+            Record::RequestOpened { .. } => EventKind::RequestOpened,
+            Record::RequestAnswered { .. } => EventKind::RequestAnswered,
+            Record::RequestWithdrawn { .. } => EventKind::RequestWithdrawn,
+            Record::VendorSession { .. } => EventKind::VendorSession,
             Record::ConsumerJoined { .. } => EventKind::ConsumerJoined,
             Record::ConsumerLeft { .. } => EventKind::ConsumerLeft,
             Record::Parked => EventKind::Parked,

@@ -1,10 +1,11 @@
 //! Everything that can happen to a session. Past tense: it has happened, and only the answer is open.
 
 use crate::exit::Ended;
-use crate::ids::{ConsumerId, MessageId, RunNumber};
+use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, Source};
+use crate::talk::{RequestAnswer, RequestKind, Standing};
 use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -42,6 +43,20 @@ pub enum Event {
 
     /// Something happened to a message or its turn.
     Message(MessageEvent),
+    /// Something happened to a request of the agent.
+    Request {
+        /// Of which run.
+        run: RunNumber,
+        /// What.
+        event: RequestEvent,
+    },
+    /// A person answered a request.
+    Answered {
+        /// Which; nothing means the oldest that is open.
+        request: Option<RequestNumber>,
+        /// How.
+        answer: RequestAnswer,
+    },
     /// Something happened to a run.
     Run {
         /// Which.
@@ -69,6 +84,8 @@ impl Event {
             Event::ConsumerJoined { .. } => "consumer_joined",
             Event::ConsumerLeft { .. } => "consumer_left",
             Event::Message(_) => "message",
+            Event::Request { .. } => "request",
+            Event::Answered { .. } => "answered",
             Event::Run { .. } => "run",
             Event::HolderGone => "holder_gone",
             Event::ShimLeft => "shim_left",
@@ -184,6 +201,31 @@ pub enum MessageEvent {
     },
 }
 
+/// What can happen to a request of an agent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RequestEvent {
+    /// The agent asks.
+    Opened {
+        /// What it calls the request.
+        key: String,
+        /// What is asked.
+        kind: RequestKind,
+        /// The same in words.
+        title: String,
+    },
+    /// It does not ask any more.
+    Withdrawn {
+        /// Which.
+        key: String,
+    },
+    /// It was told the answer.
+    Told {
+        /// Which.
+        key: String,
+    },
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -194,6 +236,8 @@ pub enum TurnEnd {
     Failed,
     /// By an interrupt.
     Interrupted,
+    /// By an interrupt that was meant for the turn before it, whose end it crossed.
+    Crossed,
 }
 
 /// What can happen to a run.
@@ -211,6 +255,13 @@ pub enum RunEvent {
     Started(Process),
     /// It could not be started: nothing of it was executed.
     StartFailed(StartFailure),
+    /// It said which conversation of its vendor it is in.
+    VendorLearned {
+        /// The vendor's id of it.
+        id: String,
+    },
+    /// It said what it does.
+    Standing(Standing),
     /// Its vendor session was learned, and is held by somebody else.
     VendorBusy {
         /// By whom.

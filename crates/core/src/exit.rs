@@ -1,5 +1,6 @@
 //! How runs end, and the one verdict that each end gets.
 
+use crate::inbox::Read;
 use crate::time::Wall;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -117,6 +118,9 @@ pub struct Ended {
     /// How long it lived, time asleep not counted.
     #[serde(with = "crate::time::millis")]
     pub lived: std::time::Duration,
+    /// Whether it may have read the message whose turn it was.
+    #[serde(default)]
+    pub read: Read,
     /// When it ended, where that is known.
     #[serde(default)]
     pub at: Option<Wall>,
@@ -136,6 +140,7 @@ impl Ended {
             oom_killed: false,
             forced: false,
             lived,
+            read: Read::default(),
             at: None,
             last_line: None,
         }

@@ -22,6 +22,9 @@ pub struct Inbox {
     /// How many deliveries were decided: their numbers are never used again.
     #[serde(default)]
     deliveries: u64,
+    /// The message at the front of the queue that an agent may have read before.
+    #[serde(default)]
+    repeated: Option<MessageId>,
 }
 
 /// A message that waits for its turn.
@@ -45,6 +48,9 @@ pub struct InFlight {
     /// The number of this delivery, by which an answer to an earlier one is told apart.
     #[serde(default)]
     pub delivery: u64,
+    /// Whether an agent may have read it before.
+    #[serde(default)]
+    pub repeated: bool,
 }
 
 /// One step of a message.
@@ -74,6 +80,9 @@ pub enum MessageChange {
         message: MessageId,
         /// Whether the turn counted.
         cost: Cost,
+        /// Whether the agent may have read it.
+        #[serde(default)]
+        read: Read,
     },
     /// Its answer is stored.
     Done {
@@ -102,6 +111,17 @@ pub enum Cost {
     OneTry,
     /// It was cut short by us, or never began.
     Nothing,
+}
+
+/// Whether an agent may have read a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Read {
+    /// It may: what is not known counts as read.
+    #[default]
+    Maybe,
+    /// It is known that no byte of it reached the agent.
+    Never,
 }
 
 /// Why a message has failed.
@@ -146,6 +166,7 @@ impl Inbox {
             done: self.done,
             failed: self.failed,
             deliveries: self.deliveries,
+            repeated: self.repeated,
         }
     }
 
@@ -174,7 +195,7 @@ impl Inbox {
             }
             MessageChange::Delivering { message } => self.deliver(*message),
             MessageChange::Taken { message } => self.take(*message),
-            MessageChange::Requeued { message, cost } => self.requeue(*message, *cost),
+            MessageChange::Requeued { message, cost, read } => self.requeue(*message, *cost, *read),
             MessageChange::Done { message } => self.settle(*message, Settled::Done),
             MessageChange::Failed { message, .. } => self.settle(*message, Settled::Failed),
             MessageChange::Retried { message } => self.retry(*message),
@@ -191,7 +212,8 @@ impl Inbox {
         let Some(next) = self.queue.front().filter(|next| next.message == message) else { return };
         self.deliveries += 1;
         let (tries, delivery) = (next.tries, self.deliveries);
-        self.in_flight = Some(InFlight { message, tries, taken: false, delivery });
+        let repeated = self.repeated.take() == Some(message);
+        self.in_flight = Some(InFlight { message, tries, taken: false, delivery, repeated });
         self.queue.pop_front();
     }
 
@@ -202,15 +224,17 @@ impl Inbox {
         }
     }
 
-    fn requeue(&mut self, message: MessageId, cost: Cost) {
+    fn requeue(&mut self, message: MessageId, cost: Cost, read: Read) {
         let Some(turn) = self.in_flight.take_if(|turn| turn.message == message) else { return };
         let free = u32::from(turn.taken && cost == Cost::Nothing);
+        self.repeated = (turn.repeated || read == Read::Maybe).then_some(message);
         self.queue.push_front(Queued { message, tries: turn.tries - free });
     }
 
     fn settle(&mut self, message: MessageId, how: Settled) {
         self.in_flight.take_if(|turn| turn.message == message);
         self.queue.retain(|queued| queued.message != message);
+        self.repeated.take_if(|repeated| *repeated == message);
         match how {
             Settled::Done => self.done += 1,
             Settled::Failed => self.failed += 1,

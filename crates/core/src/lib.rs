@@ -27,6 +27,7 @@ pub mod quoted;
 pub mod rules;
 pub mod running;
 pub mod session;
+pub mod talk;
 pub mod time;
 pub mod unended;
 pub mod visible;

@@ -1,5 +1,6 @@
 //! The numbers that the rules go by, and what a session is allowed to want.
 
+use crate::talk::Permissions;
 use crate::time::millis;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -86,6 +87,8 @@ pub struct Policy {
     pub watchdog: Duration,
     /// Whether a session starts again by itself when its usage limit resets.
     pub limit_resume: bool,
+    /// Who answers an agent that asks for permission.
+    pub permissions: Permissions,
 }
 
 impl Default for Policy {
@@ -113,6 +116,7 @@ impl Default for Policy {
             memory_warn: 0.8,
             watchdog: Duration::ZERO,
             limit_resume: false,
+            permissions: Permissions::Ask,
         }
     }
 }

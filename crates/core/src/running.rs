@@ -41,6 +41,8 @@ pub enum Need {
     Turn,
     /// A message is queued.
     Message,
+    /// The agent has work of its own under way.
+    OwnWork,
     /// Somebody is attached.
     Attach,
     /// A person started it.
@@ -54,6 +56,7 @@ impl fmt::Display for Need {
             Need::Once => "its one run is due",
             Need::Turn => "a turn is under way",
             Need::Message => "a message is queued",
+            Need::OwnWork => "work of its own is under way",
             Need::Attach => "somebody is attached",
             Need::Person => "a person started it",
         })

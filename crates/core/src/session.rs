@@ -13,6 +13,7 @@ use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::policy::{Mode, Spec};
 use crate::rules::memory::MemoryWatch;
 pub use crate::running::{Need, Runs, Takeover};
+use crate::talk::{Activity, Standing, Talk};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
@@ -39,6 +40,8 @@ pub struct Session {
     #[serde(default)]
     pub(crate) last_exit: Option<Box<LastExit>>,
     pub(crate) inbox: Inbox,
+    #[serde(default)]
+    pub(crate) talk: Talk,
     pub(crate) last_consumer: Option<Wall>,
     pub(crate) keep_until: Option<Boot>,
     pub(crate) interrupted: bool,
@@ -52,6 +55,7 @@ pub(crate) struct Live {
     pub(crate) consumers: BTreeMap<ConsumerId, ConsumerKind>,
     pub(crate) unneeded: Option<Boot>,
     pub(crate) takeover: Option<Takeover>,
+    pub(crate) standing: Option<Standing>,
     pub(crate) memory: MemoryWatch,
     pub(crate) sign_of_life: Option<Boot>,
     pub(crate) closing: bool,
@@ -116,6 +120,7 @@ impl Session {
             budgets: Budgets::default(),
             last_exit: None,
             inbox: Inbox::default(),
+            talk: Talk::default(),
             last_consumer: None,
             keep_until: None,
             interrupted: false,
@@ -132,6 +137,9 @@ impl Session {
             Change::LastExit(exit) => self.last_exit = Some(exit.clone()),
             Change::Shim(shim) => self.shim = *shim,
             Change::Message(step) => self.inbox.apply(step),
+            Change::Request(step) => self.talk.apply(step),
+            Change::Vendor(vendor) => self.talk.learn(vendor),
+            Change::Standing(standing) => self.live.standing = *standing,
             Change::Joined(consumer, kind) => _ = self.live.consumers.insert(*consumer, *kind),
             Change::Left(consumer) => _ = self.live.consumers.remove(consumer),
             Change::LastConsumer(at) => self.last_consumer = Some(*at),
@@ -167,6 +175,7 @@ impl Session {
             budgets: self.budgets.clone(),
             last_exit: self.last_exit.clone(),
             inbox: self.inbox.outline(),
+            talk: self.talk.clone(),
             last_consumer: self.last_consumer,
             keep_until: self.keep_until,
             interrupted: self.interrupted,
@@ -250,6 +259,23 @@ impl Session {
         &self.inbox
     }
 
+    /// What is known of the conversation with its agent.
+    #[must_use]
+    pub fn talk(&self) -> &Talk {
+        &self.talk
+    }
+
+    /// What its agent does now, where it says so.
+    #[must_use]
+    pub fn activity(&self) -> Activity {
+        match self.live.standing {
+            Some(_) if self.talk.open().next().is_some() => Activity::Waiting,
+            Some(Standing { activity: Activity::Idle, own_work: true }) => Activity::Working,
+            Some(Standing { activity, .. }) => activity,
+            None => Activity::Unknown,
+        }
+    }
+
     /// How many consumers are connected.
     #[must_use]
     pub fn consumers(&self) -> usize {
@@ -329,6 +355,9 @@ impl Session {
         if self.inbox.queued() > 0 {
             return Some(Need::Message);
         }
+        if self.live.standing.is_some_and(|standing| standing.own_work) {
+            return Some(Need::OwnWork);
+        }
         let attached = self.live.consumers.values().any(|kind| *kind == ConsumerKind::Attach);
         attached.then_some(Need::Attach)
     }
@@ -394,6 +423,8 @@ impl Change {
             | Change::LastExit(_)
             | Change::Shim(_)
             | Change::Message(_)
+            | Change::Request(_)
+            | Change::Vendor(_)
             | Change::LastConsumer(_)
             | Change::KeepUntil(_)
             | Change::Interrupted(_)
@@ -403,6 +434,7 @@ impl Change {
             | Change::Left(_)
             | Change::Unneeded(_)
             | Change::Takeover(_)
+            | Change::Standing(_)
             | Change::Memory(_)
             | Change::SignOfLife(_)
             | Change::Closing(_)

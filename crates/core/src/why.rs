@@ -81,6 +81,7 @@ pub enum Why {
         by: Unended,
     },
     VendorSessionBusy,
+    VendorSessionLearned,
     Refused,
     GoingDown,
 
@@ -88,6 +89,7 @@ pub enum Why {
     Memory(MemorySeen),
     Takeover(TakeoverStep),
     Message(MessageStep),
+    Request(RequestStep),
     Recovery(RecoveryStep),
 }
 
@@ -144,6 +146,19 @@ pub enum MessageStep {
     EndsTheWait,
     Cancelled,
     Retried,
+}
+
+/// A step of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum RequestStep {
+    Opened,
+    TooMany,
+    AnsweredByPolicy,
+    Answered,
+    Withdrawn,
+    Told,
 }
 
 /// What a daemon that starts makes of a session.
@@ -233,6 +248,7 @@ impl fmt::Display for Why {
             Why::Memory(seen) => f.write_str(seen.sentence()),
             Why::Takeover(step) => f.write_str(step.sentence()),
             Why::Message(step) => f.write_str(step.sentence()),
+            Why::Request(step) => f.write_str(step.sentence()),
             Why::Recovery(step) => f.write_str(step.sentence()),
             Why::Stale => f.write_str("this is about something that is over"),
             Why::NothingDue => f.write_str("nothing is due yet"),
@@ -246,6 +262,7 @@ impl fmt::Display for Why {
             Why::Started => f.write_str("it runs"),
             Why::ShimGone => f.write_str("its shim had left; the locks are taken again"),
             Why::WatchdogSilent => f.write_str("its watchdog was silent for too long"),
+            Why::VendorSessionLearned => f.write_str("the agent said which conversation it is in"),
             Why::VendorSessionBusy => f.write_str("its vendor session is held by somebody else"),
             Why::Refused => f.write_str("that cannot be done in its state"),
             Why::GoingDown => f.write_str("the daemon is going down"),
@@ -326,6 +343,19 @@ impl MessageStep {
             MessageStep::EndsTheWait => "a message ends the wait",
             MessageStep::Cancelled => "a person cancelled the message",
             MessageStep::Retried => "a person wants the message tried again",
+        }
+    }
+}
+
+impl RequestStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            RequestStep::Opened => "the agent asks a person",
+            RequestStep::TooMany => "the agent asks more than can be shown",
+            RequestStep::AnsweredByPolicy => "the policy answers what the agent asks",
+            RequestStep::Answered => "a person answered what the agent asked",
+            RequestStep::Withdrawn => "the agent does not ask any more",
+            RequestStep::Told => "the agent was told the answer",
         }
     }
 }

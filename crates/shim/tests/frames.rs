@@ -3,6 +3,7 @@
 
 use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::{MessageId, RunNumber};
+use pinfold_core::inbox::Read;
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
 use pinfold_core::unended::{Survivor, Undying};
@@ -102,6 +103,7 @@ fn exited(exit: Exit, failure: Option<StartFailure>) -> Exited {
             oom_killed: true,
             forced: true,
             lived: Duration::from_millis(1200),
+            read: Read::default(),
             at: None,
             last_line: None,
         },

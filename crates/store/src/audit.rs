@@ -48,6 +48,14 @@ pub fn event_data(record: &Record) -> Value {
         Record::MessageFailed { message, why } => {
             json!({ "message": text(*message), "reason": failure_word(*why) })
         }
+        Record::RequestOpened { run: _, number, request, title } => {
+            json!({ "request": number.to_string(), "asks": request, "title": title })
+        }
+        Record::RequestAnswered { number, verdict, always } => {
+            json!({ "request": number.to_string(), "verdict": verdict, "always": always })
+        }
+        Record::RequestWithdrawn { number } => json!({ "request": number.to_string() }),
+        Record::VendorSession { run: _, id } => json!({ "vendor_session": id }),
         Record::ConsumerJoined { consumer } => json!({ "consumer": consumer.0 }),
         Record::ConsumerLeft { consumer } => json!({ "consumer": consumer.0 }),
         Record::MemoryWarn { bytes, limit } => json!({ "bytes": bytes, "limit": limit }),
@@ -74,6 +82,8 @@ pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
         | Record::StartFailed { run, .. }
         | Record::LockBusy { run }
         | Record::LockAcquired { run }
+        | Record::RequestOpened { run, .. }
+        | Record::VendorSession { run, .. }
         | Record::Adopted { run, .. } => Some(*run),
         Record::RunExited(exited) => Some(exited.run),
         Record::SessionCreated
@@ -86,6 +96,8 @@ pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
         | Record::MessageDelivered { .. }
         | Record::MessageDone { .. }
         | Record::MessageFailed { .. }
+        | Record::RequestAnswered { .. }
+        | Record::RequestWithdrawn { .. }
         | Record::ConsumerJoined { .. }
         | Record::ConsumerLeft { .. }
         | Record::Parked
@@ -151,7 +163,9 @@ pub(crate) fn whole_millis(duration: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinfold_core::ids::RequestNumber;
     use pinfold_core::rules::{WaitReason, Warning};
+    use pinfold_core::talk::{Permit, RequestKind};
     use pinfold_core::{ConsumerId, Exit, Verdict};
 
     const RUN: RunNumber = RunNumber(3);
@@ -160,7 +174,7 @@ mod tests {
 
     /// The record after this one, so that each variant comes once; `None` after the last.
     fn after(record: &Record) -> Option<Record> {
-        let (run, consumer, message) = (RUN, CONSUMER, MESSAGE);
+        let (run, consumer, message, number) = (RUN, CONSUMER, MESSAGE, RequestNumber(4));
         Some(match record {
             Record::SessionCreated => {
                 Record::RunStarted { run, pid: 7, fence: 9, purpose: Purpose::Headless }
@@ -187,7 +201,15 @@ mod tests {
             Record::MessageQueued { .. } => Record::MessageDelivered { message, attempt: 2 },
             Record::MessageDelivered { .. } => Record::MessageDone { message },
             Record::MessageDone { .. } => Record::MessageFailed { message, why: MessageFailure::TriesUsedUp },
-            Record::MessageFailed { .. } => Record::ConsumerJoined { consumer },
+            Record::MessageFailed { .. } => {
+                Record::RequestOpened { run, number, request: RequestKind::Permission, title: "rm".into() }
+            }
+            Record::RequestOpened { .. } => {
+                Record::RequestAnswered { number, verdict: Permit::Deny, always: true }
+            }
+            Record::RequestAnswered { .. } => Record::RequestWithdrawn { number },
+            Record::RequestWithdrawn { .. } => Record::VendorSession { run, id: "s-1".into() },
+            Record::VendorSession { .. } => Record::ConsumerJoined { consumer },
             Record::ConsumerJoined { .. } => Record::ConsumerLeft { consumer },
             Record::ConsumerLeft { .. } => Record::Parked,
             Record::Parked => Record::Woken,
@@ -220,6 +242,12 @@ mod tests {
             Record::MessageQueued { .. } | Record::MessageDone { .. } => json!({ "message": message }),
             Record::MessageDelivered { .. } => json!({ "message": message, "try": 2 }),
             Record::MessageFailed { .. } => json!({ "message": message, "reason": "tries_used_up" }),
+            Record::RequestOpened { .. } => {
+                json!({ "request": "r4", "asks": "permission", "title": "rm" })
+            }
+            Record::RequestAnswered { .. } => json!({ "request": "r4", "verdict": "deny", "always": true }),
+            Record::RequestWithdrawn { .. } => json!({ "request": "r4" }),
+            Record::VendorSession { .. } => json!({ "vendor_session": "s-1" }),
             Record::ConsumerJoined { .. } | Record::ConsumerLeft { .. } => json!({ "consumer": 5 }),
             Record::MemoryWarn { .. } => json!({ "bytes": 8, "limit": 10 }),
             Record::Drained { .. } => json!({ "bytes": 11, "limit": 10 }),
@@ -244,7 +272,7 @@ mod tests {
 
     #[test]
     fn every_record_has_the_kind_and_the_fields_of_the_contract() {
-        assert_eq!(all().len(), 27);
+        assert_eq!(all().len(), 31);
         for record in all() {
             let (kind, data) = (record.kind(), event_data(&record));
             assert_eq!(data, expected(&record), "{record:?}");

@@ -192,6 +192,10 @@ impl<'a> Draft<'a> {
         if self.session.live.unended.is_some() {
             self.change(Change::Unended(None));
         }
+        if self.session.live.standing.is_some() {
+            self.change(Change::Standing(None));
+        }
+        self.withdraw_all();
         if self.session.interrupted {
             self.change(Change::Interrupted(false));
         }

@@ -38,7 +38,7 @@ impl Draft<'_> {
         }
         let verdict = verdict::judge(ending.asked, ended);
         self.keep_or_lose_locks(shim, ended.exit);
-        self.turn_cut_short(cost(ending.asked, verdict));
+        self.turn_cut_short(cost(ending.asked, verdict), ended.read);
         let next = self.charge(ending, verdict, ended);
         self.settle_run(run, ended.exit);
         self.record_exit(run, ended, verdict);

@@ -4,7 +4,7 @@ use super::draft::Draft;
 use crate::decision::{Action, Answer, Change, Record, Refusal, Wakes};
 use crate::event::{MessageEvent, TurnEnd};
 use crate::ids::{MessageId, RunNumber};
-use crate::inbox::{Cost, InFlight, MOST_QUEUED, MessageChange, MessageFailure};
+use crate::inbox::{Cost, InFlight, MOST_QUEUED, MessageChange, MessageFailure, Read};
 use crate::life::{Goal, Life, Purpose};
 use crate::why::{MessageStep, Why};
 
@@ -97,12 +97,17 @@ impl Draft<'_> {
                 MessageStep::Done
             }
             TurnEnd::Interrupted if self.taking_over() => {
-                self.step(MessageChange::Requeued { message, cost: Cost::Nothing });
+                self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read: Read::Maybe });
+                MessageStep::Requeued
+            }
+            TurnEnd::Crossed => {
+                self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read: Read::Maybe });
                 MessageStep::Requeued
             }
             TurnEnd::Interrupted => self.fail_message(message, MessageFailure::Interrupted),
             TurnEnd::Failed => self.fail_message(message, MessageFailure::TurnFailed),
         };
+        self.withdraw_all();
         self.turn_is_over();
         Why::Message(why)
     }
@@ -144,7 +149,7 @@ impl Draft<'_> {
     }
 
     /// The run ended under a turn: the message is tried again, or has used up its tries.
-    pub(super) fn turn_cut_short(&mut self, cost: Cost) {
+    pub(super) fn turn_cut_short(&mut self, cost: Cost, read: Read) {
         let Some(turn) = self.session.inbox.in_flight() else { return };
         let message = turn.message;
         if self.session.interrupted {
@@ -152,10 +157,12 @@ impl Draft<'_> {
             return;
         }
         let bound = self.session.spec.policy.message_tries.max(1);
-        if turn.taken && cost == Cost::OneTry && turn.tries >= bound {
+        if read == Read::Never {
+            self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read });
+        } else if turn.taken && cost == Cost::OneTry && turn.tries >= bound {
             self.fail_message(message, MessageFailure::TriesUsedUp);
         } else {
-            self.step(MessageChange::Requeued { message, cost });
+            self.step(MessageChange::Requeued { message, cost, read });
         }
     }
 
@@ -174,7 +181,8 @@ impl Draft<'_> {
     pub(super) fn deliver_again(&mut self, run: RunNumber) {
         let Some(turn) = self.session.inbox.in_flight() else { return };
         let attempt = turn.tries + u32::from(!turn.taken);
-        self.act(Action::Deliver { run, message: turn.message, attempt, delivery: turn.delivery });
+        let InFlight { message, delivery, repeated, .. } = turn;
+        self.act(Action::Deliver { run, message, attempt, delivery, repeated });
     }
 
     fn step(&mut self, step: MessageChange) {

@@ -10,6 +10,7 @@ mod recovery;
 mod retire;
 mod runs;
 mod takeover;
+mod talk;
 mod unended;
 mod watching;
 
@@ -44,6 +45,8 @@ fn dispatch(draft: &mut Draft<'_>, event: &Event) -> Why {
         Event::ConsumerJoined { consumer, kind } => draft.consumer_joined(*consumer, *kind),
         Event::ConsumerLeft { consumer } => draft.consumer_left(*consumer),
         Event::Message(event) => draft.message(event),
+        Event::Request { run, event } => draft.request(*run, event),
+        Event::Answered { request, answer } => draft.answer_given(*request, answer),
         Event::Run { run, event } => on_run(draft, *run, event),
         Event::HolderGone => draft.holder_gone(),
         Event::ShimLeft => draft.shim_left(),
@@ -70,6 +73,8 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::LockBusy { holder } => draft.lock_busy(run, holder.as_deref()),
         RunEvent::Started(process) => draft.started(run, *process),
         RunEvent::StartFailed(failure) => draft.start_failed(run, failure),
+        RunEvent::VendorLearned { id } => draft.vendor_learned(run, id),
+        RunEvent::Standing(standing) => draft.standing(run, *standing),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
         RunEvent::Exited { ended, shim, holder } => draft.exited(run, ended, *shim, holder.as_deref()),
         RunEvent::Unended(by) => draft.unended(run, by),

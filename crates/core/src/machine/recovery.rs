@@ -45,9 +45,9 @@ impl Draft<'_> {
         match event {
             Event::DaemonStarted(world) => return self.recover(world),
             Event::Asked(Ask::Attach { .. }) => return super::dispatch(self, event),
-            Event::Asked(_) => return self.refuse(Refusal::ShimMute),
+            Event::Asked(_) | Event::Answered { .. } => return self.refuse(Refusal::ShimMute),
             // What an agent did is true whether or not its shim answers: it was read from the disk.
-            Event::Message(_) => return super::dispatch(self, event),
+            Event::Message(_) | Event::Request { .. } => return super::dispatch(self, event),
             Event::ConsumerJoined { .. } | Event::ConsumerLeft { .. } | Event::SpecChanged(_) => {
                 return super::dispatch(self, event);
             }
@@ -82,7 +82,10 @@ impl Draft<'_> {
                 let grace = self.session.spec.policy.stop_grace;
                 self.act(Action::Stop { run, grace });
             }
-            Life::Running { .. } => self.deliver_again(run),
+            Life::Running { .. } => {
+                self.deliver_again(run);
+                self.resume_talk(run);
+            }
             Life::Held { .. }
             | Life::Idle { .. }
             | Life::Backoff { .. }

@@ -97,6 +97,8 @@ impl Driver {
             | Action::LookAgain
             | Action::Deliver { .. }
             | Action::Interrupt { .. }
+            | Action::Answer { .. }
+            | Action::HoldVendor { .. }
             | Action::ConfirmMemory { .. } => {}
         }
     }

@@ -15,4 +15,5 @@ mod recovery;
 mod restarts;
 mod stale;
 mod takeovers;
+mod talk;
 mod unended;

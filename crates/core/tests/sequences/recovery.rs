@@ -147,7 +147,10 @@ fn a_turn_under_way_is_handed_over_again_with_the_same_number() {
     driver.takes();
     let run = driver.run();
     let decision = driver.daemon_restarts(ShimSeen::Keeping { run, process: AGENT }, Vec::new());
-    assert_eq!(decision.actions, [Action::Deliver { run, message, attempt: 1, delivery: 1 }]);
+    assert_eq!(
+        decision.actions,
+        [Action::Deliver { run, message, attempt: 1, delivery: 1, repeated: false }]
+    );
     driver.send(Event::Message(MessageEvent::TurnEnded {
         run,
         message,

@@ -53,6 +53,10 @@ fn step(change: &Change) -> Step {
         | Record::MessageDelivered { .. }
         | Record::MessageDone { .. }
         | Record::MessageFailed { .. }
+        | Record::RequestOpened { .. }
+        | Record::RequestAnswered { .. }
+        | Record::RequestWithdrawn { .. }
+        | Record::VendorSession { .. }
         | Record::ConsumerJoined { .. }
         | Record::ConsumerLeft { .. }
         | Record::Parked

@@ -245,6 +245,8 @@ fn ends_something(action: &Action) -> bool {
         | Action::LookAgain
         | Action::Deliver { .. }
         | Action::Interrupt { .. }
+        | Action::Answer { .. }
+        | Action::HoldVendor { .. }
         | Action::ConfirmMemory { .. } => false,
     }
 }

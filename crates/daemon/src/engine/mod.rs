@@ -317,7 +317,7 @@ fn new_ulid(clock: &mut dyn Clock) -> Ulid {
 /// The run that an event is about.
 fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
     match event {
-        Event::Run { run, .. } => Some(*run),
+        Event::Run { run, .. } | Event::Request { run, .. } => Some(*run),
         Event::Message(
             pinfold_core::MessageEvent::Taken { run, .. } | pinfold_core::MessageEvent::TurnEnded { run, .. },
         ) => Some(*run),
@@ -327,6 +327,7 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::DownAsked
         | Event::Ticked
         | Event::Asked(_)
+        | Event::Answered { .. }
         | Event::SpecChanged(_)
         | Event::ConsumerJoined { .. }
         | Event::ConsumerLeft { .. }

@@ -232,6 +232,9 @@ fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
         Refusal::RunsOnce => (ErrorKind::Failed, format!("session `{name}` runs once only")),
         Refusal::NoTurn => (ErrorKind::Failed, format!("session `{name}` has no turn under way")),
         Refusal::NoSuchMessage => (ErrorKind::NotFound, "there is no such message".into()),
+        Refusal::NoSuchRequest => {
+            (ErrorKind::Busy, format!("session `{name}` asks nothing that is still open"))
+        }
         Refusal::InboxFull => {
             (ErrorKind::Busy, format!("the inbox of session `{name}` is full: {MOST_QUEUED} messages wait"))
         }
@@ -273,6 +276,7 @@ fn way_out(name: &str, refusal: Refusal) -> Option<String> {
         | Refusal::RunsOnce
         | Refusal::NoTurn
         | Refusal::NoSuchMessage
+        | Refusal::NoSuchRequest
         | Refusal::Connected
         | Refusal::TurnUnderWay
         | Refusal::MessageQueued

@@ -120,6 +120,7 @@ fn reason(why: Refusal) -> &'static str {
         | Refusal::RunsOnce
         | Refusal::NoTurn
         | Refusal::NoSuchMessage
+        | Refusal::NoSuchRequest
         | Refusal::InboxFull
         | Refusal::InboxHeavy => "it cannot be archived now",
     }

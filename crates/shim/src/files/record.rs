@@ -269,6 +269,7 @@ mod tests {
     use crate::protocol::say::SayNumber;
     use crate::protocol::tape::{SaidUpTo, TapeEnd};
     use pinfold_core::exit::{Ended, Exit, Said};
+    use pinfold_core::inbox::Read;
     use pinfold_core::time::Wall;
     use std::time::Duration;
 
@@ -282,6 +283,7 @@ mod tests {
                 oom_killed: true,
                 forced: true,
                 lived: Duration::from_millis(u64::MAX),
+                read: Read::default(),
                 at: None,
                 last_line: None,
             },

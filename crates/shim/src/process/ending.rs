@@ -10,6 +10,7 @@ use crate::protocol::exited::Exited;
 use crate::protocol::report::Report;
 use crate::protocol::tape::TapeEnd;
 use pinfold_core::exit::{Ended, Exit};
+use pinfold_core::inbox::Read;
 use pinfold_lock::Guard;
 use rustix::event::{PollFd, PollFlags};
 use std::time::{Duration, Instant};
@@ -78,6 +79,7 @@ impl Shim {
                 oom_killed: run.group.as_ref().is_some_and(Group::ran_out_of_memory),
                 forced: run.stopping.is_some_and(|stopping| stopping.forced),
                 lived: run.lived,
+                read: Read::default(),
                 at: None,
                 last_line: None,
             },

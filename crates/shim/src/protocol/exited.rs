@@ -6,6 +6,7 @@ use crate::protocol::start::{duration, millis};
 use crate::protocol::tape::TapeEnd;
 use pinfold_core::exit::{Ended, Exit, Said};
 use pinfold_core::ids::RunNumber;
+use pinfold_core::inbox::Read;
 use pinfold_core::time::Wall;
 use rustix::io::Errno;
 
@@ -131,6 +132,7 @@ impl Exited {
                 oom_killed: fields.flag(5)?,
                 forced: fields.flag(6)?,
                 lived: duration(fields, 7)?,
+                read: Read::default(),
                 at: None,
                 last_line: None,
             },

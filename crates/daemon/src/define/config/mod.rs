@@ -20,7 +20,7 @@ use attach::Attach;
 use pinfold_api::Name;
 use pinfold_terminal::Allow;
 use policy::Changes;
-pub use policy::{Confined, Permissions, Settings};
+pub use policy::{Confined, Settings};
 use reading::{broken, line_of};
 pub use retention::Retention;
 use serde::Deserialize;

@@ -2,6 +2,7 @@
 
 use super::value::{Count, Flag, Pace, Part, Size, Span, Word, Words};
 use pinfold_core::Policy;
+use pinfold_core::talk::Permissions;
 use serde::Deserialize;
 use std::fmt::{self, Formatter};
 use std::time::Duration;
@@ -13,8 +14,6 @@ pub struct Settings {
     pub policy: Policy,
     /// How often memory is read.
     pub memory_sample: Duration,
-    /// What is said to agents that ask for permission.
-    pub permissions: Permissions,
     /// How long an HTTP hold may last; zero is for ever.
     pub hold_limit: Duration,
     /// So many bytes of text may wait in an inbox; zero is no limit.
@@ -38,23 +37,11 @@ pub enum Confined {
     Allow,
 }
 
-/// What is said to agents that ask for permission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Permissions {
-    /// A person is asked.
-    Ask,
-    /// Yes.
-    Allow,
-    /// No.
-    Deny,
-}
-
 impl Default for Settings {
     fn default() -> Self {
         Settings {
             policy: Policy::default(),
             memory_sample: Duration::from_secs(5),
-            permissions: Permissions::Ask,
             hold_limit: Duration::ZERO,
             inbox_limit: 64 << 20,
             session_limit: 4096,
@@ -155,7 +142,7 @@ numbers! {
     memory_warn: Part => policy.memory_warn,
     memory_sample: Pace => memory_sample,
     watchdog: Span => policy.watchdog,
-    permissions: Word<Permissions> => permissions,
+    permissions: Word<Permissions> => policy.permissions,
     hold_limit: Span => hold_limit,
     inbox_limit: Size => inbox_limit,
     session_limit: Count => session_limit,

@@ -3,6 +3,7 @@
 use super::policy::KEYS;
 use super::*;
 use crate::define::preset::{Input, Protocol, Turns};
+use pinfold_core::talk::Permissions;
 use std::time::Duration;
 
 const EXAMPLE: &str = r#"
@@ -33,7 +34,7 @@ fn a_session_goes_by_its_own_numbers_then_its_agents_then_those_for_all() {
         (api.policy.idle_after, api.policy.backoff_initial),
         (Duration::ZERO, Duration::from_millis(250))
     );
-    assert_eq!((api.permissions, api.policy.crash_soft_limit), (Permissions::Deny, 10));
+    assert_eq!((api.policy.permissions, api.policy.crash_soft_limit), (Permissions::Deny, 10));
     assert!(api.policy.backoff_jitter.abs() < f64::EPSILON);
 }
 

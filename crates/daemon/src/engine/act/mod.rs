@@ -29,6 +29,8 @@ impl Engine {
             Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
             Action::Stop { run, grace } => self.stop(id, run, grace),
             Action::Interrupt { run } => self.tell_shim(id, &Command::Interrupt { run }),
+            // No agent says yet what would lead to these.
+            Action::Answer { .. } | Action::HoldVendor { .. } => {}
             Action::Release => self.release(id),
             Action::AwaitHolder => self.await_holder(id),
             Action::ForgetHolder => {
@@ -37,7 +39,7 @@ impl Engine {
                 }
             }
             Action::LookAgain => self.look_again(id),
-            Action::Deliver { run, message, attempt, delivery } => {
+            Action::Deliver { run, message, attempt, delivery, .. } => {
                 self.deliver(id, run, message, attempt, delivery);
             }
             Action::ConfirmMemory { run } => self.confirm_memory(id, run),

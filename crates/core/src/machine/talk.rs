@@ -1,0 +1,141 @@
+//! The conversation: what an agent asks, who answers, what it does, and which conversation of its vendor it is in.
+
+use super::draft::Draft;
+use crate::decision::{Action, Answer, Change, Record, Refusal};
+use crate::event::RequestEvent;
+use crate::ids::{RequestNumber, RunNumber};
+use crate::talk::{
+    MOST_REQUESTS, Permissions, Permit, Request, RequestAnswer, RequestChange, RequestKind, Standing, Vendor,
+};
+use crate::why::{RequestStep, Why};
+
+impl Draft<'_> {
+    pub(super) fn request(&mut self, run: RunNumber, event: &RequestEvent) -> Why {
+        if self.session.live_run() != Some(run) {
+            return Why::Stale;
+        }
+        match event {
+            RequestEvent::Opened { key, kind, title } => self.request_opened(run, key, *kind, title),
+            RequestEvent::Withdrawn { key } => self.request_withdrawn(run, key),
+            RequestEvent::Told { key } => self.request_told(run, key),
+        }
+    }
+
+    fn request_opened(&mut self, run: RunNumber, key: &str, kind: RequestKind, title: &str) -> Why {
+        if self.session.talk.called(run, key).is_some() {
+            return Why::Stale;
+        }
+        if self.session.talk.requests().len() >= MOST_REQUESTS {
+            return Why::Request(RequestStep::TooMany);
+        }
+        let number = self.session.talk.next_number();
+        let (key, title, since) = (key.to_owned(), title.to_owned(), self.now.wall);
+        self.record(Record::RequestOpened { run, number, request: kind, title: title.clone() });
+        let request = Request { number, run, key, kind, title, since, answer: None };
+        self.change(Change::Request(RequestChange::Opened(Box::new(request))));
+        let verdict = match (kind, self.session.spec.policy.permissions) {
+            (RequestKind::Question, _) | (RequestKind::Permission, Permissions::Ask) => {
+                return Why::Request(RequestStep::Opened);
+            }
+            (RequestKind::Permission, Permissions::Allow) => Permit::Allow,
+            (RequestKind::Permission, Permissions::Deny) => Permit::Deny,
+        };
+        self.decide(number, &RequestAnswer { verdict, always: false, words: None });
+        Why::Request(RequestStep::AnsweredByPolicy)
+    }
+
+    /// The decision is stored before the agent is told: whatever dies meanwhile, it is told this and nothing else.
+    fn decide(&mut self, number: RequestNumber, answer: &RequestAnswer) {
+        self.record(Record::RequestAnswered { number, verdict: answer.verdict, always: answer.always });
+        self.change(Change::Request(RequestChange::Answered { number, answer: answer.clone() }));
+        self.tell(number);
+    }
+
+    fn tell(&mut self, number: RequestNumber) {
+        let request = self.session.talk.untold().find(|request| request.number == number).cloned();
+        if let Some(Request { run, key, answer: Some(answer), .. }) = request {
+            self.act(Action::Answer { run, number, key, answer: Box::new(answer) });
+        }
+    }
+
+    /// Tells again what may not have been told; what was told already is recognised by its number.
+    pub(super) fn tell_again(&mut self) {
+        let untold: Vec<_> = self.session.talk.untold().map(|request| request.number).collect();
+        for number in untold {
+            self.tell(number);
+        }
+    }
+
+    pub(super) fn answer_given(&mut self, number: Option<RequestNumber>, answer: &RequestAnswer) -> Why {
+        let mut open = self.session.talk.open().map(|request| request.number);
+        let request = match number {
+            Some(number) => open.find(|open| *open == number),
+            None => open.next(),
+        };
+        drop(open);
+        let Some(number) = request else { return self.refuse(Refusal::NoSuchRequest) };
+        self.decide(number, answer);
+        self.answer(Answer::Done);
+        Why::Request(RequestStep::Answered)
+    }
+
+    fn request_withdrawn(&mut self, run: RunNumber, key: &str) -> Why {
+        let Some(request) = self.session.talk.called(run, key) else { return Why::Stale };
+        let number = request.number;
+        self.withdraw(number);
+        Why::Request(RequestStep::Withdrawn)
+    }
+
+    fn request_told(&mut self, run: RunNumber, key: &str) -> Why {
+        let Some(request) = self.session.talk.called(run, key) else { return Why::Stale };
+        let number = request.number;
+        self.change(Change::Request(RequestChange::Closed { number }));
+        Why::Request(RequestStep::Told)
+    }
+
+    fn withdraw(&mut self, number: RequestNumber) {
+        if self.session.talk.open().any(|request| request.number == number) {
+            self.record(Record::RequestWithdrawn { number });
+        }
+        self.change(Change::Request(RequestChange::Closed { number }));
+    }
+
+    /// What was asked within a turn is not asked any more when the turn, or its run, is over.
+    pub(super) fn withdraw_all(&mut self) {
+        let numbers: Vec<_> = self.session.talk.requests().iter().map(|request| request.number).collect();
+        for number in numbers {
+            self.withdraw(number);
+        }
+    }
+
+    /// An id that is new is stored, then locked; the ones before it stay locked until the run ends.
+    pub(super) fn vendor_learned(&mut self, run: RunNumber, id: &str) -> Why {
+        if self.session.live_run() != Some(run) {
+            return Why::Stale;
+        }
+        if self.session.talk.vendor().is_some_and(|vendor| vendor.id == id) {
+            return Why::Stale;
+        }
+        self.change(Change::Vendor(Box::new(Vendor { id: id.to_owned(), run })));
+        self.record(Record::VendorSession { run, id: id.to_owned() });
+        self.act(Action::HoldVendor { run, id: id.to_owned() });
+        Why::VendorSessionLearned
+    }
+
+    /// What a daemon that has just come has to do again for a conversation that goes on.
+    pub(super) fn resume_talk(&mut self, run: RunNumber) {
+        if let Some(vendor) = self.session.talk.vendor().filter(|vendor| vendor.run == run) {
+            let id = vendor.id.clone();
+            self.act(Action::HoldVendor { run, id });
+        }
+        self.tell_again();
+    }
+
+    pub(super) fn standing(&mut self, run: RunNumber, standing: Standing) -> Why {
+        if self.session.live_run() != Some(run) || self.session.live.standing == Some(standing) {
+            return Why::Stale;
+        }
+        self.change(Change::Standing(Some(standing)));
+        Why::Noted
+    }
+}
