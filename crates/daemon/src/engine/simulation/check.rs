@@ -15,6 +15,8 @@ pub(crate) type Violation = String;
 
 #[derive(Default)]
 pub(crate) struct Checker {
+    /// The starts that locks were asked for.
+    asked: BTreeSet<(usize, RunNumber)>,
     started: BTreeSet<(usize, RunNumber)>,
     exited: BTreeSet<(usize, RunNumber)>,
     pub(crate) messages: BTreeMap<MessageId, (usize, Fate)>,
@@ -122,9 +124,20 @@ impl Checker {
         ] {
             rule(before, event, decision, after, now).map_err(|what| told(&what))?;
         }
+        self.numbers(at, decision).map_err(|what| told(&what))?;
         self.records(at, decision, after).map_err(|what| told(&what))?;
         self.messages(at, decision, after).map_err(|what| told(&what))?;
         self.warnings(at, before, decision, after).map_err(|what| told(&what))
+    }
+
+    /// A number stands for one start: what is said of it twice is not about the next one.
+    fn numbers(&mut self, at: usize, decision: &Decision) -> Result<(), Violation> {
+        for action in &decision.actions {
+            if let Action::Reserve { run, .. } = action {
+                ensure(self.asked.insert((at, *run)), || format!("{run} stands for two starts"))?;
+            }
+        }
+        Ok(())
     }
 
     /// One start and one end for each run.

@@ -8,6 +8,9 @@ use std::path::Path;
 /// So many sets of numbers there are.
 pub(super) const VARIANTS: u8 = 30;
 
+/// Few, so that cases get to the end of them. All sets have the same: one that has fewer would make what is under way too many.
+const MESSAGE_TRIES: u32 = 2;
+
 pub(super) struct Ground {
     pub(super) home: Home,
     pub(super) folders: Folders,
@@ -49,7 +52,8 @@ fn numbers() -> String {
         let resume = variant % 2 == 1;
         format!(
             "[agents.v{variant}.policy]\ncrash_soft_limit = 3\ncontention_limit = 3\ncrash_hard_limit = {hard}\n\
-             watchdog = \"{watchdog}s\"\nlimit_resume = {resume}\nidle_after = \"20s\"\n"
+             watchdog = \"{watchdog}s\"\nlimit_resume = {resume}\nidle_after = \"20s\"\n\
+             message_tries = {MESSAGE_TRIES}\n"
         )
     };
     (0..VARIANTS).map(of).collect()
