@@ -1,6 +1,7 @@
 //! Chats on demand: a run needs a reason, a consumer is an open connection, and purge keeps everything.
 
 use crate::inbox::PARROT;
+use crate::lines::Lines;
 use crate::processes::{self, Held, PATIENCE};
 use crate::world::{Ends, World, number};
 use serde_json::{Value, json};
@@ -384,8 +385,7 @@ fn a_chat_whose_lock_is_held_outside_waits_for_it_and_wakes_when_the_holder_is_k
         let mut holder =
             world.command(&["lock", "session:a", "--", "sh", "-c", "echo held; exec sleep 100000"]);
         let mut holder = holder.stdout(Stdio::piped()).spawn().unwrap();
-        let mut said = String::new();
-        BufReader::new(holder.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        Lines::of(holder.stdout.take().unwrap()).next("the holder");
         let id = world.ok(&["send", "a", "x"]).stdout.trim().to_owned();
         world.wait("a", "blocked");
         let blocked = world.show("a");

@@ -1,9 +1,9 @@
 //! `pinfold demo`: it shows what is promised, and leaves nothing behind, however it ends.
 
+use crate::lines::Lines;
 use crate::processes;
 use crate::world::{Ends, World, finish, held};
 use rustix::process::Signal;
-use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -28,14 +28,10 @@ fn assert_nothing_left(world: &World) {
 }
 
 /// Starts a demo and waits until it tells of a step.
-fn until_step(world: &World, step: usize) -> (Child, BufReader<std::process::ChildStdout>) {
+fn until_step(world: &World, step: usize) -> (Child, Lines) {
     let mut child = demo(world, &[]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.starts_with(&format!("{step}. ")) {
-        line.clear();
-        assert_ne!(lines.read_line(&mut line).unwrap(), 0, "no step {step}");
-    }
+    let lines = Lines::of(child.stdout.take().unwrap());
+    lines.until(&format!("step {step}"), |line| line.starts_with(&format!("{step}. ")));
     (child, lines)
 }
 
@@ -83,18 +79,17 @@ fn a_signal_at_any_step_ends_it_and_leaves_nothing() {
     let world = World::new();
     let signals = [Signal::INT, Signal::TERM, Signal::HUP];
     for step in 1..=STEPS {
-        let (mut child, lines) = until_step(&world, step);
+        let (child, lines) = until_step(&world, step);
         let own = held(child.id());
         own.signal(signals[step % signals.len()]);
         // Again, while it clears up: that is not cut short.
         own.signal(signals[step % signals.len()]);
-        let mut said = String::new();
-        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-        let code = child.ended().code();
+        let answer = child.finished();
         drop(lines);
         // The last step may be over before the signal is heard.
-        let interrupted = code == Some(1) && said.contains("the demo was interrupted; nothing of it is left");
-        assert!(interrupted || step == STEPS && code == Some(0), "step {step}: {code:?} {said}");
+        let interrupted = "the demo was interrupted; nothing of it is left";
+        let interrupted = answer.code == 1 && answer.stderr.contains(interrupted);
+        assert!(interrupted || step == STEPS && answer.code == 0, "step {step}: {answer:?}");
         assert_nothing_left(&world);
     }
 }
@@ -112,13 +107,12 @@ fn a_step_that_fails_is_named_and_nothing_is_left() {
 #[test]
 fn whoever_interferes_cannot_make_it_leave_anything() {
     let world = World::new();
-    let (mut child, lines) = until_step(&world, 3);
+    let (child, _lines) = until_step(&world, 3);
     // The agents that are to be adopted are gone, at a moment that nobody chose.
-    let mut agents = Vec::new();
-    while agents.is_empty() {
-        agents = processes::around(&world.path("temp")).into_iter().filter(|pid| is_agent(*pid)).collect();
-    }
-    child.stdout = Some(lines.into_inner());
+    let agents = world.until("an agent", || {
+        let around = processes::around(&world.path("temp")).into_iter();
+        Some(around.filter(|pid| is_agent(*pid)).collect::<Vec<_>>()).filter(|agents| !agents.is_empty())
+    });
     agents.into_iter().for_each(processes::kill);
     let answer = child.finished();
     // A run that was replaced in time is as good as one that was not killed: what counts is what is left.

@@ -1,6 +1,7 @@
 //! Locks that are held over HTTP: as long as the connection is open, and not a moment longer.
 
 use crate::http::{ask, connect, hold, read, request};
+use crate::lines::Lines;
 use crate::processes;
 use crate::world::{Ends, World, number};
 use serde_json::{Value, json};
@@ -100,8 +101,7 @@ fn client(world: &World, key: &str) -> (std::process::Child, u32) {
     command.args(["--exact", "holds::holds_on", "--nocapture"]).stdout(Stdio::piped());
     let socket = world.home.join("pinfold.sock");
     let mut child = command.env(HOLDS, format!("{key} {}", socket.display())).spawn().unwrap();
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    assert!(lines.any(|line| line == "held"), "the client holds nothing");
+    Lines::of(child.stdout.take().unwrap()).until("the client to hold it", |line| line == "held");
     let pid = child.id();
     (child, pid)
 }

@@ -24,6 +24,7 @@ mod kills;
 #[path = "../../../lock/tests/limit/mod.rs"]
 mod limit;
 mod limits;
+mod lines;
 mod lists;
 mod memory;
 mod metrics;

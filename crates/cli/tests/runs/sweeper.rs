@@ -1,8 +1,9 @@
 //! Ends what a test started when the test program itself is killed: by a time limit, by a person, by the kernel.
 
+use crate::lines::Lines;
 use crate::processes::Held;
-use crate::world::World;
-use std::io::{BufRead, BufReader, Write};
+use crate::world::{Ends, World};
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -55,10 +56,11 @@ fn what_a_test_started_ends_although_the_test_was_killed() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "sweeper::is_killed", "--nocapture"]).env(ROLE, "1").stdout(Stdio::piped());
     let mut test = command.spawn().unwrap();
-    let mut lines = BufReader::new(test.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let daemon = lines.find_map(|line| line.strip_prefix("daemon ")?.parse().ok()).unwrap();
+    let lines = Lines::of(test.stdout.take().unwrap());
+    let daemon = lines.until("its daemon", |line| line.starts_with("daemon "));
+    let daemon = daemon.trim_start_matches("daemon ").parse().unwrap();
     let daemon = Held::open(daemon).unwrap();
     test.kill().unwrap();
-    test.wait().unwrap();
+    test.ended();
     assert!(daemon.ends_within(Duration::from_secs(30)), "the daemon of a killed test lives on");
 }

@@ -1,10 +1,11 @@
 //! A home of its own for every test, the real binary, and an end for everything that a test started.
 
+use crate::lines::Lines;
 use crate::processes::{self, Held, PATIENCE};
 use crate::sweeper::Sweeper;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -169,15 +170,7 @@ impl World {
     /// Follows what a verb prints.
     pub(crate) fn follow(&self, words: &[&str]) -> Following {
         let mut child = self.command(words).stdout(Stdio::piped()).spawn().unwrap();
-        let stdout = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in stdout.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        });
+        let lines = Lines::of(child.stdout.take().unwrap());
         Following { child, lines }
     }
 
@@ -275,25 +268,14 @@ impl Drop for World {
 /// A verb that goes on printing.
 pub(crate) struct Following {
     pub(crate) child: Child,
-    lines: Receiver<String>,
+    lines: Lines,
 }
 
 impl Following {
     /// The first line that is wanted.
+    #[track_caller]
     pub(crate) fn until(&self, what: &str, wanted: impl Fn(&str) -> bool) -> String {
-        let until = Instant::now() + PATIENCE;
-        let mut passed = Vec::new();
-        loop {
-            let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) if wanted(&line) => return line,
-                Ok(line) => passed.push(line),
-                Err(error) => {
-                    let last = &passed[passed.len().saturating_sub(20)..];
-                    panic!("{error} while waiting for {what}; last came: {last:#?}")
-                }
-            }
-        }
+        self.lines.until(what, wanted)
     }
 
     /// The first event that is wanted.

@@ -2,8 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
-use crate::support::{Home, is_root};
-use std::io::{BufRead, BufReader};
+use crate::support::{Home, first_line, is_root};
 use std::process::{Child, Command, Stdio};
 
 /// Starts a holder inside new namespaces and waits until it holds.
@@ -13,9 +12,7 @@ fn hold_in(home: &Home, unshare: &[&str]) -> Ended {
     command.args(["lock", "key:k", "--", "sh", "-c", "echo ready; exec sleep 1000"]);
     home.settle(&mut command);
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert_eq!(line, "ready\n");
+    assert_eq!(first_line(&mut child), "ready");
     Ended(child)
 }
 

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,6 @@ pub(crate) struct Answer {
 /// A command that is started in the background and ended with the test.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    /// Kept open: a command that writes into a closed pipe is ended.
-    _stdout: BufReader<ChildStdout>,
 }
 
 impl Home {
@@ -84,11 +82,8 @@ impl Home {
     pub(crate) fn start(&self, words: &[&str]) -> Running {
         let mut command = self.command(words);
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        assert_eq!(line.trim(), "ready", "{words:?}");
-        Running { child, _stdout: stdout }
+        assert_eq!(first_line(&mut child), "ready", "{words:?}");
+        Running { child }
     }
 
     /// Holds a resource until it is ended.
@@ -188,6 +183,19 @@ fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
         _ = sender.send(bytes);
     });
     receiver
+}
+
+/// The first line that a child prints. The rest is read as well: who writes into a closed pipe is ended.
+#[track_caller]
+pub(crate) fn first_line(child: &mut Child) -> String {
+    let (sender, first) = channel();
+    let pipe = child.stdout.take().unwrap();
+    std::thread::spawn(move || {
+        for line in BufReader::new(pipe).lines().map_while(Result::ok) {
+            _ = sender.send(line);
+        }
+    });
+    first.recv_timeout(LIMIT).unwrap_or_else(|error| panic!("{error} while waiting for a first line"))
 }
 
 pub(crate) fn children(pid: u32) -> Vec<u32> {

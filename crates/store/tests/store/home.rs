@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 pub(crate) struct Home {
+    _limit: crate::limit::Limit,
     folder: TempDir,
 }
 
 impl Home {
     pub(crate) fn new() -> Home {
-        Home { folder: tempfile::tempdir().unwrap() }
+        Home { _limit: crate::limit::Limit::of_test(), folder: tempfile::tempdir().unwrap() }
     }
 
     pub(crate) fn folder(&self) -> &Path {

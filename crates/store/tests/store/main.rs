@@ -10,6 +10,8 @@ mod fixture;
 mod flips;
 mod full_disk;
 mod home;
+#[path = "../../../lock/tests/limit/mod.rs"]
+mod limit;
 mod processes;
 mod reexec;
 mod sums;

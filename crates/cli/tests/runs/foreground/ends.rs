@@ -2,6 +2,7 @@
 
 use super::{assert_nothing_left, code, configure, goes_on, pid_in, scratch, sh, signal};
 use crate::eater;
+use crate::lines::Lines;
 use crate::processes::{self, Held, lives};
 use crate::world::{Ends, World, held};
 use rustix::process::Signal;
@@ -184,9 +185,8 @@ fn a_signal_in_a_wait_between_runs_ends_it_at_once() {
     configure(&world, "[policy]\nbackoff_initial = \"10m\"\nbackoff_max = \"10m\"\n");
     let mut command = world.command(&["run", "a", "--mode", "always", "--", "sh", "-c", "exit 7"]);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    let said = Lines::of(child.stderr.take().unwrap());
+    let line = said.next("its wait");
     assert!(line.contains("next run in"), "{line}");
     held(child.id()).signal(Signal::INT);
     assert_eq!(child.ended().code(), Some(7));
@@ -205,12 +205,10 @@ fn a_memory_limit_drains_it_as_under_a_daemon() {
     assert!(once.stderr.contains("of its limit of 100 MiB"), "{once:?}");
     let mut command = world.command(&[&["run", "a", "--mode", "always"], &run[..], &words].concat());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut all = String::new();
-    while !all.contains("it met its memory limit too often; next run in 10 min") {
-        assert_ne!(std::io::BufRead::read_line(&mut said, &mut all).unwrap(), 0, "{all}");
-    }
-    assert!(all.contains("(drained); the next run starts at once"), "{all}");
+    let said = Lines::of(child.stderr.take().unwrap());
+    said.until("its first drain", |line| line.contains("(drained); the next run starts at once"));
+    let wait = "it met its memory limit too often; next run in 10 min";
+    said.until("its wait", |line| line.contains(wait));
     held(child.id()).signal(Signal::TERM);
     assert_eq!(child.ended().code(), Some(143));
     assert_nothing_left(&world);

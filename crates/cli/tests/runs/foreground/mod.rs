@@ -2,12 +2,13 @@
 
 mod ends;
 
+use crate::lines::Lines;
 use crate::processes::{self, Held, lives};
 use crate::tty::Tty;
 use crate::world::{Answer, Ends, Following, World, finish, held, number};
 use rustix::process::Signal;
 use serde_json::Value;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -84,16 +85,14 @@ fn the_program_has_the_streams_of_the_caller() {
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"one\ntwo\nthree").unwrap();
     drop(stdin);
-    let mut said = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-    assert_eq!((said.as_str(), child.ended().code()), ("first: one\ntwo\nthree", Some(0)));
+    let answer = child.finished();
+    assert_eq!((answer.stdout.as_str(), answer.code), ("first: one\ntwo\nthree", 0));
     // Nobody reads at first: the program waits, and nothing is lost.
     let mut command = world.command(&["run", "a", "--", "head", "-c", "30000000", "/dev/zero"]);
-    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let child = command.stdout(Stdio::piped()).spawn().unwrap();
     assert!(!held(child.id()).ends_within(Duration::from_millis(300)));
-    let mut bytes = Vec::new();
-    child.stdout.take().unwrap().read_to_end(&mut bytes).unwrap();
-    assert_eq!((bytes.len(), child.ended().code()), (30_000_000, Some(0)));
+    let answer = child.finished();
+    assert_eq!((answer.stdout.len(), answer.code), (30_000_000, 0));
     assert_nothing_left(&world);
 }
 
@@ -263,21 +262,16 @@ fn a_lock_that_is_lost_in_a_long_wait_is_waited_for() {
     std::fs::create_dir(world.path("work")).unwrap();
     let words = ["run", "a", "--mode", "always", "--dir", "work", "--", "sh", "-c", "exit 7"];
     let mut child = world.command(&words).stderr(Stdio::piped()).spawn().unwrap();
-    let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
-    let mut line = String::new();
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    let said = Lines::of(child.stderr.take().unwrap());
+    let line = said.next("its wait");
     assert!(line.contains("next run in 3 s"), "{line}");
     // The locks are free in a wait of more than two seconds.
     let script = "echo held; while ! test -e free; do sleep 0.05; done";
     let holder = world.follow(&["lock", "work", "--wait", "60s", "--", "sh", "-c", script]);
     holder.until("the lock", |line| line == "held");
-    while !line.contains("somebody else holds its lock") {
-        line.clear();
-        assert_ne!(std::io::BufRead::read_line(&mut said, &mut line).unwrap(), 0, "it gave up");
-    }
+    said.until("the lock to be missed", |line| line.contains("somebody else holds its lock"));
     std::fs::write(world.path("free"), "").unwrap();
-    line.clear();
-    std::io::BufRead::read_line(&mut said, &mut line).unwrap();
+    let line = said.next("its next end");
     assert!(line.contains("it exited with 7 (crash, 2 in this streak)"), "{line}");
     held(child.id()).signal(Signal::TERM);
     assert_eq!(child.ended().code(), Some(7));

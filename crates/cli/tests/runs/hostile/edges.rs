@@ -1,6 +1,7 @@
 //! The edges of locks: directories too deep for a record, inode numbers that are used again, locks that come free in
 //! the wrong instant, records that are not written yet.
 
+use crate::lines::Lines;
 use crate::processes::{self, lives};
 use crate::world::{Ends, World, finish_within, number};
 use pinfold_lock::{Folder, Request, Resource, SessionName};
@@ -64,10 +65,8 @@ fn a_directory_is_not_busy_because_a_removed_one_had_its_number() {
     let mut command =
         world.command(&["lock", old.to_str().unwrap(), "--", "sh", "-c", "echo $$; exec sleep 100000"]);
     let mut wrapper = command.stdout(Stdio::piped()).spawn().unwrap();
-    let mut line = String::new();
-    let mut output = std::io::BufReader::new(wrapper.stdout.take().unwrap());
-    std::io::BufRead::read_line(&mut output, &mut line).unwrap();
-    let child = line.trim().parse().unwrap();
+    let output = Lines::of(wrapper.stdout.take().unwrap());
+    let child = output.next("the pid of who was given the lock").parse().unwrap();
     processes::kill(wrapper.id());
     wrapper.ended();
     assert!(lives(child), "it was given the lock");

@@ -1,6 +1,7 @@
 //! What one agent may use up.
 
 use crate::http::ask;
+use crate::processes::PATIENCE;
 use crate::world::{Answer, World, finish};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -89,6 +90,7 @@ fn holds_many() {
     let mut held = Vec::new();
     for number in 0..count.parse::<u32>().unwrap() {
         let mut stream = UnixStream::connect(&socket).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let body = json!({ "resource": format!("key:{}-{number}", std::process::id()) }).to_string();
         let head =
             format!("POST /v1/locks/hold HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n", body.len());

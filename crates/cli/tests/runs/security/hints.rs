@@ -1,5 +1,6 @@
 //! A hint that is a command is the words that were meant, whatever names are in it, and pasting it runs nothing else.
 
+use crate::lines::Lines;
 use crate::world::{Answer, Ends, World, finish};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -58,10 +59,8 @@ impl Place {
     fn hold(&self, resource: &str) -> Hold {
         let mut command = self.world.command(&["lock", resource, "--", "sh", "-c", "echo held; exec cat"]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-        std::io::BufRead::read_line(&mut out, &mut line).unwrap();
-        assert_eq!(line, "held\n", "{resource:?}");
+        let line = Lines::of(child.stdout.take().unwrap()).next("the holder");
+        assert_eq!(line, "held", "{resource:?}");
         Hold { child }
     }
 
