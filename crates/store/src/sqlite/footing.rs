@@ -3,9 +3,14 @@
 
 use super::files::log_of;
 use super::open::LARGEST_LOG;
-use rustix::fs::{Mode, OFlags, Stat};
-use std::os::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Statx, StatxFlags};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
+
+/// All that is asked of a file. Its times are not: a kernel with multigrain timestamps notes them anew with the next write
+/// after they were looked at, and the next sync then writes the inode too.
+const TIMELESS: StatxFlags =
+    StatxFlags::TYPE.union(StatxFlags::INO).union(StatxFlags::SIZE).union(StatxFlags::NLINK);
 
 /// The files of a store as they were when they were last looked at. They are held by descriptors that stand for a place
 /// only (`O_PATH`): closing one that can read or write would take away SQLite's locks.
@@ -101,10 +106,9 @@ impl Seen {
 
     /// Without a descriptor there is only the name.
     fn floats(&mut self) -> bool {
-        let Some(now) = self.held.as_ref().and_then(|held| rustix::fs::fstat(held).ok()) else {
+        let Some(now) = self.held.as_ref().and_then(look_at) else {
             return self.stands();
         };
-        let now = Known::of(&now);
         let floats = now.named && !self.falls_short(&now);
         if floats {
             self.known = Some(now);
@@ -120,7 +124,7 @@ impl Seen {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let held = rustix::fs::open(&self.path, flags, Mode::empty()).ok();
         let is_known = |held: &OwnedFd| {
-            let identity = rustix::fs::fstat(held).map(|found| Known::of(&found).identity).ok();
+            let identity = look_at(held).map(|found| found.identity);
             identity.is_some() && identity == self.known.map(|known| known.identity)
         };
         self.held = held.filter(is_known);
@@ -137,17 +141,18 @@ impl Seen {
 }
 
 impl Known {
-    fn of(found: &Stat) -> Known {
-        Known {
-            identity: (found.st_dev, found.st_ino),
-            length: u64::try_from(found.st_size).unwrap_or(0),
-            named: found.st_nlink > 0,
-        }
+    fn of(found: &Statx) -> Known {
+        let device = (u64::from(found.stx_dev_major) << 32) | u64::from(found.stx_dev_minor);
+        Known { identity: (device, found.stx_ino), length: found.stx_size, named: found.stx_nlink > 0 }
     }
 }
 
 fn look(path: &Path) -> Option<Known> {
-    rustix::fs::stat(path).ok().as_ref().map(Known::of)
+    rustix::fs::statx(CWD, path, AtFlags::empty(), TIMELESS).ok().as_ref().map(Known::of)
+}
+
+fn look_at(held: impl AsFd) -> Option<Known> {
+    rustix::fs::statx(held, c"", AtFlags::EMPTY_PATH, TIMELESS).ok().as_ref().map(Known::of)
 }
 
 #[cfg(test)]
