@@ -74,8 +74,7 @@ impl<'a> Applier<'a> {
                 self.remove(*id)
             }
             Step::Message { session, at, change, words, from, place } => {
-                self.message(*session, *at, change, words.as_deref(), from.as_deref())?;
-                place.map_or(Ok(()), |place| self.place(message_of(change), place))
+                self.message((*session, *at), change, (words.as_deref(), from.as_deref()), *place)
             }
             Step::Run { session, at, run } => self.run(*session, *at, run),
             Step::Event(event) => self.event(event),
@@ -148,29 +147,33 @@ impl<'a> Applier<'a> {
 
     fn message(
         &self,
-        session: SessionId,
-        at: Wall,
+        (session, at): (SessionId, Wall),
         change: &MessageChange,
-        words: Option<&str>,
-        from: Option<&str>,
+        (words, from): (Option<&str>, Option<&str>),
+        place: Option<TurnPlace>,
     ) -> Applied {
         let id = Ulid::from(message_of(change));
         let (message, of) = (id.to_string(), session.to_string());
+        let run = place.map(|place| place.run.0);
+        let (log, end) = (place.map(|place| place.from), place.and_then(|place| place.to));
         let changed = match change {
             MessageChange::Queued { key, .. } => {
                 let text = words.ok_or(CommitError::MessageWithoutText { message: id })?;
                 return self.queue([&message, &of], key.as_deref(), (text, from), at);
             }
             MessageChange::Delivering { .. } => return Ok(()),
-            MessageChange::Taken { .. } => self.execute(&statements::TAKE, params![message, of]),
+            MessageChange::Taken { .. } => {
+                self.execute(&statements::TAKE, params![message, of, run, log, end])
+            }
             MessageChange::Requeued { cost, .. } => {
                 self.execute(&statements::REQUEUE, params![message, of, *cost == Cost::Nothing])
             }
             MessageChange::Done { .. } => {
-                self.execute(&statements::FINISH, params![message, of, at.0, words])
+                self.execute(&statements::FINISH, params![message, of, run, log, end, at.0, words])
             }
             MessageChange::Failed { why, .. } => {
-                self.execute(&statements::FAIL, params![message, of, at.0, failure_word(*why)])
+                let why = failure_word(*why);
+                self.execute(&statements::FAIL, params![message, of, run, log, end, at.0, why])
             }
             MessageChange::Retried { .. } => self.execute(&statements::RETRY, params![message, of]),
         };
@@ -207,11 +210,6 @@ impl<'a> Applier<'a> {
         ];
         let queued = insert_made(self.conn, &statements::QUEUE, &MESSAGES, &row);
         queued.map(drop).map_err(|source| commit_error(self.path, source))
-    }
-
-    fn place(&self, message: pinfold_core::MessageId, place: TurnPlace) -> Applied {
-        let id = Ulid::from(message).to_string();
-        self.execute(&statements::PLACE, params![id, place.run.0, place.from, place.to]).map(drop)
     }
 
     fn run(&self, session: SessionId, at: Wall, step: &RunStep) -> Applied {

@@ -27,8 +27,14 @@ pub(crate) static DEFINE: Sql = LazyLock::new(|| SESSIONS.update(&[("definition"
 
 /// As [`EVENT`].
 pub(crate) static QUEUE: Sql = LazyLock::new(|| MESSAGES.insert_made());
+/// Where the turn of a message stands goes with what became of it, where it is known.
+const PLACE: [(&str, &str); 3] = [
+    ("run", "iif(?3 IS NULL, run, ?3)"),
+    ("log_from", "iif(?3 IS NULL, log_from, ?4)"),
+    ("log_to", "iif(?3 IS NULL, log_to, ?5)"),
+];
 pub(crate) static TAKE: Sql = LazyLock::new(|| {
-    let taken = [("state", "'delivered'"), ("tries", "tries + 1")];
+    let taken = [&[("state", "'delivered'"), ("tries", "tries + 1")][..], &PLACE].concat();
     MESSAGES.update(&taken, "id = ?1 AND session = ?2 AND state = 'queued'")
 });
 pub(crate) static REQUEUE: Sql = LazyLock::new(|| {
@@ -36,10 +42,12 @@ pub(crate) static REQUEUE: Sql = LazyLock::new(|| {
     MESSAGES.update(&queued, OF_WAITING)
 });
 pub(crate) static FINISH: Sql = LazyLock::new(|| {
-    MESSAGES.update(&[("state", "'done'"), ("done_at", "?3"), ("answer", "?4")], OF_WAITING)
+    let done = [&[("state", "'done'"), ("done_at", "?6"), ("answer", "?7")][..], &PLACE].concat();
+    MESSAGES.update(&done, OF_WAITING)
 });
 pub(crate) static FAIL: Sql = LazyLock::new(|| {
-    MESSAGES.update(&[("state", "'failed'"), ("done_at", "?3"), ("failure", "?4")], OF_WAITING)
+    let failed = [&[("state", "'failed'"), ("done_at", "?6"), ("failure", "?7")][..], &PLACE].concat();
+    MESSAGES.update(&failed, OF_WAITING)
 });
 /// It goes to the end of the queue: rows stand in the order of their turns.
 pub(crate) static RETRY: Sql = LazyLock::new(|| {
@@ -50,9 +58,6 @@ pub(crate) static RETRY: Sql = LazyLock::new(|| {
          WHERE id = ?1 AND session = ?2 AND state = 'failed'"
     )
 });
-pub(crate) static PLACE: Sql =
-    LazyLock::new(|| MESSAGES.update(&[("run", "?2"), ("log_from", "?3"), ("log_to", "?4")], "id = ?1"));
-
 pub(crate) static RUN_DECIDED: Sql = LazyLock::new(|| {
     let new =
         RUNS.insert(&[("session", "?1"), ("number", "?2"), ("id", "?3"), ("purpose", "?4"), ("forced", "0")]);
