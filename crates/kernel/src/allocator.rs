@@ -4,16 +4,17 @@
 /// Has all threads allocate from one place, and long answers come from the kernel and go back to it: a place of its
 /// own for each thread would keep what a burst of them left behind.
 ///
-/// For a program whose threads mostly wait. Call it before there are any.
+/// For a program whose threads mostly wait, and that calls [`trim`] when it has nothing to do. Call it before there are any.
 pub fn keep_little() {
     // SAFETY: sets numbers inside the allocator.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
         libc::mallopt(libc::M_MMAP_THRESHOLD, 128 << 10);
-        libc::mallopt(libc::M_TRIM_THRESHOLD, 128 << 10);
-        // Below what is given back: otherwise one that grows by a little is given back, and asked for, with every use.
-        libc::mallopt(libc::M_TOP_PAD, 64 << 10);
+        // While there is work it is wanted again at once: a megabyte that goes and comes costs an interrupt of every
+        // processor, and a fault for each of its pages.
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 2 << 20);
+        libc::mallopt(libc::M_TOP_PAD, 256 << 10);
     }
 }
 
