@@ -3,9 +3,9 @@
 //! It reads a few files of one process and of those above it, and never searches through `/proc`. What that means is
 //! judged by whoever asks. The peer is the process that connected: whoever hands a connection on hands on what it may do.
 
+use crate::proc;
 use crate::proc::fdinfo::{Flock, flock};
 use crate::proc::stat::Stat;
-use crate::proc::{self, status};
 use crate::{peer, pidfd, sys};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -68,7 +68,15 @@ impl Peer {
     /// # Errors
     /// When the socket has no peer.
     pub fn of(socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
-        let peer::Other { user, pid } = peer::Other::of(socket)?;
+        Peer::known_as(peer::Other::of(socket)?, socket)
+    }
+
+    /// Takes hold of whoever is there, and is known by its number and user already.
+    ///
+    /// # Errors
+    /// When there is no descriptor left to hold it by.
+    pub fn known_as(other: peer::Other, socket: BorrowedFd<'_>) -> Result<Peer, Errno> {
+        let peer::Other { user, pid } = other;
         // Before Linux 6.5 the number has to do, from now on: who had it when it connected is not known.
         let pidfd = match (peer::pidfd(socket), pid) {
             (Err(Errno::NOPROTOOPT), Some(pid)) => sys::pidfd(pid),
@@ -237,13 +245,27 @@ struct Status {
 
 impl Status {
     fn parse(text: &[u8]) -> Option<Status> {
-        let value = |name: &str| status::value(text, name);
-        let number = |name: &str| value(name)?.trim().parse::<u32>().ok();
+        let (mut no_new_privs, mut parent, mut pids) = (None, None, None);
         // A kernel without seccomp has no such line, and one before 5.10 does not count.
-        let mode = number("Seccomp").unwrap_or(0);
-        let filters = number("Seccomp_filters").unwrap_or(0).max(mode.min(1));
-        let pids = value("NSpid")?.split_ascii_whitespace().count() as u64;
-        Some(Status { no_new_privs: number("NoNewPrivs")? != 0, filters, parent: number("PPid")?, pids })
+        let (mut mode, mut filters) = (0, 0);
+        // Only the name, which is first, may have other bytes in it.
+        let name = text.iter().position(|byte| *byte == b'\n')?;
+        let lines = std::str::from_utf8(&text[name + 1..]).ok()?.split('\n');
+        // Of more than fifty lines five are read, and most others are known by their first letter.
+        for line in lines.filter(|line| line.starts_with(['N', 'P', 'S'])) {
+            let Some((name, value)) = line.split_once(':') else { continue };
+            let number = || value.trim().parse::<u32>().ok();
+            match name {
+                "PPid" => parent = number(),
+                "NSpid" => pids = Some(value.split_ascii_whitespace().count() as u64),
+                "NoNewPrivs" => no_new_privs = Some(number()? != 0),
+                "Seccomp" => mode = number().unwrap_or(0),
+                "Seccomp_filters" => filters = number().unwrap_or(0),
+                _ => {}
+            }
+        }
+        let filters = filters.max(mode.min(1));
+        Some(Status { no_new_privs: no_new_privs?, filters, parent: parent?, pids: pids? })
     }
 }
 

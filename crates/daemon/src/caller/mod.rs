@@ -8,6 +8,7 @@ pub(crate) use rule::{Act, Kind, MAY, Relation, permits};
 
 use pinfold_core::caller::Standing;
 use pinfold_kernel::caller::{Neighbours, Peer};
+use pinfold_kernel::peer::Other;
 use pinfold_kernel::proc::program;
 use pinfold_store::SessionId;
 use rustix::io::Errno;
@@ -26,9 +27,9 @@ pub(crate) struct Caller {
 
 impl Caller {
     /// Looks at a peer, once for a connection; an error says nothing about it.
-    pub(crate) fn of(socket: BorrowedFd<'_>) -> Result<Caller, Errno> {
+    pub(crate) fn of(other: Other, socket: BorrowedFd<'_>) -> Result<Caller, Errno> {
         static KNOWN: LazyLock<Neighbours> = LazyLock::new(Neighbours::default);
-        let peer = Peer::of(socket)?;
+        let peer = Peer::known_as(other, socket)?;
         let standing = pinfold_shim::caller::place(&peer, Some(&KNOWN))?;
         Ok(Caller { pid: peer.pid, user: peer.user, standing })
     }

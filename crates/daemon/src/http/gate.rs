@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_kernel::peer::Other;
 use std::convert::Infallible;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -42,23 +43,29 @@ pub(super) async fn gate(State(gate): State<Gate>, request: Request, next: Next)
 
 /// Whoever made a connection: placed once, when something is asked for that not everybody may. A sign of life is for all.
 #[derive(Clone)]
-pub(super) struct Asker(Arc<(Arc<UnixStream>, OnceCell<Arc<Caller>>)>);
+pub(super) struct Asker(Arc<Asking>);
+
+struct Asking {
+    other: Other,
+    stream: Arc<UnixStream>,
+    placed: OnceCell<Arc<Caller>>,
+}
 
 impl Asker {
-    pub(super) fn new(stream: Arc<UnixStream>) -> Asker {
-        Asker(Arc::new((stream, OnceCell::new())))
+    pub(super) fn new(other: Other, stream: Arc<UnixStream>) -> Asker {
+        Asker(Arc::new(Asking { other, stream, placed: OnceCell::new() }))
     }
 
     async fn caller(&self) -> Result<Arc<Caller>, ErrorBody> {
-        let (stream, placed) = &*self.0;
-        placed.get_or_try_init(|| place(stream)).await.cloned()
+        let Asking { other, stream, placed } = &*self.0;
+        placed.get_or_try_init(|| place(*other, stream)).await.cloned()
     }
 }
 
 /// When no descriptor is left to look with, some come back soon.
-async fn place(stream: &UnixStream) -> Result<Arc<Caller>, ErrorBody> {
+async fn place(other: Other, stream: &UnixStream) -> Result<Arc<Caller>, ErrorBody> {
     for _ in 0..TRIES {
-        if let Ok(caller) = Caller::of(stream.as_fd()) {
+        if let Ok(caller) = Caller::of(other, stream.as_fd()) {
             return Ok(Arc::new(caller));
         }
         tokio::time::sleep(TRY_AGAIN).await;

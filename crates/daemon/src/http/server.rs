@@ -70,8 +70,7 @@ pub(crate) async fn serve(mut listeners: mpsc::UnboundedReceiver<UnixListener>, 
                     continue;
                 };
                 let open = open.clone();
-                let peer = Peer { pid: other.pid, user: other.user };
-                let connection = attend((stream, peer), place, door.clone(), handle.clone());
+                let connection = attend((stream, other), place, door.clone(), handle.clone());
                 tokio::spawn(async move {
                     connection.await;
                     drop(open);
@@ -95,9 +94,10 @@ fn most() -> usize {
     quarter.clamp(16, MOST_CONNECTIONS)
 }
 
-async fn attend((stream, peer): (UnixStream, Peer), place: Place, door: Door, handle: Handle) {
+async fn attend((stream, other): (UnixStream, Other), place: Place, door: Door, handle: Handle) {
     let stream = Arc::new(stream);
-    let asker = Asker::new(Arc::clone(&stream));
+    let asker = Asker::new(other, Arc::clone(&stream));
+    let peer = Peer { pid: other.pid, user: other.user };
     let used = &place;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         used.has_asked();
