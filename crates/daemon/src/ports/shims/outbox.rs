@@ -108,28 +108,53 @@ impl Drop for Way {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Read;
     use tokio::io::AsyncReadExt;
     use tokio::net::UnixStream;
 
-    fn pair() -> (Arc<Way>, UnixStream) {
+    fn pair() -> (Arc<Way>, std::os::unix::net::UnixStream) {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         theirs.set_nonblocking(true).unwrap();
         let ours = crate::ports::async_fd::watch(ours.into()).unwrap();
-        (Way::new(Arc::new(ours)), UnixStream::from_std(theirs).unwrap())
+        (Way::new(Arc::new(ours)), theirs)
+    }
+
+    /// All that comes until the end.
+    async fn rest(theirs: std::os::unix::net::UnixStream) -> Vec<u8> {
+        let mut rest = Vec::new();
+        UnixStream::from_std(theirs).unwrap().read_to_end(&mut rest).await.unwrap();
+        rest
     }
 
     #[test]
     fn everything_arrives_in_order_also_what_the_socket_did_not_take_and_then_the_end() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (way, mut theirs) = pair();
+            let (way, theirs) = pair();
             let outlet = Outlet::new(way);
             let pieces: Vec<Vec<u8>> = (0..200_u8).map(|number| vec![number; 10_000]).collect();
             pieces.iter().for_each(|piece| outlet.send(piece));
             drop(outlet);
-            let mut all = Vec::new();
-            theirs.read_to_end(&mut all).await.unwrap();
+            let all = rest(theirs).await;
             assert!(all == pieces.concat(), "{} bytes", all.len());
+        });
+    }
+
+    #[test]
+    fn a_command_waits_for_the_one_before_it_although_the_socket_has_room_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (way, mut theirs) = pair();
+            let (long, short) = (vec![1; 2_000_000], [2; 10]);
+            Arc::clone(&way).send(&long);
+            assert!(!way.unsent.lock().unwrap().is_empty(), "the socket takes all of it");
+            // Read without a pause: nobody writes on before the next command comes.
+            let mut all = Vec::new();
+            let full = theirs.read_to_end(&mut all).unwrap_err();
+            assert_eq!(full.kind(), std::io::ErrorKind::WouldBlock);
+            way.send(&short);
+            all.extend(rest(theirs).await);
+            assert!(all == [&long[..], &short].concat(), "{} bytes", all.len());
         });
     }
 
