@@ -3,7 +3,7 @@
 use super::world::{Holder, Room, SESSIONS, directory_of};
 use pinfold_core::decision::{Record, RunExited};
 use pinfold_core::event::{Ask, Joins, MessageEvent, RunEvent};
-use pinfold_core::inbox::MessageChange;
+use pinfold_core::inbox::{MessageChange, MessageFailure};
 use pinfold_core::life::{Goal, Life, Purpose};
 use pinfold_core::rules::Warning;
 use pinfold_core::{Action, Change, Decision, Event, MessageId, Mode, Now, RunNumber, Session, Verdict};
@@ -215,7 +215,12 @@ impl Checker {
                 })?;
                 self.settle(at, *message, Fate::Done)
             }
-            MessageChange::Failed { message, .. } => self.settle(at, *message, Fate::Failed),
+            MessageChange::Failed { message, why } => {
+                if *why == MessageFailure::TriesUsedUp {
+                    *self.rules.entry("tries_used_up".to_owned()).or_default() += 1;
+                }
+                self.settle(at, *message, Fate::Failed)
+            }
             MessageChange::Retried { message } => {
                 self.retried.insert(*message);
                 let old = self.messages.insert(*message, (at, Fate::Open));

@@ -43,7 +43,7 @@ const RULES: &str = "
     person_restored person_started person_stopped ran_once recovery_adopted recovery_as_it_was
     recovery_machine_restarted recovery_shim_mute recovery_starts_again refused restart_at_once
     shim_gone stale started takeover_begins takeover_caller_gone takeover_ended takeover_failed
-    takeover_joins takeover_timed_out takeover_waits wait_over waiting watchdog_silent
+    takeover_joins takeover_timed_out takeover_waits tries_used_up wait_over waiting watchdog_silent
 ";
 
 fn number(name: &str, default: u64) -> u64 {

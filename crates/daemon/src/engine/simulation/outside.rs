@@ -44,6 +44,10 @@ impl Case {
                 }
                 taken.filter(|_| shim::takes_only(session))
             }
+            Work::Drops => {
+                drop(machine);
+                return self.drop_message(session);
+            }
             Work::Answers => machine.answer_message(session),
             Work::Fails => {
                 machine.end_turn(session, TurnEnd::Failed);
@@ -52,6 +56,14 @@ impl Case {
         };
         if let Some(message) = answered {
             self.checker.answered(message);
+        }
+    }
+
+    /// The agent ends of the message that it has.
+    fn drop_message(&mut self, session: usize) {
+        if self.shared.lock().room.agent(session).is_some_and(|agent| agent.turn.is_some()) {
+            self.agent_works(session, Work::Takes);
+            self.agent_ends(session, Ending::Code(1));
         }
     }
 

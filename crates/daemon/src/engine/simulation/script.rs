@@ -76,6 +76,8 @@ pub(crate) enum Work {
     Answers,
     Fails,
     Feeds,
+    /// It takes the message, and ends under it.
+    Drops,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -166,6 +168,8 @@ enum Mood {
     Contended,
     Draining,
     Finishing,
+    /// They end of what they are given.
+    Dropping,
 }
 
 impl Mood {
@@ -175,6 +179,7 @@ impl Mood {
             1 => Mood::Contended,
             2 => Mood::Draining,
             3 => Mood::Finishing,
+            4 => Mood::Dropping,
             _ => Mood::Mixed,
         }
     }
@@ -192,8 +197,9 @@ fn step(dice: &mut Dice, mood: Mood) -> Step {
         125 => rare(dice),
         126..=127 => Step::KillDaemon,
         128..=135 => Step::StartDaemon,
+        136..=149 if mood == Mood::Dropping && dice.below(10) > 0 => Step::AgentWorks(session, Work::Drops),
         136..=149 => Step::AgentEnds(session, ending(dice, mood)),
-        150..=167 => Step::AgentWorks(session, work(dice)),
+        150..=167 => Step::AgentWorks(session, work(dice, mood)),
         168 => Step::KillShim(session, dice.coin()),
         169 => Step::BreakSpawn(session, if dice.coin() { Broken::Refused } else { Broken::ProgramMissing }),
         170..=171 => Step::Foreign(session, dice.below(3) == 0),
@@ -239,7 +245,12 @@ fn ending(dice: &mut Dice, mood: Mood) -> Ending {
         Mood::Contended if dice.below(10) > 0 => return Ending::Contended,
         Mood::Draining if dice.below(10) > 0 => return Ending::Drained,
         Mood::Finishing if dice.below(10) > 0 => return Ending::Code(0),
-        Mood::Mixed | Mood::Crashing | Mood::Contended | Mood::Draining | Mood::Finishing => {}
+        Mood::Mixed
+        | Mood::Crashing
+        | Mood::Contended
+        | Mood::Draining
+        | Mood::Finishing
+        | Mood::Dropping => {}
     }
     match dice.below(12) {
         0..=2 => Ending::Code(0),
@@ -259,7 +270,10 @@ fn ending(dice: &mut Dice, mood: Mood) -> Ending {
     }
 }
 
-fn work(dice: &mut Dice) -> Work {
+fn work(dice: &mut Dice, mood: Mood) -> Work {
+    if mood == Mood::Dropping && dice.below(10) > 0 {
+        return Work::Drops;
+    }
     match dice.below(10) {
         0..=3 => Work::Takes,
         4..=7 => Work::Answers,
