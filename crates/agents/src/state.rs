@@ -6,6 +6,7 @@ use crate::line::Line;
 use crate::preset::Protocol;
 use crate::scripted::Scripted;
 use crate::setup::Setup;
+use crate::stream_json::StreamJson;
 use crate::translate::{Heard, Spoken, Translate, View};
 use crate::word::Word;
 use serde::{Deserialize, Serialize};
@@ -17,6 +18,7 @@ pub(crate) enum State {
     Line(Line),
     Exec(Box<Exec>),
     Scripted(Scripted),
+    StreamJson(Box<StreamJson>),
     /// Nothing is known, and nothing is concluded: no turn ends.
     Unknown(Unknown),
     #[cfg(test)]
@@ -34,9 +36,8 @@ impl State {
             Protocol::Line => State::Line(Line::default()),
             Protocol::Exec => State::Exec(Box::default()),
             Protocol::Scripted => State::Scripted(Scripted::default()),
-            Protocol::StreamJson | Protocol::Codex | Protocol::Acp | Protocol::Pi => {
-                State::Unknown(Unknown {})
-            }
+            Protocol::StreamJson => State::StreamJson(Box::default()),
+            Protocol::Codex | Protocol::Acp | Protocol::Pi => State::Unknown(Unknown {}),
         }
     }
 
@@ -49,6 +50,7 @@ impl State {
             State::Line(line) => line,
             State::Exec(exec) => &**exec,
             State::Scripted(scripted) => scripted,
+            State::StreamJson(claude) => &**claude,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,
@@ -60,6 +62,7 @@ impl State {
             State::Line(line) => line,
             State::Exec(exec) => &mut **exec,
             State::Scripted(scripted) => scripted,
+            State::StreamJson(claude) => &mut **claude,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,

@@ -90,6 +90,11 @@ impl Ledger {
         self.requests.get(id)
     }
 
+    /// Whether a request of this id is open, in the protocol's ids.
+    pub(crate) fn asks(&self, key: &str) -> bool {
+        self.requests.has(key)
+    }
+
     pub(crate) fn session(&self) -> Option<&str> {
         self.session.as_deref()
     }
@@ -180,7 +185,7 @@ impl Ledger {
             Word::InDoubt { number, named, text } => self.in_doubt(number, named, text, told),
             Word::More(text) => self.answering.more(&text, told),
             Word::Anew(text) => self.answering.anew(&text, told),
-            Word::Asks(ask) => self.asks(ask, told),
+            Word::Asks(ask) => self.asked(ask, told),
             Word::TakesBack(key) => withdraw(self.requests.taken_back(&key), told),
             Word::Session(id) => self.learned(id, told),
             Word::SessionRefused(why) => told.push(Observation::VendorSessionRefused(why)),
@@ -261,7 +266,7 @@ impl Ledger {
         }
     }
 
-    fn asks(&mut self, ask: Ask, told: &mut Vec<Observation>) {
+    fn asked(&mut self, ask: Ask, told: &mut Vec<Observation>) {
         let Ask { key, kind, title, detail, raw } = ask;
         match self.requests.open(&key, self.turns.current()) {
             Ok(id) => {

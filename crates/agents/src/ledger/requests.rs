@@ -37,7 +37,7 @@ impl Requests {
         if key.len() > LONGEST_KEY {
             return Err("its id is too long");
         }
-        if self.open.iter().any(|open| open.key == key) {
+        if self.has(key) {
             return Err("one of this id is open already");
         }
         if self.open.len() == MOST_OPEN {
@@ -51,6 +51,11 @@ impl Requests {
 
     pub(crate) fn get(&self, id: RequestId) -> Option<&OpenRequest> {
         self.open.iter().find(|open| open.id == id)
+    }
+
+    /// Whether one of this id is open.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.open.iter().any(|open| open.key == key)
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -57,6 +57,17 @@ impl Story {
         Story { end: 5_000, time: 1_794_800_000_000, ..Story::default() }
     }
 
+    /// A story that begins at this time.
+    pub(crate) fn beginning(time: i64) -> Story {
+        Story { time, ..Story::new() }
+    }
+
+    /// It is so late now, if that is not over.
+    pub(crate) fn at(mut self, time: i64) -> Story {
+        self.time = self.time.max(time);
+        self
+    }
+
     pub(crate) fn out(mut self, bytes: impl AsRef<[u8]>) -> Story {
         self.tape(What::Out, bytes.as_ref());
         self
@@ -79,7 +90,7 @@ impl Story {
     }
 
     pub(crate) fn prompt(self, message: u128, delivery: u64) -> Story {
-        self.said(Label::Prompt { message: MessageId(message), delivery })
+        self.said(label(message, delivery))
     }
 
     pub(crate) fn written(mut self) -> Story {
@@ -170,6 +181,13 @@ pub(crate) fn folded(setup: &Setup, story: &Story) -> (Fold, Vec<Observation>) {
     (fold, observed)
 }
 
+/// What is observed before the first step of a story, and at each.
+pub(crate) fn each(setup: &Setup, story: &Story) -> Vec<Vec<Observation>> {
+    let (mut fold, begin) = Fold::begin(RUN, setup.clone());
+    let steps = story.steps.iter().map(|step| told(&mut fold, step));
+    std::iter::once(begin).chain(steps).collect()
+}
+
 /// What is observed in a story.
 pub(crate) fn observed(setup: &Setup, story: &Story) -> Vec<Observation> {
     folded(setup, story).1
@@ -226,6 +244,11 @@ pub(crate) fn conforms(setup: &Setup, story: &Story, dice: &mut Dice) {
 /// The setup of a protocol.
 pub(crate) fn setup(protocol: Protocol) -> Setup {
     Setup::new(&Preset { protocol, ..Preset::default() }, "/work", None)
+}
+
+/// The label of a delivery.
+pub(crate) fn label(message: u128, delivery: u64) -> Label {
+    Label::Prompt { message: MessageId(message), delivery }
 }
 
 /// A delivery of a message.
@@ -315,6 +338,6 @@ fn text(answer: Option<&Answer>) -> String {
 fn cost(usage: Option<&Usage>) -> String {
     let Some(usage) = usage else { return String::new() };
     let (spent, of) =
-        if usage.session.input_tokens.is_some() { (usage.session, " in all") } else { (usage.turn, "") };
+        if usage.turn.input_tokens.is_some() { (usage.turn, "") } else { (usage.session, " in all") };
     format!(" for {}+{}{of}", spent.input_tokens.unwrap_or(0), spent.output_tokens.unwrap_or(0))
 }

@@ -11,3 +11,4 @@ mod long;
 mod random;
 mod recordings;
 mod scripted;
+mod stream_json;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 /// One recording.
 pub(crate) struct Recording {
     pub(crate) agent: String,
+    pub(crate) case: String,
     pub(crate) lines: Vec<Recorded>,
     pub(crate) exit: Option<Exit>,
 }
@@ -19,10 +20,29 @@ pub(crate) struct Recording {
 /// One line of it.
 #[derive(Deserialize)]
 pub(crate) struct Recorded {
+    /// In seconds since the start.
+    #[serde(default)]
+    t: f64,
     #[serde(rename = "dir")]
     pub(crate) direction: String,
     #[serde(rename = "line")]
     pub(crate) text: String,
+}
+
+impl Recording {
+    /// When it began, if that was noted.
+    pub(crate) fn began(&self) -> i64 {
+        let noted = |line: &Recorded| serde_json::from_str::<Value>(&line.text).ok()?.get("at")?.as_i64();
+        self.lines.first().and_then(noted).unwrap_or(1_794_800_000_000)
+    }
+}
+
+impl Recorded {
+    /// How long after the start it was.
+    #[expect(clippy::cast_possible_truncation, reason = "a recording takes minutes")]
+    pub(crate) fn millis(&self) -> i64 {
+        (self.t * 1000.0) as i64
+    }
 }
 
 fn folder() -> PathBuf {
@@ -53,7 +73,8 @@ fn read(agent: &str, file: &Path) -> Recording {
     let text = std::fs::read_to_string(file).unwrap();
     let lines: Vec<Recorded> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let exit = lines.iter().filter(|line| line.direction == "note").find_map(|line| exit(&line.text));
-    Recording { agent: agent.to_owned(), lines, exit }
+    let case = file.file_stem().unwrap().to_str().unwrap().to_owned();
+    Recording { agent: agent.to_owned(), case, lines, exit }
 }
 
 /// How the agent ended, if that is what was noted.
@@ -99,6 +120,11 @@ fn every_recording_conforms_when_it_is_read_as_lines() {
 #[test]
 fn every_recording_conforms_when_it_is_read_by_a_protocol_that_is_not_its_own() {
     every_recording_conforms(&setup(Protocol::Scripted));
+}
+
+#[test]
+fn every_recording_conforms_when_it_is_read_as_one_of_claude_code() {
+    every_recording_conforms(&setup(Protocol::StreamJson));
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! How turns end: by a `result` that names them, and well only if it says so.
+
+use super::spends;
+use super::state::StreamJson;
+use super::wire::Ending;
+use crate::note::{self, Note};
+use crate::observation::SessionRefused;
+use crate::turn::{Failure, FailureKind};
+use crate::word::{End, How, Named, Text, Word};
+
+/// So much of an error's text is kept.
+const LONGEST_ERROR: usize = 4 << 10;
+
+/// A `result`.
+pub(crate) fn result(state: &mut StreamJson, ending: Ending) -> Vec<Word> {
+    let failure = state.failure.take();
+    let complaints = ending.errors.iter().flatten();
+    let mut words: Vec<Word> = complaints.filter_map(|error| refusal(state, error)).collect();
+    let names = ending.user_message_uuids.clone().unwrap_or_default();
+    let numbers: Vec<u64> = names.iter().filter_map(|name| state.number_of(name)).collect();
+    let how = how(&ending, failure);
+    if is_empty(&ending) && (numbers.is_empty() || how == How::Done) {
+        words.push(Word::Note(Note::EmptyEnd));
+        return words;
+    }
+    words.extend(ending.session_id.clone().map(Word::Session));
+    words.extend(what_it_means(state, &how));
+    let usage = spends::usage(&ending, state.model.as_deref(), state.context);
+    let text = ending.result.filter(|_| how == How::Done).map(|text| Text { text, whole: true });
+    if numbers.is_empty() {
+        let end = End { turn: Named::Own, how, text, usage: Some(usage) };
+        words.push(end_of_own(state, names, end));
+        return words;
+    }
+    state.dropped.retain(|dropped| !numbers.contains(&dropped.number));
+    let mut usage = Some(usage);
+    let ends = numbers.into_iter().map(|number| {
+        let (how, text) = (how.clone(), text.clone());
+        Word::Ended(End { turn: Named::Number(number), how, text, usage: usage.take() })
+    });
+    words.extend(ends);
+    words
+}
+
+/// A result without work. It ends nothing but a command that Claude Code does by itself.
+fn is_empty(ending: &Ending) -> bool {
+    ending.num_turns == Some(0) && ending.local_command.is_none()
+}
+
+/// A result that names none of ours.
+fn end_of_own(state: &mut StreamJson, names: Vec<String>, end: End) -> Word {
+    match names.into_iter().next() {
+        Some(named) if !state.own => Word::Note(Note::LateEnd { named: note::short(&named, 100) }),
+        Some(_) | None => {
+            state.own = false;
+            Word::Ended(end)
+        }
+    }
+}
+
+/// What the end of a turn says of the account.
+fn what_it_means(state: &mut StreamJson, how: &How) -> Option<Word> {
+    match how {
+        How::Done => {
+            state.limits.passed();
+            None
+        }
+        How::Failed(Failure { kind: FailureKind::Limit, .. }) => state.limits.hit().map(Word::Limit),
+        How::Failed(Failure { kind: FailureKind::Login, text }) => Some(Word::Login(text.clone())),
+        How::Failed(_) | How::Cancelled => None,
+    }
+}
+
+fn how(ending: &Ending, failure: Option<Failure>) -> How {
+    let success = ending.subtype.as_deref() == Some("success");
+    if ending.terminal_reason.as_deref().is_some_and(|reason| reason.starts_with("aborted")) {
+        How::Cancelled
+    } else if success && ending.is_error != Some(true) {
+        How::Done
+    } else {
+        How::Failed(failure.unwrap_or_else(|| unexplained(ending)))
+    }
+}
+
+/// A failure without a message that says why.
+fn unexplained(ending: &Ending) -> Failure {
+    let errors = ending.errors.as_ref().map(|errors| errors.join("; "));
+    let text = ending.result.clone().or(errors).or_else(|| ending.subtype.clone()).unwrap_or_default();
+    failure(None, ending.api_error_status, &text)
+}
+
+/// Why a turn fails, in our words.
+pub(crate) fn failure(error: Option<&str>, status: Option<u64>, text: &str) -> Failure {
+    let kind = match (error, status) {
+        (Some("rate_limit" | "billing_error"), _) | (None, Some(429)) => FailureKind::Limit,
+        (Some("authentication_failed"), _) | (None, Some(401 | 403)) => FailureKind::Login,
+        (Some("model_not_found"), _) => FailureKind::Model,
+        (Some("server_error" | "overloaded"), _) | (_, Some(500..)) => FailureKind::Server,
+        (Some(_) | None, _) => FailureKind::Other,
+    };
+    Failure { kind, text: note::short(text, LONGEST_ERROR) }
+}
+
+/// The deliveries that it was done with without a result, now that it is idle.
+pub(crate) fn idle(state: &mut StreamJson) -> Vec<Word> {
+    let mut words = Vec::new();
+    if std::mem::take(&mut state.own) {
+        words.push(Word::Ended(End { turn: Named::Own, how: How::Done, text: None, usage: None }));
+    }
+    for dropped in std::mem::take(&mut state.dropped) {
+        let text = "Claude Code did not work on this message, and says that it is done with it";
+        let failed = Failure { kind: FailureKind::Other, text: text.to_owned() };
+        let how = if dropped.cancelled { How::Cancelled } else { How::Failed(failed) };
+        let turn = Named::Number(dropped.number);
+        words.push(Word::Ended(End { turn, how, text: None, usage: None }));
+    }
+    words
+}
+
+/// What its complaints say of the vendor session, once: it says the same on both streams.
+pub(crate) fn refusal(state: &mut StreamJson, text: &str) -> Option<Word> {
+    let unknown = text.contains("No conversation found with session ID");
+    let busy = text.contains("is already in use") || text.contains("running as a background agent");
+    let why = match (unknown, busy) {
+        (true, _) => SessionRefused::Unknown,
+        (false, true) => SessionRefused::Busy,
+        (false, false) => return None,
+    };
+    let told = std::mem::replace(&mut state.session_refused, true);
+    (!told).then_some(Word::SessionRefused(why))
+}

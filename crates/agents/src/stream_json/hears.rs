@@ -1,0 +1,176 @@
+//! What the lines of Claude Code mean.
+
+use super::state::{Dropped, StreamJson};
+use super::wire::{
+    Assistant, ControlRequest, ControlResponse, Ending, Head, Init, Lifecycle, Message, RateLimitEvent,
+    System, User,
+};
+use super::{asks, ends, spends, wire};
+use crate::note::{self, Note};
+use crate::translate::View;
+use crate::word::{Named, Want, Word};
+
+/// So much of a text of its own is told.
+const LONGEST_TEXT: usize = 4 << 10;
+
+/// A line of its output.
+pub(crate) fn line(state: &mut StreamJson, line: &[u8], see: &View<'_>) -> Vec<Word> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Vec::new();
+    }
+    let head = serde_json::from_slice(line).unwrap_or_else(|_| Head::default());
+    let Some(kind) = head.kind else { return vec![Word::Note(Note::garbage(line))] };
+    match (kind.as_str(), head.subtype.as_deref()) {
+        ("command_lifecycle", _) => lifecycle(state, &wire::read(line), see),
+        ("system", Some("init")) => init(state, wire::read(line), see),
+        ("system", Some("session_state_changed")) => state_changed(state, &wire::read(line), see),
+        ("system", Some("background_tasks_changed")) => tasks(state, &wire::read(line)),
+        ("system", Some("api_retry")) => vec![Word::Note(retry(&wire::read(line)))],
+        ("assistant", _) => assistant(state, wire::read(line)).into_iter().collect(),
+        ("user", _) => planned(state, &wire::read(line)).into_iter().collect(),
+        ("result", _) => ends::result(state, wire::read::<Ending>(line)),
+        ("rate_limit_event", _) => limit(state, &wire::read(line)).into_iter().collect(),
+        ("control_request", _) => asks_for(state, &wire::read(line), line, see).into_iter().collect(),
+        ("control_cancel_request", _) => taken_back(wire::read(line)).into_iter().collect(),
+        ("control_response", _) => answered(state, &wire::read(line)).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A line on its standard error.
+pub(crate) fn complaint(state: &mut StreamJson, line: &[u8]) -> Vec<Word> {
+    ends::refusal(state, &String::from_utf8_lossy(line)).into_iter().collect()
+}
+
+/// A line that is too long to be read. It may be in the middle of the turn, which is of no use any more.
+pub(crate) fn too_long(see: &View<'_>) -> Vec<Word> {
+    let mut words = see.too_long();
+    if !words.is_empty() {
+        words.push(Word::Want(Want::Interrupt));
+    }
+    words
+}
+
+/// What becomes of a message.
+fn lifecycle(state: &mut StreamJson, line: &Lifecycle, see: &View<'_>) -> Vec<Word> {
+    let number = line.command_uuid.as_deref().and_then(|id| state.number_of(id));
+    match (line.state.as_deref(), number) {
+        (Some("queued"), Some(number)) => vec![Word::Taken(number)],
+        (Some("started"), Some(number)) => vec![Word::Began(Named::Number(number))],
+        (Some("started"), None) if line.wakeup_source.is_some() => {
+            state.plans.came_true(see.at);
+            vec![Word::Work(state.works())]
+        }
+        (Some(over @ ("completed" | "cancelled")), Some(number)) => {
+            // The result comes first, and has ended it. Where none did, the next one still may.
+            if see.ledger.open().iter().any(|open| open.number == number) {
+                state.dropped.retain(|dropped| dropped.number != number);
+                state.dropped.push(Dropped { number, cancelled: over == "cancelled" });
+            }
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A turn begins.
+fn init(state: &mut StreamJson, line: Init, see: &View<'_>) -> Vec<Word> {
+    let mut words: Vec<Word> = line.session_id.map(Word::Session).into_iter().collect();
+    state.model = line.model.map(|model| note::short(&model, 200)).or(state.model.take());
+    let names = line.user_message_uuids.unwrap_or_default();
+    let numbers = names.iter().filter_map(|name| state.number_of(name));
+    words.extend(numbers.map(|number| Word::Began(Named::Number(number))));
+    // One of ours that has begun is over before another one begins.
+    if names.is_empty() && !see.ledger.open().iter().any(|open| open.began) {
+        state.own = true;
+        words.push(Word::Began(Named::Own));
+    }
+    words
+}
+
+fn state_changed(state: &mut StreamJson, line: &System, see: &View<'_>) -> Vec<Word> {
+    if line.state.as_deref() != Some("idle") {
+        return Vec::new();
+    }
+    state.plans.forget(see.at);
+    let mut words = ends::idle(state);
+    words.push(Word::Work(state.works()));
+    words
+}
+
+/// The tasks in its background: all of them, each time.
+fn tasks(state: &mut StreamJson, line: &System) -> Vec<Word> {
+    let Some(tasks) = &line.tasks else { return Vec::new() };
+    state.tasks = !tasks.is_empty();
+    vec![Word::Work(state.works())]
+}
+
+fn retry(line: &System) -> Note {
+    let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+    let cause = line.error.as_deref().unwrap_or("unknown");
+    let status = line.error_status.map(|status| format!(" {status}")).unwrap_or_default();
+    let (attempt, most) = (number(line.attempt), number(line.max_retries));
+    let delay = number(line.retry_delay_ms);
+    let text = format!("tries again, {attempt} of {most}, in {delay} ms: {cause}{status}");
+    Note::Agent { text: note::short(&text, LONGEST_TEXT) }
+}
+
+/// A message of the model, or an error in its place. What agents below it say is not its answer.
+fn assistant(state: &mut StreamJson, line: Assistant) -> Option<Word> {
+    if line.parent_tool_use_id.is_some() {
+        return None;
+    }
+    let message = line.message.unwrap_or_default();
+    let text = text(&message);
+    if let Some(error) = &line.error {
+        state.failure = Some(ends::failure(Some(error), line.api_error_status, &text));
+        return None;
+    }
+    state.context = message.usage.as_ref().and_then(spends::context).or(state.context);
+    (!text.is_empty()).then_some(Word::Anew(text))
+}
+
+fn text(message: &Message) -> String {
+    let blocks = message.content.iter().flatten().filter(|block| block.kind.as_deref() == Some("text"));
+    blocks.filter_map(|block| block.text.as_deref()).collect()
+}
+
+/// What a tool gave back, if it plans ahead.
+fn planned(state: &mut StreamJson, line: &User) -> Option<Word> {
+    state.plans.heard(line.tool_use_result.as_ref()?);
+    Some(Word::Work(state.works()))
+}
+
+fn limit(state: &mut StreamJson, line: &RateLimitEvent) -> Option<Word> {
+    state.limits.heard(line.rate_limit_info.as_ref()?).map(Word::Limit)
+}
+
+/// It asks a person, or for something that nobody offers.
+fn asks_for(state: &mut StreamJson, asked: &ControlRequest, line: &[u8], see: &View<'_>) -> Option<Word> {
+    let key = asked.request_id.as_deref()?;
+    match asked.request.as_ref() {
+        Some(request) if request.subtype.as_deref() == Some("can_use_tool") => {
+            asks::keep(&mut state.kept, key, request, |key| see.ledger.asks(key));
+            Some(Word::Asks(asks::ask(key, request, line)))
+        }
+        Some(_) | None => {
+            state.refuse(key);
+            None
+        }
+    }
+}
+
+fn taken_back(line: ControlRequest) -> Option<Word> {
+    line.request_id.map(Word::TakesBack)
+}
+
+/// An answer to us. Only that to the handshake means anything; an interrupt is followed by the end of the turn.
+fn answered(state: &StreamJson, line: &ControlResponse) -> Option<Word> {
+    let response = line.response.as_ref()?;
+    if response.subtype.as_deref() == Some("error") {
+        let error = response.error.as_deref().unwrap_or_default();
+        return Some(Word::Note(Note::Agent { text: note::short(error, LONGEST_TEXT) }));
+    }
+    let greets = response.request_id.as_deref().is_some_and(|request| state.greets(request));
+    greets.then_some(Word::Ready)
+}

@@ -1,0 +1,64 @@
+//! Usage limits: each change is told once.
+
+use super::wire::RateLimit;
+use crate::observation::{Limit, Reach};
+use pinfold_core::Wall;
+use serde::{Deserialize, Serialize};
+
+/// What was told last.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Limits(Option<Told>);
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Told {
+    reach: Reach,
+    until: Option<i64>,
+    window: Option<String>,
+    used: Option<f64>,
+}
+
+impl Limits {
+    /// It says how near a limit is.
+    pub(crate) fn heard(&mut self, info: &RateLimit) -> Option<Limit> {
+        let reach = reach(info)?;
+        let until = info.resets_at.map(|seconds| seconds.saturating_mul(1000));
+        let window = info.rate_limit_type.clone().filter(|window| window.len() <= 100);
+        let of_window = || info.unified_windows.as_ref()?.get(window.as_ref()?)?.utilization;
+        let used = info.utilization.or_else(of_window);
+        self.tell(Told { reach, until, window, used })
+    }
+
+    /// A turn failed because of a limit.
+    pub(crate) fn hit(&mut self) -> Option<Limit> {
+        let known = self.0.as_ref().is_some_and(|told| told.reach == Reach::Reached);
+        let hit = Told { reach: Reach::Reached, until: None, window: None, used: None };
+        if known { None } else { self.tell(hit) }
+    }
+
+    /// A turn went well, so that the next one that is refused is told again.
+    pub(crate) fn passed(&mut self) {
+        self.0.take_if(|told| told.reach == Reach::Reached);
+    }
+
+    fn tell(&mut self, now: Told) -> Option<Limit> {
+        let quiet = self.0.is_none() && now.reach == Reach::Off;
+        if quiet || self.0.as_ref() == Some(&now) {
+            return None;
+        }
+        self.0 = Some(now.clone());
+        let Told { reach, until, window, used } = now;
+        Some(Limit { reach, until: until.map(Wall), window, used })
+    }
+}
+
+fn reach(info: &RateLimit) -> Option<Reach> {
+    match info.status.as_deref()? {
+        // What is over the limit is paid for.
+        "rejected" if info.is_using_overage == Some(true) => Some(Reach::Near),
+        "rejected" => Some(Reach::Reached),
+        "allowed_warning" => Some(Reach::Near),
+        "allowed" => Some(Reach::Off),
+        _ => None,
+    }
+}
