@@ -16,6 +16,15 @@ pub struct Filling<'a> {
     pub prompt: Option<&'a str>,
 }
 
+/// Whether there is something to go on with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Transcript {
+    /// The vendor has a session of this id.
+    Exists,
+    /// It has none.
+    Missing,
+}
+
 /// The words cannot be filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotFilled {
@@ -38,6 +47,28 @@ impl Preset {
     pub fn headless(&self, filling: Filling<'_>) -> Result<Vec<String>, NotFilled> {
         let resume = self.resume.as_ref().filter(|_| filling.vendor_session.is_some());
         fill(resume.or(self.command.as_ref()).ok_or(NotFilled::NoCommand)?, filling)
+    }
+
+    /// The words that start it without a terminal where the vendor's own file says whether there is a session to go on with:
+    /// a vendor refuses to begin one that exists, and to resume one that does not.
+    ///
+    /// # Errors
+    /// There are none, or they name what is not known.
+    pub fn headless_on(
+        &self,
+        filling: Filling<'_>,
+        transcript: Transcript,
+    ) -> Result<Vec<String>, NotFilled> {
+        match transcript {
+            Transcript::Exists => self.headless(filling),
+            Transcript::Missing => fill(self.command.as_ref().ok_or(NotFilled::NoCommand)?, filling),
+        }
+    }
+
+    /// The words that print its version, where the preset has them.
+    #[must_use]
+    pub fn version(&self) -> Option<&[String]> {
+        self.version.as_deref()
     }
 
     /// The words that start the vendor's own terminal program, where the preset has one.

@@ -2,14 +2,17 @@
 //! `[agents.NAME]` of the user's changes them key by key.
 
 mod fill;
+mod place;
 mod reads;
 mod shipped;
 
-pub use fill::{Filling, NotFilled, PLACEHOLDERS};
+pub use fill::{Filling, NotFilled, PLACEHOLDERS, Transcript};
+pub use place::Store;
 pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
 pub use shipped::{names, shipped};
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What one layer of the configuration says of an agent; the rest is as it was below.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
@@ -35,6 +38,20 @@ pub struct PresetChanges {
     pub turns: Option<Turns>,
     /// See [`Preset::exec`].
     pub exec: ExecChanges,
+    /// See [`Preset::version`].
+    pub version: Option<Vec<String>>,
+    /// See [`Preset::pty`].
+    pub pty: Option<bool>,
+    /// See [`Preset::store`].
+    pub store: Option<Store>,
+    /// See [`Preset::transcript`].
+    pub transcript: Option<String>,
+    /// See [`Preset::id_file`].
+    pub id_file: Option<String>,
+    /// See [`Preset::set`].
+    pub set: Option<BTreeMap<String, String>>,
+    /// See [`Preset::strip`].
+    pub strip: Option<Vec<String>>,
 }
 
 /// What one layer of the configuration says of an agent of protocol `exec`.
@@ -72,6 +89,20 @@ pub struct Preset {
     pub turns: Turns,
     /// How its output is read, for protocol `exec`.
     pub exec: Exec,
+    /// Prints its version.
+    pub version: Option<Vec<String>>,
+    /// It runs in a terminal only, and `command` and `resume` start that.
+    pub pty: bool,
+    /// Where it keeps its sessions: part of what a vendor session is locked by.
+    pub store: Option<Store>,
+    /// The file of a vendor session, below the store; a `*` stands for any name. Where it exists, the session is resumed.
+    pub transcript: Option<String>,
+    /// The file in which a process of it says which session it is in, below the store.
+    pub id_file: Option<String>,
+    /// Variables that every run is given, unless the session has others.
+    pub set: BTreeMap<String, String>,
+    /// Names of variables that no run is given: they would tell it that it runs inside of another one.
+    pub strip: Vec<String>,
 }
 
 /// How an agent of protocol `exec` is told its message, and how its output is read.
@@ -187,6 +218,13 @@ impl PresetChanges {
             input: above.input.or(self.input),
             turns: above.turns.or(self.turns),
             exec: self.exec.changed(&above.exec),
+            version: above.version.clone().or(self.version),
+            pty: above.pty.or(self.pty),
+            store: above.store.clone().or(self.store),
+            transcript: above.transcript.clone().or(self.transcript),
+            id_file: above.id_file.clone().or(self.id_file),
+            set: above.set.clone().or(self.set),
+            strip: above.strip.clone().or(self.strip),
         }
     }
 
@@ -208,6 +246,13 @@ impl PresetChanges {
                 reads: self.exec.reads.unwrap_or_default(),
                 recognises: self.exec.recognises.unwrap_or_default(),
             },
+            version: self.version,
+            pty: self.pty.unwrap_or_default(),
+            store: self.store,
+            transcript: self.transcript,
+            id_file: self.id_file,
+            set: self.set.unwrap_or_default(),
+            strip: self.strip.unwrap_or_default(),
         }
     }
 }
@@ -226,11 +271,22 @@ impl Preset {
     /// Whether a variable of the caller's is taken.
     #[must_use]
     pub fn takes(&self, variable: &str) -> bool {
-        self.env.iter().any(|name| match name.strip_suffix('*') {
-            Some(begin) => variable.starts_with(begin),
-            None => variable == name,
-        })
+        named(&self.env, variable) && !self.strips(variable)
     }
+
+    /// Whether a variable is kept from it, whoever sets it.
+    #[must_use]
+    pub fn strips(&self, variable: &str) -> bool {
+        named(&self.strip, variable)
+    }
+}
+
+/// Whether a name is among these; a `*` at the end of one stands for any rest.
+fn named(names: &[String], name: &str) -> bool {
+    names.iter().any(|known| match known.strip_suffix('*') {
+        Some(begin) => name.starts_with(begin),
+        None => name == known,
+    })
 }
 
 #[cfg(test)]
@@ -281,5 +337,7 @@ mod tests {
         for (name, taken) in rows {
             assert_eq!(preset.takes(name), taken, "{name}");
         }
+        let stripped = changes("env = ['CLAUDE*']\nstrip = ['CLAUDECODE']").preset();
+        assert!(stripped.takes("CLAUDE_CONFIG_DIR") && !stripped.takes("CLAUDECODE"));
     }
 }

@@ -2,8 +2,24 @@
 
 use super::PresetChanges;
 
-const FILES: [(&str, &str); 2] = [
+const FILES: [(&str, &str); 18] = [
+    ("agy", include_str!("../../presets/agy.toml")),
+    ("aider", include_str!("../../presets/aider.toml")),
+    ("amp", include_str!("../../presets/amp.toml")),
+    ("claude", include_str!("../../presets/claude.toml")),
+    ("codex", include_str!("../../presets/codex.toml")),
     ("command", include_str!("../../presets/command.toml")),
+    ("copilot", include_str!("../../presets/copilot.toml")),
+    ("cursor-agent", include_str!("../../presets/cursor-agent.toml")),
+    ("droid", include_str!("../../presets/droid.toml")),
+    ("gemini", include_str!("../../presets/gemini.toml")),
+    ("goose", include_str!("../../presets/goose.toml")),
+    ("grok", include_str!("../../presets/grok.toml")),
+    ("kilo", include_str!("../../presets/kilo.toml")),
+    ("kimi", include_str!("../../presets/kimi.toml")),
+    ("opencode", include_str!("../../presets/opencode.toml")),
+    ("pi", include_str!("../../presets/pi.toml")),
+    ("qwen", include_str!("../../presets/qwen.toml")),
     ("scripted", include_str!("../../presets/scripted.toml")),
 ];
 
@@ -22,8 +38,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Protocol;
+    use super::super::{Filling, Preset, Protocol, SessionIds, Transcript};
     use super::*;
+
+    fn preset(name: &str) -> Preset {
+        shipped(name).unwrap().preset()
+    }
+
+    /// The words with which a session is begun, and those with which it goes on.
+    fn words(preset: &Preset) -> [String; 2] {
+        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: Some("hi") };
+        let words = |transcript| preset.headless_on(filling, transcript).unwrap().join(" ");
+        [words(Transcript::Missing), words(Transcript::Exists)]
+    }
 
     #[test]
     fn every_preset_that_is_shipped_can_be_read() {
@@ -39,5 +66,100 @@ mod tests {
     fn a_command_reads_lines_and_is_named_by_each_session() {
         let command = shipped("command").unwrap().preset();
         assert_eq!((command.protocol, command.command), (Protocol::Line, None));
+    }
+
+    #[test]
+    fn claude_is_begun_with_the_id_that_is_chosen_and_resumed_once_it_has_a_transcript() {
+        let claude = preset("claude");
+        let common = "claude -p --input-format stream-json --output-format stream-json --verbose --permission-prompt-tool stdio";
+        let expected = [format!("{common} --session-id=s-1"), format!("{common} --resume=s-1")];
+        assert_eq!(words(&claude), expected);
+        assert_eq!((claude.protocol, claude.session), (Protocol::StreamJson, SessionIds::Choose));
+        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None };
+        assert_eq!(claude.interactive(filling).unwrap().unwrap(), ["claude", "--resume=s-1"]);
+        assert_eq!(claude.version().unwrap(), ["claude", "--version"]);
+        assert_eq!(claude.set["CLAUDE_CODE_DISABLE_AGENT_VIEW"], "1");
+    }
+
+    #[test]
+    fn claude_takes_its_own_variables_and_none_that_say_where_it_runs() {
+        let claude = preset("claude");
+        let rows = [
+            ("ANTHROPIC_API_KEY", true),
+            ("CLAUDE_CONFIG_DIR", true),
+            ("CLAUDECODE", false),
+            ("CLAUDE_CODE_SESSION_ID", false),
+            ("CLAUDE_CODE_MESSAGING_TOKEN", false),
+            ("GIT_DIR", false),
+        ];
+        for (name, taken) in rows {
+            assert_eq!(claude.takes(name), taken, "{name}");
+        }
+        assert!(claude.strips("CLAUDECODE") && !claude.strips("PATH"));
+    }
+
+    #[test]
+    fn the_store_of_claude_is_where_its_variable_says_and_its_files_are_below() {
+        let store = preset("claude").store.unwrap();
+        let home = |name: &str| (name == "HOME").then_some("/home/u");
+        assert_eq!(store.folder(home).as_deref(), Some("/home/u/.claude"));
+        let set = |name: &str| if name == "CLAUDE_CONFIG_DIR" { Some("/c") } else { home(name) };
+        assert_eq!(store.folder(set).as_deref(), Some("/c"));
+        let empty = |name: &str| if name == "CLAUDE_CONFIG_DIR" { Some("") } else { home(name) };
+        assert_eq!(store.folder(empty).as_deref(), Some("/home/u/.claude"));
+        assert_eq!(store.folder(|_| None), None);
+        let claude = preset("claude");
+        assert_eq!(claude.transcript_of("a-1").as_deref(), Some("projects/*/a-1.jsonl"));
+        for odd in ["", "../x", "*", "a b"] {
+            assert_eq!(claude.transcript_of(odd), None, "{odd}");
+        }
+        assert_eq!(claude.id_file_of(7).as_deref(), Some("sessions/7.json"));
+    }
+
+    #[test]
+    fn a_key_of_claude_can_be_changed_and_the_others_stay() {
+        let own = PresetChanges::from_toml(
+            "interactive = ['claude', '--resume={vendor_session}', '--model', 'opus']",
+        );
+        let both = shipped("claude").unwrap().changed(&own.unwrap()).preset();
+        assert_eq!((both.interactive.unwrap().len(), both.protocol), (4, Protocol::StreamJson));
+        assert_eq!((both.set, both.strip), (preset("claude").set, preset("claude").strip));
+    }
+
+    #[test]
+    fn agents_that_run_once_get_the_message_among_their_words() {
+        let gemini = "gemini --output-format stream-json";
+        let rows = [
+            ("gemini", [format!("{gemini} --session-id s-1 -p hi"), format!("{gemini} --resume s-1 -p hi")]),
+            (
+                "aider",
+                ["aider --no-pretty --no-stream --restore-chat-history --message=hi"; 2].map(str::to_owned),
+            ),
+        ];
+        for (name, expected) in rows {
+            assert_eq!((words(&preset(name)), preset(name).protocol), (expected, Protocol::Exec), "{name}");
+        }
+    }
+
+    #[test]
+    fn agents_in_a_terminal_resume_only_where_it_is_known_how() {
+        let rows = [
+            ("codex", "codex resume s-1"),
+            ("opencode", "opencode --session s-1"),
+            ("pi", "pi --session s-1"),
+        ];
+        for (name, resumed) in rows {
+            assert_eq!(words(&preset(name)), [name, resumed]);
+            assert!(preset(name).pty);
+        }
+        for name in
+            ["agy", "amp", "copilot", "cursor-agent", "droid", "goose", "grok", "kilo", "kimi", "qwen"]
+        {
+            let preset = preset(name);
+            assert_eq!(
+                (words(&preset), preset.resume, preset.pty),
+                ([name; 2].map(str::to_owned), None, true)
+            );
+        }
     }
 }

@@ -10,7 +10,7 @@ use pinfold_core::{Exit, MessageId};
 fn preset(name: &str) -> Preset {
     let text = match name {
         "codex-exec" => include_str!("../presets/codex-exec.toml"),
-        "gemini-p" => include_str!("../presets/gemini-p.toml"),
+        "gemini-p" => include_str!("../../presets/gemini.toml"),
         other => {
             assert_eq!(other, "opencode-run");
             include_str!("../presets/opencode-run.toml")

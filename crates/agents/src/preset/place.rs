@@ -1,0 +1,41 @@
+//! Where an agent keeps its sessions.
+
+use super::Preset;
+use serde::{Deserialize, Serialize};
+
+/// Where an agent keeps its sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Store {
+    /// The variable that names the folder.
+    pub variable: String,
+    /// The folder where that is not set, in the home of the user.
+    pub default: String,
+}
+
+impl Store {
+    /// The folder, for who has these variables.
+    #[must_use]
+    pub fn folder<'v>(&self, variable: impl Fn(&str) -> Option<&'v str>) -> Option<String> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let home = || Some(format!("{}/{}", set("HOME")?, self.default));
+        set(&self.variable).map(str::to_owned).or_else(home)
+    }
+}
+
+impl Preset {
+    /// The pattern of the file of a vendor session, below its store.
+    #[must_use]
+    pub fn transcript_of(&self, vendor_session: &str) -> Option<String> {
+        // What is not a plain word could lead out of the store, or match the file of another session.
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+        let pattern = self.transcript.as_ref().filter(|_| vendor_session.bytes().all(plain))?;
+        (!vendor_session.is_empty()).then(|| pattern.replace("{vendor_session}", vendor_session))
+    }
+
+    /// The file in which this process says which session it is in, below its store.
+    #[must_use]
+    pub fn id_file_of(&self, pid: u32) -> Option<String> {
+        self.id_file.as_ref().map(|file| file.replace("{pid}", &pid.to_string()))
+    }
+}
