@@ -11,6 +11,9 @@ const VERSION_1: &str = include_str!("../fixtures/cursor-1.json");
 /// What version 1 wrote of an agent that runs once, with rules, errors and usage.
 const EXEC_1: &str = include_str!("../fixtures/cursor-1-exec.json");
 
+/// What version 1 wrote of Claude Code, in the middle of everything that it can be in.
+const STREAM_JSON_1: &str = include_str!("../fixtures/cursor-1-stream-json.json");
+
 /// The story that the fixture is the cursor of.
 fn story() -> Story {
     Story::new()
@@ -66,10 +69,44 @@ fn a_cursor_of_version_1_of_an_agent_that_runs_once_is_read_for_ever() {
     assert_eq!(short(&fold.exited(Exit::Code(0))), ["done 1 \"yes\" for 1000+50 in all", "activity Idle"]);
 }
 
+/// The story that the fixture of Claude Code is the cursor of.
+fn claude() -> Story {
+    let id = "5775264a-9a7e-8b09-8359-f24f3b94d42c";
+    let limit =
+        r#"{"status":"allowed_warning","resetsAt":1794809118,"rateLimitType":"five_hour","utilization":0.9}"#;
+    let asks = r#"{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"ls"},"permission_suggestions":[{"type":"addRules","rules":[]}]}"#;
+    Story::new()
+        .said(Label::Handshake(1))
+        .line(r#"{"type":"control_response","response":{"subtype":"success","request_id":"pinfold-1"}}"#)
+        .prompt(1, 1)
+        .line(format!(r#"{{"type":"command_lifecycle","command_uuid":"{id}","state":"queued"}}"#))
+        .line(format!(r#"{{"type":"system","subtype":"init","session_id":"s-1","model":"m","user_message_uuids":["{id}"]}}"#))
+        .line(r#"{"type":"assistant","message":{"content":[{"type":"text","text":"so far"}],"usage":{"input_tokens":11,"output_tokens":7}}}"#)
+        .line(r#"{"type":"system","subtype":"background_tasks_changed","tasks":[{"task_id":"b1"}]}"#)
+        .line(r#"{"type":"user","tool_use_result":{"id":"c1","recurring":true,"nextFireAt":1794896305405.4473}}"#)
+        .line(format!(r#"{{"type":"rate_limit_event","rate_limit_info":{limit}}}"#))
+        .line(format!(r#"{{"type":"control_request","request_id":"q1","request":{asks}}}"#))
+        .line(r#"{"type":"control_request","request_id":"q2","request":{"subtype":"elicitation"}}"#)
+        .line(r#"{"type":"assistant","error":"server_error","message":{"content":[{"type":"text","text":"503"}]}}"#)
+        .line(format!(r#"{{"type":"command_lifecycle","command_uuid":"{id}","state":"completed"}}"#))
+}
+
+#[test]
+fn a_cursor_of_version_1_of_claude_code_is_read_for_ever() {
+    let (mut fold, told) = Fold::resume(RUN, STREAM_JSON_1.trim_end());
+    assert_eq!((told.len(), fold.own_work(), fold.wants()), (0, true, Some(Intent::Handshake { step: 2 })));
+    let result = r#"{"type":"result","is_error":true,"num_turns":1,"user_message_uuids":["5775264a-9a7e-8b09-8359-f24f3b94d42c"]}"#;
+    let after = claude().line(result);
+    let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
+    let expected = ["withdrawn r1", "failed (Server: 503) 1 \"so far\" for 0+0 in all", "activity Working"];
+    assert_eq!(short(&told), expected);
+}
+
 #[test]
 fn the_fixtures_are_what_is_written_today() {
     let scripted = folded(&setup(Protocol::Scripted), &story()).0;
-    for (fold, then) in [(scripted, VERSION_1), (exec(), EXEC_1)] {
+    let stream_json = folded(&setup(Protocol::StreamJson), &claude()).0;
+    for (fold, then) in [(scripted, VERSION_1), (exec(), EXEC_1), (stream_json, STREAM_JSON_1)] {
         let (now, then): (Value, Value) =
             (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());
         assert_eq!(now, then, "a field was added: keep this fixture, and add one that has it");
