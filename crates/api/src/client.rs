@@ -266,13 +266,14 @@ fn only_ours(stream: UnixStream, socket: &Path) -> io::Result<UnixStream> {
 fn answer<R: Read>(stream: R) -> io::Result<Result<BodyReader<R>, ClientError>> {
     let mut from = BufReader::new(stream);
     let head = http::read_head(&mut from)?;
+    let status = head.status;
     let mut body = BodyReader::new(from, head);
-    if (200..300).contains(&head.status) {
+    if (200..300).contains(&status) {
         return Ok(Ok(body));
     }
     let mut text = String::new();
     body.read_to_string(&mut text)?;
-    Ok(Err(ClientError::Refused(Box::new(refusal(head.status, &text)))))
+    Ok(Err(ClientError::Refused(Box::new(refusal(status, &text)))))
 }
 
 /// The error object, or a stand-in where something else than our daemon answered.

@@ -3,12 +3,23 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 /// The head of an answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// How many rows a list would have, if not only some were asked for.
-    pub(crate) total: Option<u64>,
+    /// What it says of a list.
+    pub(crate) rest: Rest,
     body: Body,
+}
+
+/// What is said of a list beside its rows.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rest {
+    /// How many rows there would be, if not only some were asked for.
+    pub total: Option<u64>,
+    /// The number from which on no event was forgotten.
+    pub complete_from: Option<u64>,
+    /// When that event was.
+    pub complete_since: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,18 +53,23 @@ pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
     let line = read_line(from)?;
     let status = line.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.parse().ok());
     let status = status.ok_or_else(|| malformed("status line"))?;
-    let (mut body, mut total) = (Body::UntilEnd, None);
+    let (mut body, mut rest) = (Body::UntilEnd, Rest::default());
     loop {
-        let line = read_line(from)?.to_ascii_lowercase();
+        let text = read_line(from)?;
+        let line = text.to_ascii_lowercase();
         if line.is_empty() {
-            return Ok(Head { status, total, body });
+            return Ok(Head { status, rest, body });
         }
         if let Some(length) = line.strip_prefix("content-length:") {
             body = Body::Length(length.trim().parse().map_err(|_| malformed("content-length"))?);
         } else if line.starts_with("transfer-encoding:") && line.contains("chunked") {
             body = Body::Chunked;
         } else if let Some(count) = line.strip_prefix("total:") {
-            total = count.trim().parse().ok();
+            rest.total = count.trim().parse().ok();
+        } else if let Some(seq) = line.strip_prefix("complete-from:") {
+            rest.complete_from = seq.trim().parse().ok();
+        } else if line.starts_with("complete-since:") {
+            rest.complete_since = text.split_once(':').map(|(_, at)| at.trim().to_owned());
         }
     }
 }
@@ -74,7 +90,7 @@ fn malformed(what: &str) -> io::Error {
 pub(crate) struct BodyReader<R> {
     from: BufReader<R>,
     /// What its head says of a list.
-    pub(crate) total: Option<u64>,
+    pub(crate) rest: Rest,
     body: Body,
     /// What is left of the present chunk.
     chunk: u64,
@@ -82,7 +98,7 @@ pub(crate) struct BodyReader<R> {
 
 impl<R: Read> BodyReader<R> {
     pub(crate) fn new(from: BufReader<R>, head: Head) -> Self {
-        BodyReader { from, total: head.total, body: head.body, chunk: 0 }
+        BodyReader { from, rest: head.rest, body: head.body, chunk: 0 }
     }
 
     /// All of it.
@@ -143,7 +159,7 @@ mod tests {
         let mut from = BufReader::new(text.as_bytes());
         let head = read_head(&mut from).unwrap();
         let mut body = String::new();
-        let read = BodyReader::new(from, head).read_to_string(&mut body);
+        let read = BodyReader::new(from, head.clone()).read_to_string(&mut body);
         (head.status, read.map(|_| body))
     }
 

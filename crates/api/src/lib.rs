@@ -21,6 +21,7 @@ pub mod word;
 
 pub use client::{Client, ClientError};
 pub use error::{ErrorBody, ErrorKind};
+pub use http::Rest;
 pub use name::{Name, NotAName};
 pub use place::Place;
 pub use watched::Mute;

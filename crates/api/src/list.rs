@@ -2,6 +2,7 @@
 
 use crate::client::{Client, ClientError};
 use crate::endpoint::{Call, Endpoint, List};
+use crate::http::Rest;
 use serde::de::{DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use std::fmt;
 use std::io::{self, BufReader, Write};
@@ -11,35 +12,35 @@ use std::marker::PhantomData;
 const PIECE: usize = 64 << 10;
 
 impl Client {
-    /// Asks for a list and hands over one object after the other, as they come. Returns how many there would be, where
-    /// only some of them were asked for.
+    /// Asks for a list and hands over one object after the other, as they come. Returns what is said of it beside that.
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses. What was handed over before is as good as ever.
-    pub fn each<T, E>(&self, call: &Call<E>, take: impl FnMut(T)) -> Result<Option<u64>, ClientError>
+    pub fn each<T, E>(&self, call: &Call<E>, take: impl FnMut(T)) -> Result<Rest, ClientError>
     where
         T: DeserializeOwned,
         E: Endpoint,
         E::Answer: List<Item = T>,
     {
-        let body = self.send(call)?;
-        let total = body.total;
+        let mut body = self.send(call)?;
+        let rest = std::mem::take(&mut body.rest);
         let mut text = serde_json::Deserializer::from_reader(BufReader::new(body));
         let read = text.deserialize_seq(Each(take, PhantomData)).and_then(|()| text.end());
-        read.map(|()| total).map_err(broken_or_garbled)
+        read.map(|()| rest).map_err(broken_or_garbled)
     }
 
-    /// Asks for a list and passes its text on, as it comes.
+    /// Asks for a list and passes its text on, as it comes. Returns what is said of it beside that.
     ///
     /// # Errors
     /// Nobody answers, the connection breaks, or the daemon refuses. A writer that takes no more is no error.
-    pub fn pass_on<E: Endpoint>(&self, call: &Call<E>, to: &mut impl Write) -> Result<(), ClientError> {
+    pub fn pass_on<E: Endpoint>(&self, call: &Call<E>, to: &mut impl Write) -> Result<Rest, ClientError> {
         let mut body = self.send(call)?;
+        let rest = std::mem::take(&mut body.rest);
         let mut piece = vec![0; PIECE];
         loop {
             let read = io::Read::read(&mut body, &mut piece).map_err(ClientError::from)?;
             if read == 0 || to.write_all(&piece[..read]).is_err() {
-                return Ok(());
+                return Ok(rest);
             }
         }
     }

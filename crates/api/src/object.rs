@@ -204,6 +204,9 @@ pub struct Message {
     /// It is not as it was written, and why; then only its id counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub damaged: Option<String>,
+    /// `[retention]` has removed it, and its text and answer with it: only its key still stands for it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pruned: bool,
 }
 
 /// What purge did, or would do.

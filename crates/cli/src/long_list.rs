@@ -2,8 +2,8 @@
 
 use crate::global::Global;
 use crate::output::{Failure, Json, talk};
-use pinfold_api::Client;
 use pinfold_api::endpoint::{Call, Endpoint};
+use pinfold_api::{Client, Rest};
 use std::io::{IsTerminal, Write};
 use std::str::FromStr;
 
@@ -37,12 +37,12 @@ pub(crate) fn last(asked: Option<Last>, usual: Last, global: &Global) -> Option<
 }
 
 /// Passes the daemon's own words on: they would only be read to be written again.
-pub(crate) fn pass_on<E: Endpoint>(client: &Client, call: &Call<E>) -> Result<(), Failure> {
+pub(crate) fn pass_on<E: Endpoint>(client: &Client, call: &Call<E>) -> Result<Rest, Failure> {
     let mut out = Json::stdout();
-    client.pass_on(call, &mut out)?;
+    let rest = client.pass_on(call, &mut out)?;
     // A reader that has gone away is no failure of ours.
     _ = out.write_all(b"\n");
-    Ok(())
+    Ok(rest)
 }
 
 /// Says what was left out.

@@ -3,6 +3,7 @@
 use pinfold_api::object::{Metric, Sample};
 use pinfold_api::word::MetricKind;
 use pinfold_core::Verdict;
+use pinfold_store::{Committed, Tally};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,6 +19,9 @@ pub(crate) struct Metrics {
     /// Locks of runs, and locks held over HTTP.
     pub(crate) of_runs: Waits,
     pub(crate) of_holds: Waits,
+    /// Events, runs and messages that retention removed, and how long each of its steps took.
+    forgotten: [Count; OF_PAST.len()],
+    pruning: Histogram,
     /// Holds that are waited for, and that are held.
     pub(crate) waiting: Level,
     pub(crate) held: Level,
@@ -29,6 +33,8 @@ pub(crate) struct Waits {
     pub(crate) seconds: Histogram,
     pub(crate) busy: Count,
 }
+
+const OF_PAST: [&str; 3] = ["events", "runs", "messages"];
 
 const VERDICTS: [Verdict; 7] = [
     Verdict::Clean,
@@ -168,7 +174,36 @@ impl Metrics {
                 self.commit.samples("pinfold_commit_seconds", &[]),
             ),
         ];
-        of_runs.into_iter().chain(self.waits()).collect()
+        of_runs.into_iter().chain(self.waits()).chain(self.retention()).collect()
+    }
+
+    /// A step of retention is durable.
+    pub(crate) fn pruned(&self, committed: &Committed, took: Duration) {
+        let Tally { events, runs, messages, by_size: _ } = committed.pruned;
+        for (count, rows) in self.forgotten.iter().zip([events, runs, messages]) {
+            count.0.fetch_add(rows, Ordering::Relaxed);
+        }
+        self.pruning.took(took);
+    }
+
+    fn retention(&self) -> [Metric; 2] {
+        let rows = OF_PAST.iter().zip(&self.forgotten).map(|(of, count)| {
+            sample("pinfold_pruned_rows_total", &[("of", of)], count.0.load(Ordering::Relaxed) as f64)
+        });
+        [
+            metric(
+                "pinfold_pruned_rows_total",
+                MetricKind::Counter,
+                "Rows that [retention] removed from the database, since the daemon started.",
+                rows.collect(),
+            ),
+            metric(
+                "pinfold_prune_seconds",
+                MetricKind::Histogram,
+                "Time that each step of [retention] took until it was durable, since the daemon started.",
+                self.pruning.samples("pinfold_prune_seconds", &[]),
+            ),
+        ]
     }
 
     /// How long locks were waited for, and how often in vain.

@@ -1,10 +1,11 @@
 //! What is to become durable together: built by the caller, applied by the writer as one.
 
-use crate::step::{EventRun, EventStep, NewSession, Prune, Step};
+use crate::step::{EventRun, EventStep, NewSession, Prune, Step, Tally};
 use crate::ulid::{RunId, SessionId};
 use pinfold_core::{EventKind, Life, Session, Wall};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 /// Steps that become durable together or not at all, in the order in which they were added.
 ///
@@ -76,8 +77,8 @@ impl Batch {
             | Step::Event(_)
             | Step::OwnedBy { .. }
             | Step::Prune(_)
-            | Step::PruneRuns { .. }
-            | Step::PruneMessages { .. } => None,
+            | Step::Told { .. }
+            | Step::GiveBack { .. } => None,
             #[cfg(test)]
             Step::Panic => None,
         })
@@ -147,24 +148,21 @@ impl Batch {
         self.steps.push(Step::Generation { generation, boot_id: boot_id.to_owned() });
     }
 
-    /// Forgets old events: a part of them in each batch, so that nobody waits long.
+    /// Forgets some of the past: a part of it in each batch, so that nobody waits long.
     ///
-    /// Repeat it while [`Committed::pruned`](crate::Committed::pruned) is not 0. What remains is numbered
-    /// without gaps, and new events go on from the last number.
+    /// Repeat it while [`Committed::more`](crate::Committed::more) says that there is more. No number is used again.
     pub fn prune(&mut self, prune: Prune) {
         self.steps.push(Step::Prune(prune));
     }
 
-    /// Forgets runs of a session that had ended before a moment, the oldest first and never the newest: a part of them
-    /// in each batch, as with [`Batch::prune`]. Those of an archived session stay.
-    pub fn prune_runs(&mut self, session: SessionId, before: Wall) {
-        self.steps.push(Step::PruneRuns { session, before });
+    /// Says that so much of what was forgotten is told with this batch.
+    pub fn told(&mut self, at: Wall, tally: Tally) {
+        self.steps.push(Step::Told { at, tally });
     }
 
-    /// Forgets messages of a session that were done before a moment: a part of them in each batch, as with
-    /// [`Batch::prune`]. Those that wait or have failed stay, and so do those of an archived session.
-    pub fn prune_messages(&mut self, session: SessionId, before: Wall) {
-        self.steps.push(Step::PruneMessages { session, before });
+    /// Gives room that is not used back to the file system, a part of it in each batch, as with [`Batch::prune`].
+    pub fn give_back(&mut self, within: Duration) {
+        self.steps.push(Step::GiveBack { within });
     }
 }
 

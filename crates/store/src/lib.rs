@@ -68,6 +68,12 @@
 //! failed batch back from that; a caller that commits while no other does writes, on its own thread, for all that come
 //! meanwhile. Every rule that is not about files is a test on every back-end (`tests/store/conformance`).
 //!
+//! **Forgetting.** A [`Sweep`] plans what `[retention]` no longer allows, and a [`Prune`] step takes a bounded number of rows for
+//! a bounded time, in a transaction like any other: a crash leaves all of a step or nothing of it. Events are passed over from
+//! the oldest number on; of each session that is there the newest stay, and [`Query::complete_from`] is the number from which
+//! on nothing is missing. What went is counted in the same transaction until it is told ([`Query::untold`]). Keys of messages
+//! that went stay, as rows of their own. New files give room back a few pages at a time ([`Batch::give_back`]).
+//!
 //! **Gaps.** Indexes have no checksums. What the witness does not know (the last commit before a power failure) can
 //! be lost with the log in silence. A batch that is too large for the room that is left holds up smaller ones after
 //! it. `docs/design/003-store.md` has the reasons, and `docs/design/012-ports-of-the-store.md` those of the traits.
@@ -93,6 +99,7 @@ mod solo;
 mod sqlite;
 mod step;
 mod store;
+mod sweep;
 mod ticket;
 mod trouble;
 mod ulid;
@@ -117,12 +124,16 @@ pub use pace::Pace;
 pub use position::Position;
 pub use query::{EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
 pub use rows::{
-    DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, StoredSession,
-    TurnPlace, UnknownMessageState,
+    Complete, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, SpentKey,
+    StoredSession, TurnPlace, UnknownMessageState,
 };
 pub use solo::Solo;
-pub use step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step};
+pub use step::{
+    EventRun, EventStep, KEPT_EVENTS, KEPT_RUNS, NewSession, Old, PRUNE_AT_ONCE, PRUNE_WITHIN, Prune, Reason,
+    RunStep, Step, Tally, Untold,
+};
 pub use store::{Backend, Reader, Store, open};
+pub use sweep::{Limits, Sweep};
 pub use ticket::{Committed, Outcome, Promise, Ticket};
 pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};

@@ -56,7 +56,7 @@ pub trait Owners: Debug {
     ///
     /// # Errors
     /// It cannot be known now: that is not "no such message".
-    fn known(&self, session: SessionId, key: &str) -> Read<Option<Message>>;
+    fn known(&self, session: SessionId, key: &str) -> Read<Option<MessageId>>;
 
     /// A message, with its text.
     ///

@@ -3,7 +3,8 @@
 use crate::cause::Cause;
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
-use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, Run};
+use crate::rows::{Complete, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
+use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{MessageId, Wall};
 use std::fmt::Debug;
@@ -119,8 +120,11 @@ pub trait Query: Debug + Send {
     /// One message.
     fn message(&self, message: MessageId) -> Read<Option<Message>>;
 
-    /// The message that a dedupe key of a session stands for.
+    /// The message that a dedupe key of a session stands for; nothing where that was forgotten, too.
     fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>>;
+
+    /// What a dedupe key of a session stood for, if the message was forgotten.
+    fn spent_key(&self, session: SessionId, key: &str) -> Read<Option<SpentKey>>;
 
     /// How many bytes of text wait in an inbox, that of the turn under way included.
     fn waiting_bytes(&self, session: SessionId) -> Read<u64>;
@@ -177,20 +181,35 @@ pub trait Query: Debug + Send {
     /// The number of the newest event; 0 before the first.
     fn max_seq(&self) -> Read<u64>;
 
-    /// When the oldest event was.
-    fn oldest_event(&self) -> Read<Option<Wall>>;
+    /// From where on no event was forgotten; nothing before the first.
+    fn complete_from(&self) -> Read<Option<Complete>>;
 
-    /// Sessions, not archived, whose oldest run had ended before a moment.
+    /// Sessions, not archived, whose oldest run had ended before a moment, and that have more runs than those that stay.
     fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>>;
 
     /// Sessions, not archived, whose oldest message that is done was so before a moment.
     fn with_old_messages(&self, before: Wall) -> Read<Vec<SessionId>>;
+
+    /// Messages of a session after a place that were done before a moment, and where the list goes on after `most`.
+    fn old_messages(
+        &self,
+        session: SessionId,
+        before: Wall,
+        after: Place,
+        most: u64,
+    ) -> Read<Part<Ulid, Place>>;
+
+    /// What was forgotten and not told yet.
+    fn untold(&self) -> Read<Untold>;
 
     /// What is known of the daemons that used this store.
     fn meta(&self) -> Read<Meta>;
 
     /// The bytes that its rows take up: what was forgotten leaves room, which is used again.
     fn bytes_used(&self) -> Read<u64>;
+
+    /// The bytes of that room which can be given back; a file that is older than this cannot.
+    fn bytes_free(&self) -> Read<u64>;
 
     /// The bytes that its files take up on disk.
     fn disk_used(&self) -> u64;

@@ -191,7 +191,7 @@ pub struct Run {
 /// One event.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
-    /// Its number: grows without gaps.
+    /// Its number: grows without gaps. Events that were forgotten leave gaps below [`Complete::seq`].
     pub seq: u64,
     /// When.
     pub at: Wall,
@@ -209,6 +209,28 @@ pub struct Event {
     pub data: Map<String, Value>,
     /// It is not as it was written; then nothing else in here counts.
     pub damage: Option<RowDamage>,
+}
+
+/// From where on no event was forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Complete {
+    /// From this number on all of them are there; of those before it only some are.
+    pub seq: u64,
+    /// When that one was.
+    pub at: Wall,
+}
+
+/// The dedupe key of a message that was forgotten: it stands for that message for as long as its session is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpentKey {
+    /// The key.
+    pub key: String,
+    /// The message that had it, and was done.
+    pub message: Ulid,
+    /// When that was queued.
+    pub enqueued_at: Wall,
+    /// When it was done.
+    pub done_at: Option<Wall>,
 }
 
 /// What is known of the daemons that used this store.

@@ -59,8 +59,11 @@ impl Owners for Solo {
         })
     }
 
-    fn known(&self, session: SessionId, key: &str) -> Read<Option<Message>> {
-        self.reader.message_by_key(session, key)
+    fn known(&self, session: SessionId, key: &str) -> Read<Option<MessageId>> {
+        if let Some(message) = self.reader.message_by_key(session, key)? {
+            return Ok(Some(message.id.into()));
+        }
+        Ok(self.reader.spent_key(session, key)?.map(|spent| spent.message.into()))
     }
 
     fn message(&self, message: MessageId) -> Read<Option<Message>> {

@@ -1,13 +1,15 @@
 //! The changes that a store knows, as plain data: what a back-end is told, and all that it is told.
 
 use crate::rows::TurnPlace;
-use crate::ulid::{RunId, SessionId};
+use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{Process, Purpose};
 use pinfold_core::{EventKind, MessageId, RunNumber, Wall};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::num::NonZeroU64;
+use std::time::Duration;
 
 /// One change of what is stored.
 #[derive(Debug, Clone)]
@@ -80,29 +82,33 @@ pub enum Step {
         /// The generation of the daemon that writes.
         incarnation: u64,
     },
-    /// Old events go: at most [`PRUNE_AT_ONCE`], from the oldest on.
+    /// Some of the past goes: at most [`PRUNE_AT_ONCE`] rows, and no more once the time for it is up.
     Prune(Prune),
-    /// Old runs of a session that is not archived go: at most [`PRUNE_AT_ONCE`], and never the newest.
-    PruneRuns {
-        /// Which session.
-        session: SessionId,
-        /// Only those that had ended before this.
-        before: Wall,
+    /// So much of what was forgotten has been told in an event, at this moment.
+    Told {
+        /// When.
+        at: Wall,
+        /// How much.
+        tally: Tally,
     },
-    /// Messages of a session that is not archived go: at most [`PRUNE_AT_ONCE`], and only those that are done.
-    PruneMessages {
-        /// Which session.
-        session: SessionId,
-        /// Only those that were done before this.
-        before: Wall,
+    /// Unused room at the end of the file goes back to the file system, as much as the time allows.
+    GiveBack {
+        /// The time after which no more is begun.
+        within: Duration,
     },
     /// Has the writer die.
     #[cfg(test)]
     Panic,
 }
 
-/// How much one step forgets at most: more would keep the others waiting.
+/// How much one step looks at, at most: more would keep the others waiting.
 pub const PRUNE_AT_ONCE: u64 = 500;
+/// Of each session that is there so many of the newest events stay, however old they are.
+pub const KEPT_EVENTS: u64 = 100;
+/// Of each session so many of the newest runs stay.
+pub const KEPT_RUNS: u64 = 10;
+/// A step that takes longer than this keeps others waiting; what it does not get to is left for the next one.
+pub const PRUNE_WITHIN: Duration = Duration::from_millis(2);
 
 /// What happens to a run.
 #[derive(Debug, Clone)]
@@ -175,13 +181,101 @@ pub struct NewSession {
     pub created_at: Wall,
 }
 
-/// Which events to forget.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What to forget.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prune {
-    /// Only those before the first event that is not older than this.
+    /// Of what.
+    pub old: Old,
+    /// Only what was over before this.
     pub before: Wall,
-    /// Never the newest so many: the numbering goes on from them.
-    pub keep: NonZeroU64,
+    /// Why it goes.
+    pub reason: Reason,
+    /// The time after which no more of it is begun.
+    pub within: Duration,
+}
+
+/// What there is of the past.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Old {
+    /// Events, from the number on from which everything is there, up to the first that is not old. The newest
+    /// [`KEPT_EVENTS`] of each session that is there stay.
+    Events {
+        /// Never the newest so many of all: the numbering goes on from them.
+        keep: NonZeroU64,
+    },
+    /// Runs of a session that is not archived, from the oldest on. The newest [`KEPT_RUNS`] stay.
+    Runs {
+        /// Which session.
+        session: SessionId,
+    },
+    /// Messages of a session that is not archived, those of these that are done. Their keys stay.
+    Messages {
+        /// Which session.
+        session: SessionId,
+        /// Which messages.
+        ids: Vec<Ulid>,
+    },
+}
+
+/// Why something is forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// It is old.
+    Age,
+    /// There is too much of it.
+    Size,
+}
+
+/// How much was forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tally {
+    /// Events.
+    pub events: u64,
+    /// Runs.
+    pub runs: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Some of it because there was too much.
+    pub by_size: bool,
+}
+
+impl Tally {
+    /// How many rows that is.
+    #[must_use]
+    pub fn rows(&self) -> u64 {
+        self.events + self.runs + self.messages
+    }
+
+    /// With as much more.
+    #[must_use]
+    pub fn plus(self, more: Tally) -> Tally {
+        Tally {
+            events: self.events + more.events,
+            runs: self.runs + more.runs,
+            messages: self.messages + more.messages,
+            by_size: self.by_size || more.by_size,
+        }
+    }
+
+    /// What is left without these. Of what is left nothing is known to be there because of its size.
+    #[must_use]
+    pub fn minus(self, told: Tally) -> Tally {
+        Tally {
+            events: self.events.saturating_sub(told.events),
+            runs: self.runs.saturating_sub(told.runs),
+            messages: self.messages.saturating_sub(told.messages),
+            by_size: self.by_size && !told.by_size,
+        }
+    }
+}
+
+/// What was forgotten and not told yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Untold {
+    /// How much.
+    pub tally: Tally,
+    /// When something was told the last time.
+    pub told_at: Option<Wall>,
 }
 
 impl Step {
@@ -196,8 +290,8 @@ impl Step {
             | Step::Generation { .. }
             | Step::OwnedBy { .. }
             | Step::Prune(_)
-            | Step::PruneRuns { .. }
-            | Step::PruneMessages { .. } => None,
+            | Step::Told { .. }
+            | Step::GiveBack { .. } => None,
             #[cfg(test)]
             Step::Panic => None,
         }

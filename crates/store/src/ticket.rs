@@ -1,6 +1,7 @@
 //! How a caller learns that its batch is durable, or that it will never be.
 
 use crate::commit_error::CommitError;
+use crate::step::Tally;
 use std::fmt;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,8 +14,10 @@ use std::time::Duration;
 pub struct Committed {
     /// The numbers of its events, in their order; empty if it had none.
     pub seqs: Range<u64>,
-    /// How many events, runs and messages it forgot.
-    pub pruned: u64,
+    /// How much it forgot.
+    pub pruned: Tally,
+    /// Of what it was to forget or to give back there is more.
+    pub more: bool,
 }
 
 /// What became of a batch.

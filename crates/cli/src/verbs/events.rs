@@ -4,11 +4,11 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::global::Global;
 use crate::long_list::{self, Last};
-use crate::output::{Failure, Kind, moment, say};
+use crate::output::{Failure, Kind, moment, say, talk};
 use clap::Args;
 use pinfold_api::endpoint::{self, Call, ListEvents};
 use pinfold_api::object::Event;
-use pinfold_api::{Client, ClientError, query, time, units};
+use pinfold_api::{Client, ClientError, Rest, query, time, units};
 
 /// A person who asks for no number sees so many.
 const SHOWN: u32 = 50;
@@ -33,21 +33,48 @@ pub(crate) struct Events {
 impl Asks for Events {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let (client, global) = (daemon.client()?, &daemon.global);
-        let call = endpoint::ListEvents::call(&self.which(global)?);
+        let which = self.which(global)?;
+        let call = endpoint::ListEvents::call(&which);
         if self.follow {
             return follow(&client, &call, global);
         }
-        if global.json {
-            return long_list::pass_on(&client, &call);
+        let (mut shown, mut first) = (0, None);
+        let rest = if global.json {
+            long_list::pass_on(&client, &call)?
+        } else {
+            client.each(&call, |event: Event| {
+                shown += 1;
+                first.get_or_insert(event.seq);
+                say(&sentence(&event));
+            })?
+        };
+        let hidden = match (global.json, rest.total) {
+            (true, _) => which.last.is_some(),
+            (false, total) => total.is_some_and(|total| total > shown),
+        };
+        if !global.json {
+            long_list::say_how_many_more(rest.total, shown, "events", global);
         }
-        let mut shown = 0;
-        let total = client.each(&call, |event: Event| {
-            shown += 1;
-            say(&sentence(&event));
-        })?;
-        long_list::say_how_many_more(total, shown, "events", global);
+        if let Some(gap) = gap(&rest, &which, first, hidden).filter(|_| !global.quiet) {
+            talk(&gap);
+        }
         Ok(())
     }
+}
+
+/// From where on every event is there, if what was asked for goes further back than that.
+fn gap(rest: &Rest, which: &query::Events, first: Option<u64>, hidden: bool) -> Option<String> {
+    let (from, since) = (rest.complete_from?, rest.complete_since.as_deref()?);
+    let goes_back = match (which.since_ms, which.since) {
+        (Some(asked), _) => time::moment(since).is_some_and(|at| asked < at),
+        (None, 0) => !hidden,
+        (None, after) => after + 1 < from,
+    };
+    let goes_back = goes_back || first.is_some_and(|first| first < from);
+    let at = moment(since);
+    (from > 1 && goes_back).then(|| {
+        format!("every event from {from} on is there ({at}); of earlier ones, each session's newest are")
+    })
 }
 
 impl Events {
@@ -110,4 +137,39 @@ fn sentence(event: &Event) -> String {
     let why = event.why.as_deref().unwrap_or("");
     let by = by(event).unwrap_or_default();
     format!("{:>6}  {at}  {session:<16}  {:<18}  {why}{by}", event.seq, event.kind).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_to_whoever_asks_for_it() {
+        let rest = |from| Rest {
+            complete_from: Some(from),
+            complete_since: Some("2026-11-15T18:00:00.000Z".into()),
+            total: None,
+        };
+        let text = Some(
+            "every event from 7 on is there (2026-11-15 18:00:00); of earlier ones, each session's newest are"
+                .to_owned(),
+        );
+        let (all, at) = (query::Events::default(), time::moment("2026-11-15T18:00:00.000Z").unwrap());
+        let since = |since| query::Events { since, ..query::Events::default() };
+        let since_ms = |ms| query::Events { since_ms: Some(ms), ..query::Events::default() };
+        for (which, first, hidden, said) in [
+            (all.clone(), Some(7), false, true),
+            (all.clone(), Some(3), true, true),
+            (all.clone(), Some(7), true, false),
+            (since(5), Some(7), false, true),
+            (since(6), Some(7), false, false),
+            (since_ms(at - 1), Some(7), false, true),
+            (since_ms(at), None, false, false),
+        ] {
+            let expected = text.clone().filter(|_| said);
+            assert_eq!(gap(&rest(7), &which, first, hidden), expected, "{which:?} {first:?} {hidden}");
+        }
+        assert_eq!(gap(&rest(1), &all, Some(1), false), None, "nothing was ever forgotten");
+        assert_eq!(gap(&Rest::default(), &all, Some(1), false), None);
+    }
 }

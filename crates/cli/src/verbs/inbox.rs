@@ -50,10 +50,10 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
     let which = query::Messages { state: inbox.state.clone(), last, ..query::Messages::default() };
     let call = endpoint::Messages::call(&inbox.session, &which);
     if global.json {
-        return long_list::pass_on(client, &call);
+        return long_list::pass_on(client, &call).map(drop);
     }
     let mut rows: Vec<[Cell<'static>; 6]> = Vec::new();
-    let total = client.each(&call, |message: Message| rows.push(row(&message)))?;
+    let total = client.each(&call, |message: Message| rows.push(row(&message)))?.total;
     if rows.is_empty() && total.unwrap_or(0) == 0 {
         if !global.quiet {
             talk(&format!("no messages; `pinfold send {} TEXT` sends one", quoted(&inbox.session)));

@@ -54,6 +54,8 @@ impl Asks for Send {
             talk(note);
         }
         match patience {
+            // Its answer is gone with it: there is nothing to wait for.
+            Some(_) if sent.message.pruned => return told(&sent.message, &daemon.global),
             Some(patience) => return answered(sent.message, patience, daemon),
             None if daemon.global.json => say(&json!(sent)),
             None => say(&sent.message.id),
@@ -125,7 +127,9 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
             format!("`pinfold inbox {} --retry {}` tries it again", quoted(&message.session), message.id);
         return Err(failure.hint(hint).with(json!(message)));
     }
-    if message.answer.is_none() && !global.quiet {
+    if message.pruned && !global.quiet {
+        talk(&format!("message {} was done; [retention] has removed it, with its answer", message.id));
+    } else if message.answer.is_none() && !global.quiet {
         let name = &message.session;
         talk(&format!("message {} was delivered; `{name}` gives no answers (`--turns line`)", message.id));
     }

@@ -2,10 +2,10 @@
 
 use crate::world::World;
 use pinfold_core::{EventKind, Wall};
-use pinfold_store::{AuditEvent, Batch, Store};
+use pinfold_store::{AuditEvent, Batch, Pace, Reader, Store};
 use serde_json::{Map, Value, json};
 use std::os::unix::fs::DirBuilderExt;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A home with events of so many days ago, each of a size.
 fn world_with(count: u32, days: u64, bytes: usize) -> World {
@@ -76,4 +76,103 @@ fn past_its_size_the_oldest_events_go_and_the_newest_stay() {
     let gone = pruned["events"].as_u64().unwrap();
     assert!((1000..=2100).contains(&gone), "{pruned}");
     assert_eq!(world.events()[0]["seq"], gone + 1);
+}
+
+/// Waits for something in the database that no event tells of.
+fn until(what: &str, world: &World, holds: impl Fn(&Reader) -> bool) {
+    let (reader, begun) = (Reader::open(&world.home.join("pinfold.db")).unwrap(), Instant::now());
+    while !holds(&reader) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_daemon_that_is_killed_while_it_forgets_leaves_nothing_half_and_the_next_one_tells_of_all() {
+    let world = world_with(20_000, 401, 10);
+    for round in 1..=3 {
+        world.ok(&["up"]);
+        until("some of it is gone", &world, |reader| {
+            reader.complete_from().unwrap().is_some_and(|from| from.seq > 2_000 * round)
+        });
+        world.kill_daemon();
+        let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+        let mut reader = store.reader().unwrap();
+        let (gone, left) = (reader.untold().unwrap().tally.events, reader.complete_from().unwrap().unwrap());
+        let told = !world_told(&reader).is_empty();
+        assert!(told || left.seq == gone + 1, "{gone} are gone, and all from {} on are there", left.seq);
+        assert_eq!(reader.check(&Pace::at_once()).unwrap(), [""; 0]);
+    }
+    world.ok(&["up"]);
+    let pruned = world.watch().event("what was forgotten", |event| event["kind"] == "pruned");
+    assert_eq!(pruned["events"], 20_000, "{pruned}");
+}
+
+fn world_told(reader: &Reader) -> Vec<u64> {
+    let events = reader.events(&pinfold_store::EventQuery { after: 20_000, ..Default::default() }).unwrap();
+    events.iter().filter(|event| event.kind == EventKind::Pruned).map(|event| event.seq).collect()
+}
+
+#[test]
+fn what_went_is_told_once_a_day_and_events_say_from_where_on_all_are_there() {
+    let world = world_with(1200, 401, 10);
+    world.ok(&["up"]);
+    world.watch().event("what was forgotten", |event| event["kind"] == "pruned");
+    let said = world.ok(&["events"]).stderr;
+    assert!(said.starts_with("every event from 1201 on is there ("), "{said}");
+    let said = world.ok(&["events", "-n", "1"]).stderr;
+    assert!(!said.contains("every event"), "nothing is missing from these: {said}");
+    // More is forgotten, and told tomorrow.
+    world.ok(&["down"]);
+    let store = Store::open(&world.home.join("pinfold.db"), &pinfold_store::Options::default()).unwrap();
+    let config = world.home.join("config.toml");
+    std::fs::write(config, "[retention]\nevents = \"1s\"\n").unwrap();
+    let mut batch = Batch::new();
+    for _ in 0..5 {
+        let (kind, why, data) = (EventKind::HealthWarn, "old".to_owned(), Map::new());
+        batch.event(AuditEvent { at: Wall(1), session: None, run: None, kind, why, data });
+    }
+    store.commit(batch).wait().unwrap();
+    drop(store);
+    // What stands before them goes first, and has to be old as well.
+    let written = Instant::now();
+    until("all of it is old", &world, |_| written.elapsed() > Duration::from_millis(1_100));
+    world.ok(&["up"]);
+    until("it is gone", &world, |reader| reader.untold().unwrap().tally.events >= 5);
+    let told = world.events().iter().filter(|event| event["kind"] == "pruned").count();
+    assert!(told <= 1, "{told}");
+}
+
+#[test]
+fn the_key_of_a_message_that_was_forgotten_is_still_one_message() {
+    let world = World::new();
+    std::fs::DirBuilder::new().mode(0o700).create(&world.home).unwrap();
+    let world = configured(world, "messages = \"1s\"");
+    let chat = "while IFS= read -r line; do echo \"PINFOLD_DONE $line\"; done";
+    world.ok(&["--trust", "new", "a", "--mode", "on-demand", "--turns", "done", "--", "sh", "-c", chat]);
+    let sent = world.json(&["send", "a", "hello", "--key", "k", "--wait", "60s"]);
+    assert_eq!(sent["state"], "done", "{sent}");
+    let done = world.json(&["inbox", "a"]);
+    assert_eq!(done.as_array().map(Vec::len), Some(1), "{done}");
+    // It is old when the clock says so; the daemon looks at its start.
+    until("it is old", &world, |_| {
+        let at = done[0]["done_at"].as_str().and_then(pinfold_api::time::moment).unwrap();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis();
+        i64::try_from(now).unwrap() > at + 1_000
+    });
+    world.kill_daemon();
+    world.ok(&["up"]);
+    until("it is gone", &world, |reader| reader.untold().unwrap().tally.messages == 1 || gone(reader));
+    for words in
+        [&["send", "a", "hello", "--key", "k"][..], &["send", "a", "b", "--key", "k", "--wait", "60s"]]
+    {
+        let again = world.json(words);
+        assert_eq!((&again["id"], &again["state"]), (&sent["id"], &json!("done")), "{again}");
+        assert_eq!((&again["pruned"], &again["text"]), (&json!(true), &json!("")), "{again}");
+    }
+    assert_eq!(world.json(&["inbox", "a"]), json!([]));
+}
+
+fn gone(reader: &Reader) -> bool {
+    !reader.events(&Default::default()).unwrap().iter().all(|event| event.kind != EventKind::Pruned)
 }

@@ -91,10 +91,7 @@ impl Engine {
                 self.take_audit();
                 self.tell_when_audited(done);
             }
-            Command::Prune { batch, done } => {
-                // Whoever asked for it hears what came of it, and nobody else has to.
-                self.ports.journal.commit(batch, None, Box::new(move |outcome| _ = done.send(outcome)));
-            }
+            Command::Prune { batch, done } => self.commit_pruning(batch, done),
             Command::RestSoon => self.rest_soon(),
         }
     }

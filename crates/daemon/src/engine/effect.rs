@@ -13,6 +13,7 @@ use pinfold_core::{Change, Decision, Event, MessageId, Now, Record, RunNumber, W
 use pinfold_store::{Batch, Decided, Facts, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::Instant;
+use tokio::sync::oneshot;
 use tracing::debug;
 
 /// Who brings about what follows from a decision.
@@ -119,6 +120,20 @@ impl Engine {
             handle.tell(Input::Committed { of, outcome });
         };
         self.ports.journal.commit(batch, order, Box::new(told));
+    }
+
+    /// Forgets old records. Whoever follows events hears of one that tells of it; the rest is for whoever asked.
+    pub(super) fn commit_pruning(&self, batch: Batch, done: oneshot::Sender<Outcome>) {
+        let handle = self.handle.clone();
+        let told = move |outcome: Outcome| {
+            if let Ok(committed) = &outcome
+                && !committed.seqs.is_empty()
+            {
+                handle.tell(Input::Committed { of: None, outcome: Ok(committed.clone()) });
+            }
+            _ = done.send(outcome);
+        };
+        self.ports.journal.commit(batch, None, Box::new(told));
     }
 
     pub(super) fn committed(&mut self, of: Option<Committer>, outcome: Outcome) {

@@ -6,6 +6,7 @@ use super::following::Following;
 use super::paging::{self, Head, PART};
 use super::streaming;
 use crate::caller::Pass;
+use crate::clock::time;
 use crate::show;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -52,7 +53,8 @@ async fn whole(context: Context, query: EventQuery, limit: Option<u64>) -> Resul
         };
         let some = !kept && (limit.is_some() || asked.take != Take::All);
         let total = if some { Some(reader.count_events(&asked, asked.after)?) } else { None };
-        Ok((from, Head { total, next: next.map(|next| next.to_string()) }))
+        let complete = reader.complete_from()?.filter(|_| !kept).map(|first| (first.seq, time(first.at)));
+        Ok((from, Head { total, next: next.map(|next| next.to_string()), complete }))
     });
     let (from, head) = begin.await?;
     let pass = context.pass.clone();

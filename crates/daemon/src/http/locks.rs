@@ -51,7 +51,8 @@ fn page(which: &Which, mut all: Vec<Lock>) -> (Head, Vec<Lock>) {
     let last = all.get(limit - 1).map(|lock| lock.resource.clone());
     let rest = last.as_ref().and_then(|last| all.iter().position(|lock| lock.resource > *last));
     all.truncate(rest.unwrap_or(all.len()));
-    (Head { total, next: last.filter(|_| rest.is_some()).map(|last| encoded(&last)) }, all)
+    let next = last.filter(|_| rest.is_some()).map(|last| encoded(&last));
+    (Head { total, next, complete: None }, all)
 }
 
 /// A resource as it is put into an address.

@@ -52,17 +52,32 @@ pub(crate) async fn send(
     if time.is_some() {
         queued.close();
     }
-    let post = Post::Send(Sending { text, key, row: sender });
+    let post = Post::Send(Sending { text, key: key.clone(), row: sender });
     let answer = context.handle.post(id, post).await?;
     let Answer::Queued { message, wakes } = answer else { return Err(refused(&context, id, answer).await) };
-    let message = match (time, queued.try_recv()) {
-        (Some(time), _) => settled(&context, id, message, time).await?,
+    let found = match (time, queued.try_recv()) {
+        (Some(time), _) => settled(&context, id, message, time).await,
         // What has become of it since is another question.
-        (None, Ok(row)) => show::message::message(row, &name),
-        (None, Err(_)) => row(&context, id, message).await?,
+        (None, Ok(row)) => Ok(show::message::message(row, &name)),
+        (None, Err(_)) => row(&context, id, message).await,
+    };
+    let message = match (found, key) {
+        (Err(failure), Some(key)) => pruned(&context, (id, &name), message, key).await.ok_or(failure)?,
+        (found, _) => found?,
     };
     let note = note(wakes, &message.session);
     Ok(Json(Sent { message, note }))
+}
+
+/// A message that is known by its key and was forgotten.
+async fn pruned(
+    context: &Context,
+    (id, name): (SessionId, &str),
+    message: MessageId,
+    key: String,
+) -> Option<Message> {
+    let spent = context.read(move |reader| reader.spent_key(id, &key)).await.ok()??;
+    (spent.message == message.into()).then(|| show::message::pruned(spent, name))
 }
 
 fn found(view: View<'_>, session: &str) -> Result<(SessionId, String), WhyNot> {
@@ -133,7 +148,7 @@ fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(
     };
     let some = which.last.is_some() || which.limit.is_some();
     let total = if some { Some(reader.count_messages(query, after)?) } else { None };
-    Ok(Some((from, Head { total, next: next.map(|next| next.to_string()) })))
+    Ok(Some((from, Head { total, next: next.map(|next| next.to_string()), complete: None })))
 }
 
 pub(crate) async fn list(

@@ -26,13 +26,19 @@ pub(crate) struct Head {
     pub(crate) total: Option<u64>,
     /// What `after` has to be for the rows that follow; nothing where none do.
     pub(crate) next: Option<String>,
+    /// The event from which on none was forgotten, and when it was.
+    pub(crate) complete: Option<(u64, String)>,
 }
 
 impl Head {
     pub(crate) fn fields(&self) -> HeaderMap {
         let total = self.total.map(HeaderValue::from);
         let next = self.next.as_deref().and_then(|next| next.parse().ok());
-        let fields = [("total", total), ("next", next)];
+        let (from, since) = match &self.complete {
+            Some((seq, at)) => (Some(HeaderValue::from(*seq)), at.parse().ok()),
+            None => (None, None),
+        };
+        let fields = [("total", total), ("next", next), ("complete-from", from), ("complete-since", since)];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value?)));
         fields.collect()
     }

@@ -88,7 +88,7 @@ async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<R
     };
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
     let kind = [(CONTENT_TYPE, "application/json")];
-    Ok((Head { total, next }.fields(), kind, writing.finish()).into_response())
+    Ok((Head { total, next, complete: None }.fields(), kind, writing.finish()).into_response())
 }
 
 /// Has the loop copy some sessions, and writes them.

@@ -1,5 +1,6 @@
-//! Forgets what is older than `[retention]` allows, or more: when the daemon starts and once an hour, a little at a time,
-//! beside everything else. What went is an event. Lock files of keys that nobody uses go with it.
+//! Forgets what is older than `[retention]` allows, or more: when the daemon starts, once an hour, and sooner where much
+//! has happened, a little at a time, beside everything else. What went is an event, once a day. Lock files of keys that nobody
+//! uses go with it.
 //!
 //! It decides nothing about sessions: archived ones and messages that wait or have failed are never touched.
 
@@ -9,43 +10,38 @@ use crate::engine::Command;
 use crate::http::Context;
 use pinfold_api::ErrorBody;
 use pinfold_core::{EventKind, Wall};
-use pinfold_store::{AuditEvent, Batch, Committed, Prune, ReadError, Reader, SessionId};
+use pinfold_store::{AuditEvent, Batch, Committed, Limits, Sweep, Tally, Untold};
 use serde_json::{Map, Value};
-use std::num::NonZeroU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tracing::{info, warn};
 
-/// Between two looks: things are too old after days, and nothing else makes them so.
+/// Between two sweeps: things are too old after days, and nothing else makes them so.
 const EVERY: Duration = Duration::from_secs(60 * 60);
-/// Between two batches: one takes milliseconds, and whoever else wants to write comes in between.
-const PAUSE: Duration = Duration::from_millis(50);
+/// After so many events the database may be too large before the hour is over,
+const MANY: u64 = 20_000;
+/// which is looked at this often. To be told of each event would cost each of them.
+const LOOK: Duration = Duration::from_secs(60);
+/// What was forgotten is told once in so many milliseconds: a day.
+const TOLD_EVERY: i64 = 24 * 60 * 60 * 1000;
 /// A key that was not used for so long is likely to be one of many that are used once.
 const UNUSED: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// So many lock files are removed in one look, each within microseconds.
 const MOST_SWEPT: usize = 1000;
-/// So many of the newest events are kept, however large they are.
-const NEWEST: NonZeroU64 = NonZeroU64::new(1000).expect("more than none");
-
-/// What was forgotten.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Forgotten {
-    events: u64,
-    runs: u64,
-    messages: u64,
-    /// Some of it was not too old, but too much.
-    by_size: bool,
-}
 
 /// Forgets for as long as the daemon lives.
 pub(crate) async fn keep(context: Context) {
     loop {
+        let (begun, events) = (Instant::now(), *context.last_event.borrow());
         if let Err(error) = pass(&context).await {
             warn!("what is old was not forgotten: {}", error.message);
         }
         sweep_locks(&context).await;
-        tokio::select! {
-            () = tokio::time::sleep(EVERY) => {}
-            () = context.handle.ended() => return,
+        let is_due = || begun.elapsed() >= EVERY || *context.last_event.borrow() >= events + MANY;
+        while !is_due() {
+            tokio::select! {
+                () = tokio::time::sleep(LOOK) => {}
+                () = context.handle.ended() => return,
+            }
         }
     }
 }
@@ -65,129 +61,89 @@ async fn sweep_locks(context: &Context) {
 
 async fn pass(context: &Context) -> Result<(), ErrorBody> {
     let retention = context.handle.view(|view| view.retention()).await?;
-    let mut forgotten = Forgotten::default();
-    let done = forget(context, retention, &mut forgotten).await;
-    if forgotten.events + forgotten.runs + forgotten.messages > 0 {
-        let why = forgotten.why(retention);
-        warn!("{why}");
-        let (kind, data) = (EventKind::Pruned, forgotten.data());
-        _ = context.handle.note(AuditEvent { at: clock::wall(), session: None, run: None, kind, why, data });
-    }
-    done
+    let swept = sweep(context, limits(retention, clock::wall())).await;
+    tell(context, retention, clock::wall()).await.and(swept)
 }
 
-impl Forgotten {
-    fn why(self, retention: Retention) -> String {
-        let Forgotten { events, runs, messages, by_size } = self;
-        let what = format!("{events} events, {runs} runs and {messages} messages were forgotten");
-        match retention.size.filter(|_| by_size) {
-            Some(size) => format!("{what}: the database was larger than {} MiB ([retention])", size >> 20),
-            None => format!("{what}: they were older than [retention] allows"),
-        }
-    }
-
-    fn data(self) -> Map<String, Value> {
-        let Forgotten { events, runs, messages, by_size } = self;
-        let reason = if by_size { "size" } else { "age" };
-        let fields = [
-            ("events", Value::from(events)),
-            ("runs", runs.into()),
-            ("messages", messages.into()),
-            ("reason", reason.into()),
-        ];
-        fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
-    }
-}
-
-async fn forget(context: &Context, retention: Retention, forgotten: &mut Forgotten) -> Result<(), ErrorBody> {
+/// What may go now.
+fn limits(retention: Retention, now: Wall) -> Limits {
     let before = |age: Duration| {
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-        Wall(clock::wall().0.saturating_sub(age))
+        Wall(now.0.saturating_sub(age))
     };
-    if let Some(age) = retention.events {
-        forgotten.events += events(context, before(age)).await?;
-    }
-    if let Some(age) = retention.runs {
-        forgotten.runs +=
-            rows(context, before(age), |reader, at| reader.with_old_runs(at), Batch::prune_runs).await?;
-    }
-    if let Some(age) = retention.messages {
-        let of = rows(context, before(age), |reader, at| reader.with_old_messages(at), Batch::prune_messages);
-        forgotten.messages += of.await?;
-    }
-    match retention.size {
-        Some(size) => shrink(context, size, forgotten).await,
-        None => Ok(()),
+    Limits {
+        events: retention.events.map(before),
+        runs: retention.runs.map(before),
+        messages: retention.messages.map(before),
+        size: retention.size,
     }
 }
 
-/// The oldest events and runs together, until what is left is small enough.
-async fn shrink(context: &Context, size: u64, forgotten: &mut Forgotten) -> Result<(), ErrorBody> {
-    while context.read(|reader| reader.bytes_used()).await? > size {
-        let oldest = Prune { before: Wall(i64::MAX), keep: NEWEST };
-        let gone = prune(context, |batch| batch.prune(oldest)).await?;
-        forgotten.events += gone;
-        // Runs go with the events that told of them.
-        let oldest = context.read(|reader| reader.oldest_event()).await?.unwrap_or(Wall(i64::MAX));
-        let oldest = if gone == 0 { Wall(i64::MAX) } else { oldest };
-        let runs = rows(context, oldest, |reader, at| reader.with_old_runs(at), Batch::prune_runs).await?;
-        forgotten.runs += runs;
-        forgotten.by_size |= gone + runs > 0;
-        if gone + runs == 0 {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-async fn events(context: &Context, limit: Wall) -> Result<u64, ErrorBody> {
-    // Nearly always there is nothing to write.
-    if context.read(|reader| reader.oldest_event()).await?.is_none_or(|oldest| oldest >= limit) {
-        return Ok(0);
-    }
-    let mut all = 0;
+async fn sweep(context: &Context, limits: Limits) -> Result<(), ErrorBody> {
+    let mut sweep = Sweep::new(limits);
     loop {
-        let gone =
-            prune(context, |batch| batch.prune(Prune { before: limit, keep: NonZeroU64::MIN })).await?;
-        if gone == 0 {
-            return Ok(all);
-        }
-        all += gone;
-    }
-}
-
-/// Rows of sessions, one session after the other.
-async fn rows(
-    context: &Context,
-    limit: Wall,
-    find: fn(&Reader, Wall) -> Result<Vec<SessionId>, ReadError>,
-    add: fn(&mut Batch, SessionId, Wall),
-) -> Result<u64, ErrorBody> {
-    let mut all = 0;
-    for session in context.read(move |reader| find(reader, limit)).await? {
-        loop {
-            let gone = prune(context, |batch| add(batch, session, limit)).await?;
-            if gone == 0 {
-                break;
-            }
-            all += gone;
-        }
-    }
-    Ok(all)
-}
-
-/// One batch; how much it forgot.
-async fn prune(context: &Context, add: impl FnOnce(&mut Batch)) -> Result<u64, ErrorBody> {
-    let mut batch = Batch::new();
-    add(&mut batch);
-    let outcome = context.handle.order(|done| Command::Prune { batch, done }).await?;
-    let gone = outcome.map(|committed| committed.pruned).unwrap_or_else(|error| {
+        let plan = move |reader: &pinfold_store::Reader| {
+            let due = sweep.next(&**reader)?;
+            Ok((sweep, due))
+        };
+        let (planned, due) = context.read(plan).await?;
+        let Some(batch) = due else { return Ok(()) };
+        sweep = planned;
+        let begun = Instant::now();
         // One that failed is tried again in an hour, and is no reason for the daemon to end.
-        warn!("what is old could not be forgotten: {error}");
-        Committed::default().pruned
-    });
-    tokio::time::sleep(if gone == 0 { Duration::ZERO } else { PAUSE }).await;
-    Ok(gone)
+        let Some(committed) = commit(context, batch).await? else { return Ok(()) };
+        context.metrics.pruned(&committed, begun.elapsed());
+        sweep.done(&committed);
+        tokio::time::sleep(sweep.rest(begun.elapsed())).await;
+    }
+}
+
+async fn commit(context: &Context, batch: Batch) -> Result<Option<Committed>, ErrorBody> {
+    let outcome = context.handle.order(|done| Command::Prune { batch, done }).await?;
+    let told = outcome.inspect_err(|error| warn!("what is old could not be forgotten: {error}"));
+    Ok(told.ok())
+}
+
+/// Says what went, once a day. The count is in the database: what a daemon did not come to tell, the next one does.
+async fn tell(context: &Context, retention: Retention, now: Wall) -> Result<(), ErrorBody> {
+    let untold = context.read(|reader| reader.untold()).await?;
+    if !is_due(untold, now) {
+        return Ok(());
+    }
+    let why = why(untold.tally, retention);
+    warn!("{why}");
+    let (kind, data) = (EventKind::Pruned, data(untold.tally));
+    let mut batch = Batch::new();
+    batch.event(AuditEvent { at: now, session: None, run: None, kind, why, data });
+    batch.told(now, untold.tally);
+    commit(context, batch).await.map(drop)
+}
+
+/// A clock that was set back does not make the next time a year away.
+fn is_due(untold: Untold, now: Wall) -> bool {
+    let since = untold.told_at.map_or(TOLD_EVERY, |at| now.0.abs_diff(at.0).cast_signed());
+    untold.tally.rows() > 0 && since >= TOLD_EVERY
+}
+
+fn why(tally: Tally, retention: Retention) -> String {
+    let Tally { events, runs, messages, by_size } = tally;
+    let what = format!("{events} events, {runs} runs and {messages} messages were forgotten");
+    match retention.size.filter(|_| by_size) {
+        Some(size) => format!("{what}: the database was larger than {} MiB ([retention])", size >> 20),
+        None => format!("{what}: they were older than [retention] allows"),
+    }
+}
+
+fn data(tally: Tally) -> Map<String, Value> {
+    let Tally { events, runs, messages, by_size } = tally;
+    let reason = if by_size { "size" } else { "age" };
+    let fields = [
+        ("events", Value::from(events)),
+        ("runs", runs.into()),
+        ("messages", messages.into()),
+        ("reason", reason.into()),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 #[cfg(test)]

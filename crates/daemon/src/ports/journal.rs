@@ -113,7 +113,7 @@ impl Journal for StoreJournal {
     }
 
     fn message_by_key(&self, session: SessionId, key: &str) -> Result<Option<MessageId>, ReadError> {
-        Ok(self.owners.known(session, key)?.map(|known| known.id.into()))
+        self.owners.known(session, key)
     }
 
     fn waiting_bytes(&self, session: SessionId) -> u64 {

@@ -39,6 +39,28 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         failure: row.failure,
         turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
         damaged: None,
+        pruned: false,
+    }
+}
+
+/// One that was forgotten, as far as its key still tells.
+pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
+    Message {
+        id: spent.message.to_string(),
+        session: session.to_owned(),
+        from: None,
+        text: String::new(),
+        key: Some(spent.key),
+        state: MessageState::Done,
+        tries: 0,
+        enqueued_at: time(spent.enqueued_at),
+        done_at: spent.done_at.map(time),
+        answer: None,
+        answer_bytes: None,
+        failure: None,
+        turn: None,
+        damaged: None,
+        pruned: true,
     }
 }
 
@@ -59,6 +81,7 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         failure: None,
         turn: None,
         damaged: Some(damage.problem),
+        pruned: false,
     }
 }
 

@@ -1,11 +1,11 @@
 //! The steps of a batch as changes of rows. Whoever calls takes them back where one fails.
 
 use super::contradiction::Applied;
-use super::tables::Tables;
+use super::tables::{Past, Tables};
 use super::{events, messages, runs, sessions};
 use crate::batch::Batch;
 use crate::commit_error::CommitError;
-use crate::step::Step;
+use crate::step::{Old, Prune, Reason, Step, Tally, Untold};
 use crate::ticket::Committed;
 use crate::ulid::SessionId;
 use std::collections::BTreeSet;
@@ -15,7 +15,12 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
         Step::Create { new, core, archived_at } => sessions::create(tables, new, core, *archived_at),
         Step::Update { id, core, archived_at } => sessions::update(tables, *id, core, *archived_at),
         Step::Define { id, definition } => sessions::define(tables, *id, definition),
-        Step::Remove { id } => sessions::remove(tables, *id),
+        Step::Remove { id } => {
+            sessions::remove(tables, *id)?;
+            let kept = events::forget_kept(tables, *id);
+            count(tables, kept, committed);
+            Ok(())
+        }
         Step::Message { session, at, change, words, from, place } => {
             let told =
                 messages::Told { at: *at, words: words.as_deref(), from: from.as_deref(), place: *place };
@@ -26,26 +31,47 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
         Step::Generation { generation, boot_id } => announce(tables, *generation, boot_id),
         Step::OwnedBy { incarnation } => owned_by(tables, *incarnation),
         Step::Prune(prune) => {
-            committed.pruned += events::prune(tables, *prune);
+            forget_old(tables, prune, committed);
             Ok(())
         }
-        Step::PruneRuns { session, before } => {
-            committed.pruned += runs::prune(tables, *session, *before);
+        Step::Told { at, tally } => {
+            let untold = Untold { tally: tables.past.untold.tally.minus(*tally), told_at: Some(*at) };
+            tables.put_past(Past { untold, ..tables.past });
             Ok(())
         }
-        Step::PruneMessages { session, before } => {
-            committed.pruned += messages::prune(tables, *session, *before);
-            Ok(())
-        }
+        // There is no file.
+        Step::GiveBack { .. } => Ok(()),
         #[cfg(test)]
         Step::Panic => panic!("a test asked the writer to die"),
     }
 }
 
+/// Time is not looked at: nothing here takes long.
+fn forget_old(tables: &mut Tables, prune: &Prune, committed: &mut Committed) {
+    let (before, more) = (prune.before, &mut committed.more);
+    let mut tally = match &prune.old {
+        Old::Events { keep } => events::prune(tables, before, *keep, more),
+        Old::Runs { session } => runs::prune(tables, *session, before, more),
+        Old::Messages { session, ids } => messages::prune(tables, *session, ids, before, more),
+    };
+    tally.by_size = prune.reason == Reason::Size && tally.rows() > 0;
+    count(tables, tally, committed);
+}
+
+/// Notes what a step forgot, with the step.
+fn count(tables: &mut Tables, tally: Tally, committed: &mut Committed) {
+    if tally.rows() == 0 {
+        return;
+    }
+    committed.pruned = committed.pruned.plus(tally);
+    let untold = tables.past.untold;
+    let untold = Untold { tally: untold.tally.plus(tally), ..untold };
+    tables.put_past(Past { untold, ..tables.past });
+}
+
 /// Forgets what a batch left over of the past; what is left is as if it had been pruned.
 pub(super) fn forget(tables: &mut Tables, batch: &Batch, most: usize) {
-    let many = tables.events.len().saturating_sub(most);
-    tables.drop_events(many);
+    events::forget(tables, most);
     let touched: BTreeSet<SessionId> = batch.steps.iter().filter_map(Step::session).collect();
     for session in touched {
         runs::forget(tables, session, most);

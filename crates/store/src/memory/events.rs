@@ -1,10 +1,14 @@
-//! Events: numbered without gaps, forgotten from the old end only.
+//! Events: numbered without gaps, forgotten from the old end on; the newest of each session stay.
 
 use super::contradiction::{Applied, Contradiction};
-use super::tables::Tables;
+use super::tables::{Past, Tables};
 use crate::rows::Event;
-use crate::step::{EventRun, EventStep, PRUNE_AT_ONCE, Prune};
+use crate::step::{EventRun, EventStep, KEPT_EVENTS, PRUNE_AT_ONCE, Tally};
 use crate::ticket::Committed;
+use crate::ulid::SessionId;
+use pinfold_core::Wall;
+use std::collections::BTreeSet;
+use std::num::NonZeroU64;
 
 pub(super) fn add(tables: &mut Tables, step: &EventStep, committed: &mut Committed) -> Applied {
     let seq = tables.newest + 1;
@@ -36,13 +40,58 @@ fn run_of(tables: &Tables, step: &EventStep) -> Option<String> {
     }
 }
 
-/// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.
-pub(super) fn prune(tables: &mut Tables, prune: Prune) -> u64 {
-    let Some(oldest) = tables.events.front().map(|event| event.seq) else { return 0 };
-    let kept_from = (tables.newest + 1).saturating_sub(prune.keep.get());
-    let end = kept_from.min(oldest + PRUNE_AT_ONCE);
-    let old = |event: &&Event| event.seq < end && event.at < prune.before;
-    let count = tables.events.iter().take_while(old).count();
-    tables.drop_events(count);
-    count as u64
+/// Passes over events from the number on from which all are there, and moves that number on.
+pub(super) fn prune(tables: &mut Tables, before: Wall, keep: NonZeroU64, more: &mut bool) -> Tally {
+    let Some(from) = tables.complete_from() else { return Tally::default() };
+    let kept_from = (tables.newest + 1).saturating_sub(keep.get());
+    let end = kept_from.min(from + PRUNE_AT_ONCE);
+    if end <= from {
+        return Tally::default();
+    }
+    let young = tables.events.range(from..end).find(|(_, event)| event.at >= before);
+    let young = young.map(|(seq, _)| *seq);
+    *more |= young.is_none() && end < kept_from;
+    let end = young.unwrap_or(end);
+    let passed: Vec<(u64, Option<SessionId>)> =
+        tables.events.range(from..end).map(|(seq, event)| (*seq, event.session)).collect();
+    let sessions: BTreeSet<SessionId> = passed.iter().filter_map(|(_, session)| *session).collect();
+    let mut gone: Vec<u64> =
+        passed.iter().filter(|(_, session)| session.is_none()).map(|(seq, _)| *seq).collect();
+    for session in sessions {
+        let floor = floor_of(tables, session).min(end);
+        gone.extend(of(tables, session).map(|event| event.seq).take_while(|seq| *seq < floor));
+    }
+    let events = gone.len() as u64;
+    gone.into_iter().for_each(|seq| tables.drop_event(seq));
+    tables.put_past(Past { kept_from: Some(end), ..tables.past });
+    Tally { events, ..Tally::default() }
+}
+
+/// Events that stayed for the sake of a session go with it, if they were passed over.
+pub(super) fn forget_kept(tables: &mut Tables, session: SessionId) -> Tally {
+    let passed = tables.complete_from().unwrap_or(0);
+    let gone: Vec<u64> = of(tables, session).map(|event| event.seq).take_while(|seq| *seq < passed).collect();
+    let events = gone.len() as u64;
+    gone.into_iter().for_each(|seq| tables.drop_event(seq));
+    Tally { events, ..Tally::default() }
+}
+
+/// The oldest event of a session that stays; of one that is not there any more none does.
+fn floor_of(tables: &Tables, session: SessionId) -> u64 {
+    if !tables.sessions.contains_key(&session) {
+        return u64::MAX;
+    }
+    let oldest = of(tables, session).rev().nth(KEPT_EVENTS as usize - 1);
+    oldest.map_or(0, |event| event.seq)
+}
+
+fn of(tables: &Tables, session: SessionId) -> impl DoubleEndedIterator<Item = &Event> {
+    tables.events.values().filter(move |event| event.session == Some(session))
+}
+
+/// Forgets the oldest events until no more than so many are there.
+pub(super) fn forget(tables: &mut Tables, most: usize) {
+    let many = tables.events.len().saturating_sub(most);
+    let gone: Vec<u64> = tables.events.keys().take(many).copied().collect();
+    gone.into_iter().for_each(|seq| tables.drop_event(seq));
 }

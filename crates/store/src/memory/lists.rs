@@ -76,7 +76,7 @@ pub(super) fn events_after<'a>(
     let in_range = move |event: &&Event| event.seq > after && event.seq <= until;
     let young = |event: &&Event| query.since.is_none_or(|since| event.at >= since);
     let own = |event: &&Event| query.session.is_none_or(|session| event.session == Some(session));
-    tables.events.iter().filter(in_range).filter(young).filter(own)
+    tables.events.values().filter(in_range).filter(young).filter(own)
 }
 
 pub(super) fn event_part(
@@ -100,7 +100,7 @@ pub(super) fn event_part(
 pub(super) fn event_place(tables: &Tables, query: &EventQuery) -> u64 {
     let young = |event: &&Event| query.since.is_none_or(|since| event.at >= since);
     let first = match query.since {
-        Some(_) => tables.events.iter().find(young).map(|event| event.seq),
+        Some(_) => tables.events.values().find(young).map(|event| event.seq),
         None => Some(0),
     };
     let Some(first) = first else { return query.after.max(tables.newest) };

@@ -4,8 +4,8 @@ use super::contradiction::{Applied, Contradiction};
 use super::tables::{Stand, Tables};
 use crate::audit::failure_word;
 use crate::commit_error::CommitError;
-use crate::rows::{Message, MessageState, TurnPlace};
-use crate::step::{PRUNE_AT_ONCE, message_of};
+use crate::rows::{Message, MessageState, SpentKey, TurnPlace};
+use crate::step::{PRUNE_AT_ONCE, Tally, message_of};
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::Wall;
 use pinfold_core::inbox::{Cost, MessageChange};
@@ -55,7 +55,8 @@ fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, t
     if tables.stands.contains_key(&id) {
         return Err(Contradiction::MessageThere.into());
     }
-    if key.is_some_and(|key| tables.keys.contains_key(&(session, key.to_owned()))) {
+    let taken = |key: &(SessionId, String)| tables.keys.contains_key(key) || tables.spent.contains_key(key);
+    if key.is_some_and(|key| taken(&(session, key.to_owned()))) {
         return Err(Contradiction::KeyTaken.into());
     }
     let message = Message {
@@ -134,14 +135,36 @@ fn retry(tables: &mut Tables, session: SessionId, id: Ulid) -> Applied {
     Ok(())
 }
 
-/// Forgets messages that were done before a moment, the oldest first.
-pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall) -> u64 {
+/// Forgets those of these messages that were done before a moment, and keeps their keys.
+pub(super) fn prune(
+    tables: &mut Tables,
+    session: SessionId,
+    ids: &[Ulid],
+    before: Wall,
+    more: &mut bool,
+) -> Tally {
     if !tables.is_active(session) {
-        return 0;
+        return Tally::default();
     }
-    let old = done(tables, session).filter(|(_, message)| message.done_at.is_some_and(|at| at < before));
-    let old = old.map(|(place, _)| place).take(PRUNE_AT_ONCE as usize).collect();
-    remove(tables, session, old)
+    let most = PRUNE_AT_ONCE as usize;
+    *more |= ids.len() > most;
+    let is_old = |message: &Message| {
+        message.state == MessageState::Done && message.done_at.is_some_and(|at| at < before)
+    };
+    let mut messages = 0;
+    for id in ids.iter().take(most) {
+        let Some((at, message)) = found(tables, session, *id).filter(|(_, message)| is_old(message)) else {
+            continue;
+        };
+        tables.put_message(at, None);
+        if let Some(key) = message.key {
+            let Message { id, enqueued_at, done_at, .. } = message;
+            let spent = SpentKey { key: key.clone(), message: id, enqueued_at, done_at };
+            tables.put_spent((session, key), Some(spent));
+        }
+        messages += 1;
+    }
+    Tally { messages, ..Tally::default() }
 }
 
 /// Forgets messages that are done until no more than so many are there.

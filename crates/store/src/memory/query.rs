@@ -5,8 +5,12 @@ use super::tables::{SessionRow, Tables};
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
 use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
-use crate::rows::{DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, StoredSession};
+use crate::rows::{
+    Complete, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey,
+    StoredSession,
+};
 use crate::size;
+use crate::step::{KEPT_RUNS, Untold};
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use pinfold_core::inbox::Queued;
 use pinfold_core::{MessageId, Session, Wall};
@@ -60,6 +64,10 @@ impl Query for MemoryReader {
     fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>> {
         let id = self.tables().keys.get(&(session, key.to_owned())).copied();
         id.map_or(Ok(None), |id| self.message(id.into()))
+    }
+
+    fn spent_key(&self, session: SessionId, key: &str) -> Read<Option<SpentKey>> {
+        Ok(self.tables().spent.get(&(session, key.to_owned())).cloned())
     }
 
     fn waiting_bytes(&self, session: SessionId) -> Read<u64> {
@@ -136,13 +144,18 @@ impl Query for MemoryReader {
         Ok(self.tables().newest)
     }
 
-    fn oldest_event(&self) -> Read<Option<Wall>> {
-        Ok(self.tables().events.front().map(|event| event.at))
+    fn complete_from(&self) -> Read<Option<Complete>> {
+        let tables = self.tables();
+        let first = tables.complete_from().and_then(|seq| tables.events.range(seq..).next());
+        Ok(first.map(|(seq, event)| Complete { seq: *seq, at: event.at }))
     }
 
     fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
         let tables = self.tables();
-        let first = |id: SessionId| tables.runs_of(id).next().and_then(|run| run.ended_at);
+        let first = |id: SessionId| {
+            let many = tables.runs_of(id).nth(KEPT_RUNS as usize).is_some();
+            tables.runs_of(id).next().and_then(|run| run.ended_at).filter(|_| many)
+        };
         Ok(old(&tables, before, first))
     }
 
@@ -151,6 +164,26 @@ impl Query for MemoryReader {
         let done = |message: &&Message| message.state == MessageState::Done;
         let first = |id: SessionId| tables.messages_of(id).map(|(_, message)| message).find(done)?.done_at;
         Ok(old(&tables, before, first))
+    }
+
+    fn old_messages(
+        &self,
+        session: SessionId,
+        before: Wall,
+        after: Place,
+        most: u64,
+    ) -> Read<Part<Ulid, Place>> {
+        let (tables, most) = (self.tables(), usize::try_from(most).unwrap_or(usize::MAX));
+        let query = MessageQuery { session, state: Some(MessageState::Done) };
+        let old = lists::messages_after(&tables, query, after)
+            .filter(|(_, message)| message.done_at.is_some_and(|at| at < before));
+        let old: Vec<(i64, Ulid)> = old.take(most).map(|(place, message)| (place, message.id)).collect();
+        let next = old.last().filter(|_| old.len() >= most).map(|(place, _)| Place(*place));
+        Ok(Part { rows: old.into_iter().map(|(_, id)| id).collect(), next })
+    }
+
+    fn untold(&self) -> Read<Untold> {
+        Ok(self.tables().past.untold)
     }
 
     fn meta(&self) -> Read<Meta> {
@@ -163,9 +196,13 @@ impl Query for MemoryReader {
         let tables = self.tables();
         let sessions: usize = tables.sessions.values().map(|row| row.name.len() + row.core.len()).sum();
         let messages: usize = tables.messages.values().map(size::of_message).sum();
-        let events: usize = tables.events.iter().map(size::of_event).sum();
+        let events: usize = tables.events.values().map(size::of_event).sum();
         let runs = tables.runs.len() * size_of::<Run>();
         Ok((sessions + messages + events + runs) as u64)
+    }
+
+    fn bytes_free(&self) -> Read<u64> {
+        Ok(0)
     }
 
     fn disk_used(&self) -> u64 {

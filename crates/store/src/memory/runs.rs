@@ -5,7 +5,7 @@ use super::tables::Tables;
 use crate::audit::{purpose_word, whole_millis};
 use crate::commit_error::CommitError;
 use crate::rows::Run;
-use crate::step::{PRUNE_AT_ONCE, RunStep};
+use crate::step::{KEPT_RUNS, PRUNE_AT_ONCE, RunStep, Tally};
 use crate::ulid::{RunId, SessionId};
 use pinfold_core::decision::RunExited;
 use pinfold_core::life::{Process, Purpose};
@@ -100,15 +100,18 @@ fn new(session: SessionId, number: RunNumber, purpose: &str) -> Run {
     }
 }
 
-/// The newest run stays: its number is the last one that was used.
-pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall) -> u64 {
+/// Forgets runs that had ended before a moment, from the oldest on; the newest stay.
+pub(super) fn prune(tables: &mut Tables, session: SessionId, before: Wall, more: &mut bool) -> Tally {
     if !tables.is_active(session) {
-        return 0;
+        return Tally::default();
     }
-    let newest = tables.runs_of(session).next_back().map(|run| run.number);
-    let old = tables.runs_of(session).filter(|run| run.ended_at.is_some_and(|at| at < before));
-    let old = old.map(|run| run.number).filter(|number| Some(*number) != newest);
-    remove(tables, session, old.take(PRUNE_AT_ONCE as usize).collect())
+    let many = tables.runs_of(session).count().saturating_sub(KEPT_RUNS as usize);
+    let old = tables.runs_of(session).take(many);
+    let old = old.take_while(|run| run.ended_at.is_some_and(|at| at < before)).map(|run| run.number);
+    let mut old: Vec<RunNumber> = old.collect();
+    *more |= old.len() > PRUNE_AT_ONCE as usize;
+    old.truncate(PRUNE_AT_ONCE as usize);
+    Tally { runs: remove(tables, session, old), ..Tally::default() }
 }
 
 /// Forgets runs that are over until no more than so many are there.

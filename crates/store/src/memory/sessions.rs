@@ -63,6 +63,8 @@ pub(super) fn remove(tables: &mut Tables, id: SessionId) -> Applied {
     stands.into_iter().for_each(|place| tables.put_message((id, place), None));
     let numbers: Vec<_> = tables.runs_of(id).map(|run| run.number).collect();
     numbers.into_iter().for_each(|number| tables.put_run((id, number), None));
+    let spent: Vec<_> = tables.spent.keys().filter(|(session, _)| *session == id).cloned().collect();
+    spent.into_iter().for_each(|key| tables.put_spent(key, None));
     let children = tables.sessions.iter().filter(|(_, row)| row.parent == Some(id));
     let children: Vec<_> = children.map(|(child, row)| (*child, row.clone())).collect();
     for (child, row) in children {

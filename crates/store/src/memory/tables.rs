@@ -1,10 +1,11 @@
 //! Rows in memory, and what it takes to take a change back.
 
-use crate::rows::{Event, Message, Run};
+use crate::rows::{Event, Message, Run, SpentKey};
+use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{RunNumber, Wall};
 use serde_json::Value;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// A session as it is stored.
 #[derive(Debug, Clone)]
@@ -24,6 +25,14 @@ pub(super) type Stand = (SessionId, i64);
 /// A run by its session and number.
 pub(super) type RunKey = (SessionId, RunNumber);
 
+/// What is known of what was forgotten.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Past {
+    /// From this number on all events are there; nothing where none was forgotten.
+    pub(super) kept_from: Option<u64>,
+    pub(super) untold: Untold,
+}
+
 /// All rows. They change through the methods below only, which remember what was there.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
@@ -33,7 +42,11 @@ pub(super) struct Tables {
     pub(super) keys: BTreeMap<(SessionId, String), Ulid>,
     pub(super) runs: BTreeMap<RunKey, Run>,
     pub(super) run_ids: BTreeMap<RunId, RunKey>,
-    pub(super) events: VecDeque<Event>,
+    /// Keys of messages that were forgotten.
+    pub(super) spent: BTreeMap<(SessionId, String), SpentKey>,
+    pub(super) events: BTreeMap<u64, Event>,
+    /// What is known of what was forgotten.
+    pub(super) past: Past,
     /// The number of the newest event.
     pub(super) newest: u64,
     /// The last place that a message got.
@@ -51,8 +64,10 @@ enum Undo {
     Session(SessionId, Option<SessionRow>),
     Message(Stand, Option<Message>),
     Run(RunKey, Option<Run>),
-    Event,
-    Pruned(Vec<Event>),
+    Event(u64),
+    Pruned(Box<Event>),
+    Past(Past),
+    Spent((SessionId, String), Option<SpentKey>),
     Generation(Option<u64>, Option<String>),
 }
 
@@ -74,14 +89,24 @@ impl Tables {
 
     pub(super) fn add_event(&mut self, event: Event) {
         self.newest = event.seq;
-        self.events.push_back(event);
-        self.undo.push(Undo::Event);
+        self.undo.push(Undo::Event(event.seq));
+        self.events.insert(event.seq, event);
     }
 
-    /// Takes the oldest events away.
-    pub(super) fn drop_events(&mut self, count: usize) {
-        let gone = self.events.drain(..count).collect();
-        self.undo.push(Undo::Pruned(gone));
+    /// Takes an event away.
+    pub(super) fn drop_event(&mut self, seq: u64) {
+        self.undo.extend(self.events.remove(&seq).map(|event| Undo::Pruned(Box::new(event))));
+    }
+
+    pub(super) fn put_past(&mut self, past: Past) {
+        let before = std::mem::replace(&mut self.past, past);
+        self.undo.push(Undo::Past(before));
+    }
+
+    /// A key of a message that is not there stands for it, or does not any more.
+    pub(super) fn put_spent(&mut self, key: (SessionId, String), spent: Option<SpentKey>) {
+        let before = self.set_spent(key.clone(), spent);
+        self.undo.push(Undo::Spent(key, before));
     }
 
     pub(super) fn put_generation(&mut self, generation: u64, boot_id: &str) {
@@ -96,11 +121,13 @@ impl Tables {
                 Undo::Session(id, row) => drop(self.set_session(id, row)),
                 Undo::Message(at, row) => drop(self.set_message(at, row)),
                 Undo::Run(key, row) => drop(self.set_run(key, row)),
-                Undo::Event => {
-                    drop(self.events.pop_back());
+                Undo::Event(seq) => {
+                    drop(self.events.remove(&seq));
                     self.newest -= 1;
                 }
-                Undo::Pruned(gone) => gone.into_iter().rev().for_each(|event| self.events.push_front(event)),
+                Undo::Pruned(event) => drop(self.events.insert(event.seq, *event)),
+                Undo::Past(past) => self.past = past,
+                Undo::Spent(key, spent) => drop(self.set_spent(key, spent)),
                 Undo::Generation(generation, boot_id) => {
                     (self.generation, self.boot_id) = (generation, boot_id);
                 }
@@ -134,6 +161,13 @@ impl Tables {
         before
     }
 
+    fn set_spent(&mut self, key: (SessionId, String), spent: Option<SpentKey>) -> Option<SpentKey> {
+        match spent {
+            Some(spent) => self.spent.insert(key, spent),
+            None => self.spent.remove(&key),
+        }
+    }
+
     fn set_run(&mut self, key: RunKey, row: Option<Run>) -> Option<Run> {
         let before = self.runs.remove(&key);
         before.as_ref().and_then(|run| run.id).map(|id| self.run_ids.remove(&id));
@@ -159,6 +193,11 @@ impl Tables {
     /// Whether a session is there and not archived.
     pub(super) fn is_active(&self, session: SessionId) -> bool {
         self.sessions.get(&session).is_some_and(|row| row.archived_at.is_none())
+    }
+
+    /// The number from which on all events are there; nothing before the first.
+    pub(super) fn complete_from(&self) -> Option<u64> {
+        self.past.kept_from.or_else(|| self.events.keys().next().copied())
     }
 
     /// The session that has a name, and is not archived.

@@ -6,7 +6,7 @@ use super::sums::{EVENTS, MESSAGES, Table};
 use crate::audit::{failure_word, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
 use crate::rows::{MessageState, TurnPlace};
-use crate::step::{EventRun, EventStep, NewSession, PRUNE_AT_ONCE, Prune, RunStep, Step, message_of};
+use crate::step::{EventRun, EventStep, NewSession, RunStep, Step, message_of};
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
@@ -17,16 +17,7 @@ use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Params, params, params_from_iter};
 use std::path::Path;
 
-/// The newest run stays: its number is the last one that was used.
-const PRUNE_RUNS: &str = "DELETE FROM runs WHERE session = ?1 AND number IN (
-         SELECT number FROM runs WHERE session = ?1 AND ended_at < ?2
-             AND number < (SELECT max(number) FROM runs WHERE session = ?1)
-             AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
-         ORDER BY number LIMIT ?3)";
-const PRUNE_MESSAGES: &str = "DELETE FROM messages WHERE rowid IN (
-         SELECT rowid FROM messages WHERE session = ?1 AND state = 'done' AND done_at < ?2
-             AND (SELECT archived_at IS NULL FROM sessions WHERE id = ?1)
-         ORDER BY rowid LIMIT ?3)";
+mod prune;
 
 /// Applies steps to one store, and notes what came of them.
 pub(crate) struct Applier<'a> {
@@ -80,9 +71,9 @@ impl<'a> Applier<'a> {
             Step::Event(event) => self.event(event),
             Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
             Step::OwnedBy { incarnation } => self.owned_by(*incarnation),
-            Step::Prune(prune) => self.prune(*prune),
-            Step::PruneRuns { session, before } => self.prune_rows(PRUNE_RUNS, *session, *before),
-            Step::PruneMessages { session, before } => self.prune_rows(PRUNE_MESSAGES, *session, *before),
+            Step::Prune(prune) => self.prune(prune),
+            Step::Told { at, tally } => self.told(*at, *tally),
+            Step::GiveBack { within } => self.give_back(*within),
             #[cfg(test)]
             Step::Panic => panic!("a test asked the writer to die"),
         }
@@ -140,9 +131,10 @@ impl<'a> Applier<'a> {
         self.session_changed(id, rows)
     }
 
-    fn remove(&self, id: SessionId) -> Applied {
+    fn remove(&mut self, id: SessionId) -> Applied {
         let sql = "DELETE FROM sessions WHERE id = ?1";
-        self.session_changed(id, self.execute(sql, params![id.to_string()])?)
+        self.session_changed(id, self.execute(sql, params![id.to_string()])?)?;
+        self.forget_kept_events(id)
     }
 
     fn message(
@@ -190,6 +182,9 @@ impl<'a> Applier<'a> {
         (text, from): (&str, Option<&str>),
         at: Wall,
     ) -> Applied {
+        if let Some(key) = key {
+            self.refuse_spent(session, key)?;
+        }
         let null = ValueRef::Null;
         let row = [
             message.into(),
@@ -353,28 +348,6 @@ impl<'a> Applier<'a> {
         }
         let later = self.known.generation.filter(|found| *found > incarnation);
         later.map_or(Ok(()), |found| Err(CommitError::StaleGeneration { wanted: incarnation, found }))
-    }
-
-    /// Only ever takes away the oldest numbers, even where a clock that was set back made younger ones older.
-    fn prune(&mut self, prune: Prune) -> Applied {
-        let Some(oldest) = self.one::<u64>("SELECT seq FROM events ORDER BY seq LIMIT 1", [])? else {
-            return Ok(());
-        };
-        let newest = self.one::<u64>("SELECT seq FROM events ORDER BY seq DESC LIMIT 1", [])?;
-        let kept_from = (newest.unwrap_or(oldest) + 1).saturating_sub(prune.keep.get());
-        let end = kept_from.min(oldest + PRUNE_AT_ONCE);
-        // The plus keeps SQLite from sorting all younger events to find the first.
-        let young = "SELECT seq FROM events WHERE seq < ?1 AND +at >= ?2 ORDER BY seq LIMIT 1";
-        let cut = self.one::<u64>(young, params![end, prune.before.0])?.unwrap_or(end);
-        let removed = self.execute("DELETE FROM events WHERE seq < ?1", [cut])?;
-        self.committed.pruned += removed as u64;
-        Ok(())
-    }
-
-    fn prune_rows(&mut self, sql: &str, session: SessionId, before: Wall) -> Applied {
-        let removed = self.execute(sql, params![session.to_string(), before.0, PRUNE_AT_ONCE])?;
-        self.committed.pruned += removed as u64;
-        Ok(())
     }
 
     fn session_changed(&self, id: SessionId, rows: usize) -> Applied {

@@ -168,7 +168,7 @@ pub fn look(file: &Path) -> Done<Found> {
         path: file.to_owned(),
         problem: Damage::Unreadable(source.into()),
     };
-    let old = schema::version(reader.conn()).map_err(unreadable)? < schema::SUMMED;
+    let old = schema::version(reader.conn()).map_err(unreadable)? < schema::SENT_BY;
     if old {
         // What it knows of daemons is in the same place in all versions.
         let sql = "SELECT value FROM meta WHERE key = 'generation'";
@@ -235,6 +235,7 @@ impl Found {
     /// Brings a copy up to date, and its generation above all others.
     fn renew(&self, draft: &Path, seen: u64, at: Wall) -> Done<Position> {
         let refused = |source| not_written(draft, source);
+        let_it_shrink(draft).map_err(refused)?;
         let conn = open::connect_writer(draft, &Options::default()).map_err(refused)?;
         let generation = seen.max(self.position.generation) + LEAP;
         self.note(&conn, generation, at).map_err(refused)?;
@@ -261,6 +262,16 @@ impl Found {
         insert_event(conn, [seq, at, session, name, run, kind, why, "{}".into()])?;
         moment.commit()
     }
+}
+
+/// A file from before files could give room back is written anew, so that it can.
+fn let_it_shrink(draft: &Path) -> rusqlite::Result<()> {
+    let conn = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let can: i64 = conn.pragma_query_value(None, "auto_vacuum", |row| row.get(0))?;
+    if can == 0 {
+        conn.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")?;
+    }
+    conn.close().map_err(|(_, error)| error)
 }
 
 fn missing_is_fine(done: io::Result<()>) -> io::Result<()> {

@@ -1,9 +1,9 @@
 //! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
 
 use super::files::log_of;
-use super::parse::{event_row, message_row, run_row, session_row};
+use super::parse::{event_row, key_row, message_row, run_row, session_row};
 use super::reader::Reader;
-use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
+use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
 use crate::pace::Pace;
 use crate::query::ReadError;
 use crate::rows::{Loaded, RowDamage};
@@ -65,11 +65,20 @@ impl Reader {
     pub(super) fn check(&mut self, pace: &Pace) -> Result<Vec<String>, ReadError> {
         let mut findings = Vec::new();
         for table in TABLES {
+            if !self.has(table)? {
+                continue;
+            }
             self.check_pages(table, pace, &mut findings)?;
             self.check_rows(table, pace, &mut findings)?;
         }
         findings.truncate(MOST_FINDINGS);
         Ok(findings)
+    }
+
+    /// Whether a table is there: a file of an earlier version may be without.
+    fn has(&self, table: &Table) -> Result<bool, ReadError> {
+        let sql = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1";
+        Ok(self.one(sql, [table.name], |_| Ok(()))?.is_some())
     }
 
     fn check_pages(
@@ -161,6 +170,9 @@ fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
     if table.name == RUNS.name {
         return (&["session", "number"], |row| Ok(run_row(row)?.damage));
     }
-    debug_assert_eq!(table.name, EVENTS.name, "there are four tables");
+    if table.name == KEYS.name {
+        return (&["session", "key"], |row| Ok(key_row(row)?.err()));
+    }
+    debug_assert_eq!(table.name, EVENTS.name, "there are five tables");
     (&["seq"], |row| Ok(event_row(row)?.damage))
 }

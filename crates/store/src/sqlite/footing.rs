@@ -16,7 +16,7 @@ const TIMELESS: StatxFlags =
 /// only (`O_PATH`): closing one that can read or write would take away SQLite's locks.
 #[derive(Debug)]
 pub(crate) struct Footing {
-    /// SQLite makes it shorter only when it is written anew, which is said here.
+    /// SQLite makes it shorter only when it is written anew or gives room back, which is said here.
     file: Seen,
     /// SQLite makes it with the first commit, and may cut it to this length when it begins it anew.
     log: Seen,
@@ -25,8 +25,9 @@ pub(crate) struct Footing {
 #[derive(Debug)]
 struct Seen {
     path: PathBuf,
-    /// The length to which SQLite itself may cut it.
+    /// The length to which SQLite itself may cut it, now and as a rule.
     may_be: u64,
+    rule: u64,
     known: Option<Known>,
     /// The file that is known, whatever its name is now.
     held: Option<OwnedFd>,
@@ -70,6 +71,11 @@ impl Footing {
         self.log.may_be_any_length();
     }
 
+    /// The file is cut to this length by ourselves when the log is brought into it.
+    pub(crate) fn file_will_be_cut(&mut self, to: u64) {
+        self.file.may_be = to;
+    }
+
     /// The file is written anew by ourselves now, and the log with it.
     pub(crate) fn file_is_cut(&mut self) {
         self.file.may_be_any_length();
@@ -79,7 +85,7 @@ impl Footing {
 
 impl Seen {
     fn new(path: PathBuf, may_be: u64) -> Seen {
-        let mut seen = Seen { path, may_be, known: None, held: None };
+        let mut seen = Seen { path, may_be, rule: may_be, known: None, held: None };
         seen.stands();
         seen
     }
@@ -100,8 +106,16 @@ impl Seen {
         if stands {
             self.known = now;
             self.hold();
+            self.was_cut();
         }
         stands
+    }
+
+    /// What SQLite was expected to cut off is cut off.
+    fn was_cut(&mut self) {
+        if self.known.is_some_and(|known| known.length <= self.may_be) {
+            self.may_be = self.rule;
+        }
     }
 
     /// Without a descriptor there is only the name.
@@ -245,6 +259,13 @@ mod tests {
             cut(file, 8);
             assert_eq!(footing.lost(), None);
         }
+        footing.file_will_be_cut(6);
+        assert_eq!(footing.lost(), None, "not yet");
+        cut(&path, 6);
+        assert_eq!(footing.lost(), None);
+        cut(&path, 5);
+        assert_eq!(footing.lost().as_ref(), Some(&path), "only so far, and only once");
+        cut(&path, 6);
         footing.log_is_cut();
         cut(&log, 0);
         assert_eq!(footing.lost(), None);

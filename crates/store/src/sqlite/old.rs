@@ -1,19 +1,28 @@
-//! What is old enough to be forgotten, and how large all of it is.
+//! What is old enough to be forgotten, from where on nothing was, and how large all of it is.
 
 use super::reader::Reader;
-use crate::query::Read;
-use crate::ulid::SessionId;
+use crate::query::{Part, Place, Read};
+use crate::rows::Complete;
+use crate::step::{KEPT_RUNS, Untold};
+use crate::ulid::{SessionId, Ulid};
 use pinfold_core::Wall;
-use rusqlite::Row;
+use rusqlite::{Row, params};
+
+/// The number from which on no event was forgotten. Where none was as long as the file is known, that is the oldest.
+pub(super) const COMPLETE_FROM: &str = "SELECT coalesce((SELECT value FROM meta WHERE key = 'kept_from'),
+     (SELECT seq FROM events ORDER BY seq LIMIT 1))";
+/// What was forgotten and not told yet, as JSON.
+pub(super) const UNTOLD: &str = "SELECT value FROM meta WHERE key = 'pruned'";
 
 /// The first run of a session is its oldest one: one look at each session is enough.
 const OLD_RUNS: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AND
-     (SELECT ended_at FROM runs WHERE session = sessions.id ORDER BY number LIMIT 1) < ?1";
-const OLD_MESSAGES: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AND
+     (SELECT ended_at FROM runs WHERE session = sessions.id ORDER BY number LIMIT 1) < ?1 AND
+     EXISTS (SELECT 1 FROM runs WHERE session = sessions.id LIMIT 1 OFFSET ?2)";
+const OLD_MESSAGES: &str = "SELECT id FROM sessions WHERE archived_at IS NULL AND ?2 IS NOT NULL AND
      (SELECT done_at FROM messages WHERE session = sessions.id AND state = 'done' ORDER BY rowid LIMIT 1) < ?1";
 
 impl Reader {
-    /// Sessions, not archived, whose oldest run had ended before a moment.
+    /// Sessions, not archived, whose oldest run had ended before a moment, and that have more than stay.
     pub(super) fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
         self.sessions_of(OLD_RUNS, before)
     }
@@ -23,23 +32,64 @@ impl Reader {
         self.sessions_of(OLD_MESSAGES, before)
     }
 
-    /// When the oldest event was.
-    pub(super) fn oldest_event(&self) -> Read<Option<Wall>> {
-        self.one("SELECT at FROM events ORDER BY seq LIMIT 1", [], |row| row.get(0).map(Wall))
+    /// Messages of a session after a place that were done before a moment.
+    pub(super) fn old_messages(
+        &self,
+        session: SessionId,
+        before: Wall,
+        after: Place,
+        most: u64,
+    ) -> Read<Part<Ulid, Place>> {
+        let sql = "SELECT rowid, id FROM messages WHERE session = ?1 AND rowid > ?2
+                       AND state = 'done' AND done_at < ?3 ORDER BY rowid LIMIT ?4";
+        let params = params![session.to_string(), after.0, before.0, most];
+        let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?));
+        let found: Vec<(i64, String)> = self.all(sql, params, read)?;
+        let full = found.len() as u64 >= most;
+        let next = found.last().filter(|_| full).map(|(place, _)| Place(*place));
+        Ok(Part { rows: found.iter().filter_map(|(_, id)| id.parse().ok()).collect(), next })
+    }
+
+    /// From where on no event was forgotten.
+    pub(super) fn complete_from(&self) -> Read<Option<Complete>> {
+        let seq: Option<Option<u64>> = self.one(COMPLETE_FROM, [], |row| row.get(0))?;
+        let Some(seq) = seq.flatten() else { return Ok(None) };
+        let first = "SELECT seq, at FROM events WHERE seq >= ?1 ORDER BY seq LIMIT 1";
+        self.one(first, [seq], |row| Ok(Complete { seq: row.get(0)?, at: Wall(row.get(1)?) }))
+    }
+
+    /// What was forgotten and not told yet.
+    pub(super) fn untold(&self) -> Read<Untold> {
+        let text: Option<String> = self.one(UNTOLD, [], |row| row.get(0))?;
+        Ok(text.map(|text| parse_untold(&text)).unwrap_or_default())
     }
 
     /// The bytes that its rows take up: what was forgotten leaves room in the file, which is used again.
     pub(super) fn bytes_used(&self) -> Read<u64> {
-        let number = |name: &str| {
-            let read = self.conn().pragma_query_value(None, name, |row| row.get::<_, u64>(0));
-            read.map_err(|source| self.error(source))
-        };
-        let pages = number("page_count")?.saturating_sub(number("freelist_count")?);
-        Ok(pages * number("page_size")?)
+        let pages = self.number("page_count")?.saturating_sub(self.number("freelist_count")?);
+        Ok(pages * self.number("page_size")?)
+    }
+
+    /// The bytes of that room, where it can be given back.
+    pub(super) fn bytes_free(&self) -> Read<u64> {
+        match self.number("auto_vacuum")? {
+            0 => Ok(0),
+            _ => Ok(self.number("freelist_count")? * self.number("page_size")?),
+        }
+    }
+
+    fn number(&self, pragma: &str) -> Read<u64> {
+        let read = self.conn().pragma_query_value(None, pragma, |row| row.get(0));
+        read.map_err(|source| self.error(source))
     }
 
     fn sessions_of(&self, sql: &str, before: Wall) -> Read<Vec<SessionId>> {
-        let ids: Vec<String> = self.all(sql, [before.0], |row: &Row<'_>| row.get(0))?;
+        let ids: Vec<String> = self.all(sql, params![before.0, KEPT_RUNS], |row: &Row<'_>| row.get(0))?;
         Ok(ids.iter().filter_map(|id| id.parse().ok()).collect())
     }
+}
+
+/// What cannot be read is only a count: it begins anew.
+pub(super) fn parse_untold(text: &str) -> Untold {
+    serde_json::from_str(text).unwrap_or_default()
 }

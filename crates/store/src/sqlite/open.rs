@@ -103,9 +103,19 @@ fn make(draft: &Path) -> Result<(), OpenError> {
         .mode(0o600)
         .open(draft)
         .map_err(|source| io_error(draft, source))?;
+    begin_so_that_it_can_shrink(draft).map_err(|source| unusable(draft, source))?;
     let conn = connect_writer(draft, &Options::default()).map_err(|source| unusable(draft, source))?;
     conn.close().map_err(|(_, source)| unusable(draft, source))?;
     File::open(draft).and_then(|file| file.sync_all()).map_err(|source| io_error(draft, source))
+}
+
+/// A file can give room back only if it was begun so.
+fn begin_so_that_it_can_shrink(draft: &Path) -> rusqlite::Result<()> {
+    let conn = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    conn.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    // Its first page is written with this.
+    conn.pragma_update_and_check(None, "journal_mode", "WAL", in_wal_mode)?;
+    conn.close().map_err(|(_, source)| source)
 }
 
 fn publish(draft: &Path, path: &Path) -> io::Result<()> {

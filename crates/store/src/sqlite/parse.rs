@@ -1,8 +1,8 @@
 //! From rows of the tables to what readers return.
 
-use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS, Table};
+use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, Table};
 use crate::rows::{
-    DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, StoredSession, TurnPlace,
+    DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, SpentKey, StoredSession, TurnPlace,
 };
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::Queued;
@@ -112,6 +112,19 @@ fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
         place: place(row)?,
         damage: None,
     })
+}
+
+/// The key of a message that was forgotten, or what is wrong with its row.
+pub(crate) fn key_row(row: &Row<'_>) -> rusqlite::Result<Result<SpentKey, RowDamage>> {
+    let spent = checked(row, &KEYS, |row| {
+        Ok(SpentKey {
+            key: row.get(1)?,
+            message: parsed(row, 2)?,
+            enqueued_at: Wall(row.get(3)?),
+            done_at: wall(row, 4)?,
+        })
+    })?;
+    Ok(spent.map_err(|problem| RowDamage { id: readable(row, 1).unwrap_or_default(), problem }))
 }
 
 fn place(row: &Row<'_>) -> rusqlite::Result<Option<TurnPlace>> {

@@ -150,8 +150,19 @@ impl Reader {
 
     /// How many events there are behind a number.
     pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
+        if let EventQuery { until: None, since: None, session: None, .. } = query {
+            return self.count_all_events(after);
+        }
         let sql = format!("SELECT count(*) FROM events {}", where_events(query));
         self.count(&sql, event_params(query, after))
+    }
+
+    /// From where on nothing was forgotten there are no gaps: only what stayed of the time before has to be counted.
+    fn count_all_events(&self, after: u64) -> Read<u64> {
+        let Some(from) = self.complete_from()? else { return Ok(0) };
+        let complete = (self.max_seq()? + 1).saturating_sub(from.seq.max(after.saturating_add(1)));
+        let kept = "SELECT count(*) FROM events WHERE seq > ?1 AND seq < ?2";
+        Ok(complete + self.count(kept, params![after.min(from.seq), from.seq])?)
     }
 
     fn count(&self, sql: &str, params: impl Params) -> Read<u64> {

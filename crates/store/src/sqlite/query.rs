@@ -1,13 +1,14 @@
 //! What a reader of SQLite's answers: the trait, statement by statement.
 
 use super::files::files;
-use super::parse::{event_row, message_row, run_row, session_row, waiting_row};
+use super::parse::{event_row, key_row, message_row, run_row, session_row, waiting_row};
 use super::parts::in_state;
-use super::reader::{EVENT, Inbox, MESSAGE, RUN, Reader, SESSION, WAITING};
+use super::reader::{EVENT, Inbox, KEY, MESSAGE, RUN, Reader, SESSION, WAITING};
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
 use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
-use crate::rows::{Event, Loaded, Lookup, Message, MessageState, Meta, Run};
+use crate::rows::{Complete, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
+use crate::step::Untold;
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use pinfold_core::{MessageId, Wall};
 use rusqlite::params;
@@ -65,6 +66,12 @@ impl Query for Reader {
     fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>> {
         let sql = format!("{} WHERE session = ?1 AND key = ?2", *MESSAGE);
         self.whole_message(self.one(&sql, params![session.to_string(), key], message_row)?)
+    }
+
+    fn spent_key(&self, session: SessionId, key: &str) -> Read<Option<SpentKey>> {
+        let sql = format!("{} WHERE session = ?1 AND key = ?2", *KEY);
+        let found = self.one(&sql, params![session.to_string(), key], key_row)?;
+        found.transpose().map_err(|damage| self.damaged("key", damage))
     }
 
     fn waiting_bytes(&self, session: SessionId) -> Read<u64> {
@@ -158,8 +165,8 @@ impl Query for Reader {
         Ok(seq.flatten().unwrap_or(0))
     }
 
-    fn oldest_event(&self) -> Read<Option<Wall>> {
-        self.oldest_event()
+    fn complete_from(&self) -> Read<Option<Complete>> {
+        self.complete_from()
     }
 
     fn with_old_runs(&self, before: Wall) -> Read<Vec<SessionId>> {
@@ -170,6 +177,20 @@ impl Query for Reader {
         self.with_old_messages(before)
     }
 
+    fn old_messages(
+        &self,
+        session: SessionId,
+        before: Wall,
+        after: Place,
+        most: u64,
+    ) -> Read<Part<Ulid, Place>> {
+        self.old_messages(session, before, after, most)
+    }
+
+    fn untold(&self) -> Read<Untold> {
+        self.untold()
+    }
+
     fn meta(&self) -> Read<Meta> {
         let generation = self.meta_value("generation")?.unwrap_or(0);
         Ok(Meta { generation, boot_id: self.meta_value("boot_id")?, program: self.meta_value("program")? })
@@ -177,6 +198,10 @@ impl Query for Reader {
 
     fn bytes_used(&self) -> Read<u64> {
         self.bytes_used()
+    }
+
+    fn bytes_free(&self) -> Read<u64> {
+        self.bytes_free()
     }
 
     fn disk_used(&self) -> u64 {

@@ -17,12 +17,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/v3.sql"),
     include_str!("schema/v4.sql"),
     include_str!("schema/v5.sql"),
+    include_str!("schema/v6.sql"),
 ];
 
 /// The first version whose rows have checksums.
 pub(crate) const SUMMED: i64 = 3;
-/// The first version whose messages have a sender.
-const SENT_BY: i64 = 4;
+/// The first version whose messages have a sender; from it on all rows can be read as they are.
+pub(crate) const SENT_BY: i64 = 4;
 
 /// The version of a file; 0 is one without tables.
 pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {

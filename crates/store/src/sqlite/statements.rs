@@ -1,6 +1,6 @@
 //! The statements that change rows, each with the checksum of what it leaves behind.
 
-use super::sums::{EVENTS, MESSAGES, RUNS, SESSIONS};
+use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
 use std::sync::LazyLock;
 
 type Sql = LazyLock<String>;
@@ -106,6 +106,9 @@ pub(crate) static RUNS_SETTLED: Sql = LazyLock::new(|| {
 
 /// All of its columns and the checksum are made before: SQLite would look for the names once for each.
 pub(crate) static EVENT: Sql = LazyLock::new(|| EVENTS.insert_made());
+
+/// As [`EVENT`].
+pub(crate) static SPEND_KEY: Sql = LazyLock::new(|| KEYS.insert_made());
 
 /// A run that is there takes over what is named; another one begins with all of it.
 fn upsert_run(values: &[(&str, &str)], taken: &[&str]) -> String {

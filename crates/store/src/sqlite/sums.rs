@@ -76,8 +76,14 @@ pub(crate) const EVENTS: Table = Table {
     columns: &["seq", "at", "session", "name", "run", "kind", "why", "data"],
     besides: &[],
 };
+pub(crate) const KEYS: Table = Table {
+    name: "keys",
+    tag: 5,
+    columns: &["session", "key", "message", "enqueued_at", "done_at"],
+    besides: &[],
+};
 /// Everything that is summed.
-pub(crate) const TABLES: [&Table; 4] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS];
+pub(crate) const TABLES: [&Table; 5] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS];
 
 impl Table {
     /// All columns and the checksum, from this table.

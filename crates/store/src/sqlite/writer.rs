@@ -13,6 +13,7 @@ use crate::broken::Broken;
 use crate::commit_error::CommitError;
 use crate::open::HeldUp;
 use crate::position::Position;
+use crate::step::Step;
 use crate::ticket::{Committed, Promise};
 use crate::trouble::{Health, Trouble};
 use rusqlite::Connection;
@@ -298,6 +299,7 @@ impl Writer {
         match done {
             Ok((outcomes, position, known)) => {
                 (self.position, self.known) = (position, known);
+                self.expect_a_shorter_file(batches);
                 Ok(outcomes)
             }
             Err(error) => {
@@ -305,6 +307,18 @@ impl Writer {
                 Err(error)
             }
         }
+    }
+
+    /// Room that was given back is cut off when the log is brought into the file, which may have happened already.
+    fn expect_a_shorter_file(&mut self, batches: &[&Batch]) {
+        let gives = |step: &Step| matches!(step, Step::GiveBack { .. });
+        if !batches.iter().flat_map(|batch| &batch.steps).any(gives) {
+            return;
+        }
+        let number = |pragma| self.conn.pragma_query_value(None, pragma, |row| row.get::<_, u64>(0));
+        // Where even this cannot be read, any length will do.
+        let bytes = number("page_count").and_then(|pages| Ok(pages * number("page_size")?));
+        self.footing.file_will_be_cut(bytes.unwrap_or(0));
     }
 
     /// What was known at the end of the last transaction, if nobody else has written since. Where this one comes to
@@ -369,7 +383,6 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::step::Step;
     use crate::store::Store;
     use crate::{AuditEvent, Options};
     use pinfold_core::Wall;

@@ -14,6 +14,7 @@ mod home;
 mod limit;
 mod processes;
 mod reexec;
+mod shrink;
 mod sums;
 mod trouble;
 mod witness;

@@ -244,8 +244,8 @@ impl Case {
             | Stored::OwnedBy { .. }
             | Stored::Generation { .. }
             | Stored::Prune(_)
-            | Stored::PruneRuns { .. }
-            | Stored::PruneMessages { .. } => None,
+            | Stored::Told { .. }
+            | Stored::GiveBack { .. } => None,
         });
         let made = batch.steps.iter().any(|step| matches!(step, Stored::Create { .. }));
         id.filter(|_| !made).and_then(|id| self.ids.iter().position(|known| *known == id))

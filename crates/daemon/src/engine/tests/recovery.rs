@@ -438,7 +438,7 @@ fn what_was_decided_before_a_session_began_again_has_not_happened() {
     room.ask(id, Ask::Stop { grace: None });
     room.engine.sessions.get_mut(&id).unwrap().beginnings = 1;
     let of = Some(Committer { id, beginnings: 0 });
-    let committed = pinfold_store::Committed { seqs: 900..901, pruned: 0 };
+    let committed = pinfold_store::Committed { seqs: 900..901, ..Default::default() };
     room.tell(Input::Committed { of, outcome: Ok(committed) });
     assert_eq!(room.engine.sessions[&id].pending.len(), 1, "nothing follows from a batch of before");
     assert_eq!(*room.engine.last_event.borrow(), 900, "but its events are there");

@@ -1,13 +1,15 @@
 //! What cannot be is refused, and nothing of its batch is there.
 
 use crate::conformance::Ground;
+use crate::conformance::retention::prune;
 use crate::driven::Driven;
 use crate::home::{id, note};
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::Purpose;
 use pinfold_core::{MessageId, RunNumber, Session, Wall};
 use pinfold_store::{
-    Batch, CommitError, NewSession, Reader, RunId, RunStep, SessionId, Step, Store, Take, TurnPlace, Ulid,
+    Batch, CommitError, NewSession, Old, Reader, RunId, RunStep, SessionId, Step, Store, Take, TurnPlace,
+    Ulid,
 };
 use std::sync::Arc;
 
@@ -139,7 +141,8 @@ fn a_batch_that_fails_late_leaves_everything_as_it_was(ground: &Ground) {
     let look = || {
         let runs = reader.runs(id(1), Take::All).unwrap();
         let events = reader.events(&pinfold_store::EventQuery::default()).unwrap();
-        (reader.sessions().unwrap(), inbox(&reader), runs, events, reader.meta().unwrap())
+        let past = (reader.untold().unwrap(), reader.complete_from().unwrap());
+        (reader.sessions().unwrap(), inbox(&reader), runs, events, reader.meta().unwrap(), past)
     };
     let before = look();
     let mut batch = child(3, "third", Some(id(1)), &driven.session);
@@ -147,7 +150,9 @@ fn a_batch_that_fails_late_leaves_everything_as_it_was(ground: &Ground) {
     batch.steps.push(message(id(1), MessageChange::Taken { message: MessageId(1) }));
     batch.steps.push(decided(id(1), 2, 2));
     batch.daemon_started(5, "boot");
-    batch.prune(pinfold_store::Prune { before: Wall(i64::MAX), keep: std::num::NonZeroU64::MIN });
+    batch.prune(prune(Old::Events { keep: std::num::NonZeroU64::MIN }, Wall(i64::MAX)));
+    batch.prune(prune(Old::Messages { session: id(1), ids: vec![Ulid::from(MessageId(1))] }, Wall(i64::MAX)));
+    batch.told(AT, pinfold_store::Tally { events: 1, ..Default::default() });
     batch.remove(id(1));
     batch.remove(id(9));
     let error = refused(&store, batch);

@@ -6,7 +6,7 @@ use crate::home::{audit, id, note};
 use pinfold_core::event::{RunEvent, Shim};
 use pinfold_core::life::HolderSeen;
 use pinfold_core::{Ended, Event, EventKind, Exit, MessageId, Mode, RunNumber, Spec, Wall};
-use pinfold_store::{Batch, Decided, EventQuery, Facts, Prune, Reader, Store, Take};
+use pinfold_store::{Batch, Decided, EventQuery, Facts, Old, Prune, Reader, Reason, Store, Take};
 use serde_json::{Value, json};
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -134,8 +134,9 @@ fn events_are_found_by_number_time_and_session(ground: &Ground) {
 
 fn prune(store: &Store, before: i64, keep: u64) -> u64 {
     let mut batch = Batch::new();
-    batch.prune(Prune { before: Wall(before), keep: NonZeroU64::new(keep).unwrap() });
-    store.commit(batch).wait().unwrap().pruned
+    let old = Old::Events { keep: NonZeroU64::new(keep).unwrap() };
+    batch.prune(Prune { old, before: Wall(before), reason: Reason::Age, within: Duration::MAX });
+    store.commit(batch).wait().unwrap().pruned.events
 }
 
 fn pruning_takes_the_oldest_leaves_the_newest_and_never_reuses_a_number(ground: &Ground) {

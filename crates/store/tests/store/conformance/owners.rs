@@ -33,7 +33,7 @@ fn put(owners: &dyn Owners, seen: &Owner, batch: Batch) -> Outcome {
 
 /// The message that the key `k` of a session stands for.
 fn known(owners: &dyn Owners, session: SessionId) -> Option<MessageId> {
-    owners.known(session, "k").unwrap().map(|message| message.id.into())
+    owners.known(session, "k").unwrap()
 }
 
 fn a_session_belongs_to_who_created_it(ground: &Ground) {

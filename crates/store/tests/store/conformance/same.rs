@@ -1,11 +1,13 @@
 //! Two back-ends that are told the same answer the same, to the last field.
 
 use super::property::Dice;
+use super::retention::prune;
 use crate::conformance::Ground;
 use crate::driven::Driven;
 use pinfold_core::Wall;
 use pinfold_store::{
-    Batch, EventQuery, MessageQuery, MessageState, Part, Place, Prune, Reader, SessionId, Store, Take,
+    Batch, EventQuery, MessageQuery, MessageState, Old, Part, Place, Reader, SessionId, Store, Take, Tally,
+    Ulid,
 };
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -30,12 +32,16 @@ fn outcome(store: &Store, batch: Batch) -> String {
 fn chore(dice: &mut Dice, driven: &Driven) -> Batch {
     let mut batch = Batch::new();
     let before = Wall(driven.now.wall.0 - i64::try_from(dice.below(2_000)).unwrap());
-    match dice.below(6) {
-        0 => batch.prune(Prune { before, keep: NonZeroU64::new(1 + dice.below(30)).unwrap() }),
-        1 => batch.prune_runs(driven.id, before),
-        2 => batch.prune_messages(driven.id, before),
+    match dice.below(7) {
+        0 => batch.prune(prune(Old::Events { keep: NonZeroU64::new(1 + dice.below(30)).unwrap() }, before)),
+        1 => batch.prune(prune(Old::Runs { session: driven.id }, before)),
+        2 => {
+            let ids = driven.keys.values().map(|id| Ulid::from(*id)).collect();
+            batch.prune(prune(Old::Messages { session: driven.id, ids }, before));
+        }
         3 => batch.define(driven.id, &serde_json::json!({ "number": dice.below(9) })),
         4 => batch.daemon_started(dice.below(40), "boot"),
+        5 => batch.told(before, Tally { events: dice.below(9), ..Tally::default() }),
         _ => batch.remove(crate::home::id(99)),
     }
     batch.reloaded(driven.id);
@@ -57,10 +63,13 @@ fn everything(reader: &Reader, id: SessionId, young: Wall) -> Vec<String> {
     let mut all = vec![
         format!("{:?}", reader.sessions().unwrap()),
         format!("{:?}", reader.find("api").unwrap()),
-        format!("{:?} {:?}", reader.meta().unwrap(), reader.oldest_event().unwrap()),
+        format!("{:?} {:?}", reader.meta().unwrap(), reader.complete_from().unwrap()),
+        format!("{:?}", reader.untold().unwrap()),
+        format!("{:?}", reader.old_messages(id, young, Place::default(), u64::from(u32::MAX)).unwrap()),
         format!("{} {}", reader.max_seq().unwrap(), reader.waiting_bytes(id).unwrap()),
         format!("{:?} {:?}", reader.with_old_runs(young).unwrap(), reader.with_old_messages(young).unwrap()),
     ];
+    all.extend((0..40).map(|n| format!("{:?}", reader.spent_key(id, &format!("key {n}")).unwrap())));
     for take in [Take::All, Take::First(3), Take::Last(3)] {
         all.push(format!("{:?}", reader.runs(id, take).unwrap()));
         for since in [None, Some(young)] {

@@ -1,0 +1,198 @@
+//! One sweep over the past: what `[retention]` no longer allows goes, one small batch after the other.
+//!
+//! It plans and does nothing itself: [`Sweep::next`] looks through a reader, which nobody waits for, and says which batch
+//! is due; whoever sweeps commits it, tells [`Sweep::done`] what came of it, and rests in between.
+
+use crate::batch::Batch;
+use crate::query::{Place, Query, Read};
+use crate::step::{Old, PRUNE_WITHIN, Prune, Reason};
+use crate::ticket::Committed;
+use crate::ulid::SessionId;
+use pinfold_core::Wall;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+/// So many of the newest events are kept, however large they are.
+const NEWEST: NonZeroU64 = NonZeroU64::new(1000).expect("more than none");
+/// Messages whose ids go into one batch: they may be long.
+const MESSAGES: u64 = 100;
+/// Room that is used again soon is not worth giving back.
+const ROOM: u64 = 4 << 20;
+/// The longest rest between two batches.
+const LONGEST_REST: Duration = Duration::from_millis(50);
+
+/// What may be forgotten: what was over before each of these, where there is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Limits {
+    /// Events.
+    pub events: Option<Wall>,
+    /// Runs that have ended.
+    pub runs: Option<Wall>,
+    /// Messages that are done.
+    pub messages: Option<Wall>,
+    /// The bytes that the store may have; past them the oldest events and runs go.
+    pub size: Option<u64>,
+}
+
+/// A sweep under way.
+#[derive(Debug)]
+pub struct Sweep {
+    limits: Limits,
+    stage: Stage,
+    /// Events went because there were too many.
+    shrunk: bool,
+    /// There is too much, and no event can go any more.
+    exhausted: bool,
+    /// There is much more than there may be.
+    hurried: bool,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Events,
+    /// The runs of these sessions before a moment, the last of them first.
+    Runs(Vec<SessionId>, Wall, Reason),
+    /// The messages of these sessions, the last of them first, from a place on; and where the batch under way ends.
+    Messages(Vec<SessionId>, Place, Option<Place>),
+    Size,
+    /// Whether room is being given back already.
+    Room(bool),
+    Over,
+}
+
+impl Sweep {
+    /// A sweep that has not begun.
+    #[must_use]
+    pub fn new(limits: Limits) -> Sweep {
+        Sweep { limits, stage: Stage::Events, shrunk: false, exhausted: false, hurried: false }
+    }
+
+    /// The next batch; nothing when all is done.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn next(&mut self, reader: &dyn Query) -> Read<Option<Batch>> {
+        while !matches!(self.stage, Stage::Over) {
+            let due = match &mut self.stage {
+                Stage::Events => self.events(reader)?,
+                Stage::Runs(sessions, before, reason) => {
+                    let session = sessions.last().copied();
+                    session.map(|session| prune(Old::Runs { session }, *before, *reason))
+                }
+                Stage::Messages(sessions, after, next) => match self.limits.messages {
+                    Some(before) => messages(reader, before, sessions, after, next)?,
+                    None => None,
+                },
+                Stage::Size => self.size(reader)?,
+                Stage::Room(giving) => room(reader, giving)?,
+                Stage::Over => None,
+            };
+            if due.is_some() {
+                return Ok(due);
+            }
+            self.stage = self.next_stage(reader)?;
+        }
+        Ok(None)
+    }
+
+    /// What came of the batch.
+    pub fn done(&mut self, committed: &Committed) {
+        let (gone, more) = (committed.pruned.rows() > 0, committed.more);
+        match &mut self.stage {
+            Stage::Events if !more => self.limits.events = None,
+            Stage::Runs(sessions, ..) if !more => _ = sessions.pop(),
+            // One whose time was up is taken up again, unless it came to nothing.
+            Stage::Messages(sessions, after, next) if !more || !gone => match next.take() {
+                Some(next) => *after = next,
+                None => {
+                    sessions.pop();
+                    *after = Place::default();
+                }
+            },
+            Stage::Size => {
+                self.shrunk |= gone;
+                self.exhausted = !more && !gone;
+            }
+            Stage::Room(_) if !more => self.stage = Stage::Over,
+            Stage::Events | Stage::Runs(..) | Stage::Messages(..) | Stage::Room(_) | Stage::Over => {}
+        }
+    }
+
+    /// How long to rest after a batch that took so long: others get four times as much, unless there is far too much.
+    #[must_use]
+    pub fn rest(&self, took: Duration) -> Duration {
+        if self.hurried { Duration::ZERO } else { (took * 4).min(LONGEST_REST) }
+    }
+
+    fn events(&self, reader: &dyn Query) -> Read<Option<Batch>> {
+        let Some(before) = self.limits.events else { return Ok(None) };
+        // Nearly always there is nothing to write.
+        let old = reader.complete_from()?.is_some_and(|from| from.at < before);
+        Ok(old.then(|| prune(Old::Events { keep: NonZeroU64::MIN }, before, Reason::Age)))
+    }
+
+    fn size(&mut self, reader: &dyn Query) -> Read<Option<Batch>> {
+        let Some(size) = self.limits.size.filter(|_| !self.exhausted) else { return Ok(None) };
+        let used = reader.bytes_used()?;
+        self.hurried = used > size + size / 8;
+        let oldest = || prune(Old::Events { keep: NEWEST }, Wall(i64::MAX), Reason::Size);
+        Ok((used > size).then(oldest))
+    }
+
+    fn next_stage(&mut self, reader: &dyn Query) -> Read<Stage> {
+        let runs = |before, reason| Ok(Stage::Runs(reader.with_old_runs(before)?, before, reason));
+        match (&self.stage, self.limits) {
+            (Stage::Events, Limits { runs: Some(before), .. }) => runs(before, Reason::Age),
+            (Stage::Events | Stage::Runs(_, _, Reason::Age), Limits { messages: Some(before), .. }) => {
+                Ok(Stage::Messages(reader.with_old_messages(before)?, Place::default(), None))
+            }
+            (Stage::Events | Stage::Runs(_, _, Reason::Age) | Stage::Messages(..), _) => Ok(Stage::Size),
+            (Stage::Size, _) if self.exhausted => runs(Wall(i64::MAX), Reason::Size),
+            // Runs go with the events that told of them.
+            (Stage::Size, _) if self.shrunk => {
+                self.hurried = false;
+                let oldest = reader.complete_from()?.map_or(Wall(i64::MIN), |from| from.at);
+                runs(oldest, Reason::Size)
+            }
+            (Stage::Size | Stage::Runs(_, _, Reason::Size), _) => Ok(Stage::Room(false)),
+            (Stage::Room(_) | Stage::Over, _) => Ok(Stage::Over),
+        }
+    }
+}
+
+fn messages(
+    reader: &dyn Query,
+    before: Wall,
+    sessions: &mut Vec<SessionId>,
+    after: &mut Place,
+    next: &mut Option<Place>,
+) -> Read<Option<Batch>> {
+    while let Some(session) = sessions.last().copied() {
+        let part = reader.old_messages(session, before, *after, MESSAGES)?;
+        if !part.rows.is_empty() {
+            *next = part.next;
+            return Ok(Some(prune(Old::Messages { session, ids: part.rows }, before, Reason::Age)));
+        }
+        sessions.pop();
+        *after = Place::default();
+    }
+    Ok(None)
+}
+
+/// Once it is begun, half of what is worth it goes on.
+fn room(reader: &dyn Query, giving: &mut bool) -> Read<Option<Batch>> {
+    let worth = (reader.bytes_used()? / 4).max(ROOM);
+    if reader.bytes_free()? <= if *giving { worth / 2 } else { worth } {
+        return Ok(None);
+    }
+    *giving = true;
+    let mut batch = Batch::new();
+    batch.give_back(PRUNE_WITHIN);
+    Ok(Some(batch))
+}
+
+fn prune(old: Old, before: Wall, reason: Reason) -> Batch {
+    let mut batch = Batch::new();
+    batch.prune(Prune { old, before, reason, within: PRUNE_WITHIN });
+    batch
+}
