@@ -3,7 +3,7 @@
 use crate::table::{Table, median, part};
 use pinfold_api::client::Client;
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,11 @@ impl Home {
 
     fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Where the daemon keeps everything.
+    pub(crate) fn state(&self) -> PathBuf {
+        self.path().join("home")
     }
 
     pub(crate) fn command(&self, words: &[&str]) -> Command {

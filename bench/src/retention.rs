@@ -1,0 +1,203 @@
+//! Retention: how large a file becomes that is written to without end, how long its steps take, and what verbs cost with
+//! few events and with many.
+
+use crate::messages::{Home, millis};
+use crate::table::{Table, median, part};
+use pinfold_core::{EventKind, Mode, Session, Spec, Wall};
+use pinfold_store::{
+    AuditEvent, Batch, Limits, NewSession, Options, Reader, SessionId, Store, Sweep, Ticket, Ulid,
+};
+use serde_json::{Map, Value};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const EVENTS: u64 = 10_000_000;
+/// What the database may have, so that most of what is written has to go again.
+const SIZE: u64 = 64 << 20;
+const SESSIONS: u64 = 20;
+/// Events in one batch, and batches on their way at once.
+const IN_BATCH: u64 = 100;
+const UNDER_WAY: usize = 8;
+/// As the daemon does it.
+const SWEPT_AFTER: u64 = 20_000;
+/// How often each verb is called.
+const CALLS: usize = 30;
+const STARTS: usize = 7;
+
+pub(crate) fn run(events: Option<u64>) {
+    grow(events.unwrap_or(EVENTS));
+    verbs();
+}
+
+fn session(number: u64) -> SessionId {
+    SessionId(Ulid::new(1_700_000_000_000, u128::from(number)))
+}
+
+fn now() -> Wall {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    Wall(i64::try_from(since.as_millis()).unwrap())
+}
+
+/// Events as a crash loop leaves them.
+fn batch(count: u64, of: impl Fn(u64) -> Option<SessionId>) -> Batch {
+    let mut batch = Batch::new();
+    for number in 0..count {
+        let lines = Value::from(vec!["a line that the agent printed before it ended"; 2]);
+        let data = [("code", Value::from(1)), ("uptime_ms", Value::from(number)), ("output", lines)];
+        let data: Map<String, Value> =
+            data.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let (kind, why) =
+            (EventKind::RunExited, "it exited with 1 (crash); the next run starts at once".into());
+        batch.event(AuditEvent { at: now(), session: of(number), run: None, kind, why, data });
+    }
+    batch
+}
+
+fn create(store: &Store) {
+    let core = Session::new(Spec::new(Mode::OnDemand));
+    let mut batch = Batch::new();
+    for number in 0..SESSIONS {
+        let (id, definition) = (session(number), Value::Object(Map::new()));
+        let name = format!("session-{number}");
+        batch.create(NewSession { id, name, definition, parent: None, created_at: now() }, &core);
+    }
+    store.commit(batch).wait().unwrap();
+}
+
+/// One sweep, as the daemon does it: how long each of its steps took.
+fn sweep(store: &Store, reader: &Reader, rest: bool) -> Vec<f64> {
+    let limits = Limits { size: Some(SIZE), ..Limits::default() };
+    let (mut sweep, mut took) = (Sweep::new(limits), Vec::new());
+    while let Some(batch) = sweep.next(&**reader).unwrap() {
+        let begun = Instant::now();
+        sweep.done(&store.commit(batch).wait().unwrap());
+        took.push(millis(begun.elapsed()));
+        std::thread::sleep(if rest { sweep.rest(begun.elapsed()) } else { Duration::ZERO });
+    }
+    took
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
+}
+
+fn grow(events: u64) {
+    println!("{events} events in a loop, with `size = \"64M\"`");
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("pinfold.db"), &Options::default()).unwrap();
+    create(&store);
+    let (begun, over) = (Instant::now(), AtomicBool::new(false));
+    let (largest, commits, beside) = std::thread::scope(|scope| {
+        let sweeper = scope.spawn(|| sweep_beside(&store, &over));
+        let (largest, commits) = write(&store, events);
+        over.store(true, Ordering::Release);
+        (largest, commits, sweeper.join().unwrap())
+    });
+    let took = begun.elapsed();
+    let reader = store.reader().unwrap();
+    let mut alone = sweep(&store, &reader, false);
+    let mut table = Table::new(["what", "figure"]);
+    let mut row = |what: &str, figure: String| table.row([what.to_owned(), figure]);
+    row("written", format!("{:.0} events/s", events as f64 / took.as_secs_f64()));
+    row("largest size of all files", mib(largest));
+    row("size of all files at the end", mib(reader.disk_used()));
+    row("used in it", mib(reader.bytes_used().unwrap()));
+    let left = reader.complete_from().unwrap().unwrap();
+    row("complete from event", left.seq.to_string());
+    row("commits of 100 events beside it, median", format!("{:.2} ms", median(commits.clone())));
+    row("commits of 100 events beside it, 99 %", format!("{:.2} ms", part(commits.clone(), 0.99)));
+    row("steps beside the writer, with their wait, median", format!("{:.2} ms", median(beside.clone())));
+    row("steps beside the writer, with their wait, 99 %", format!("{:.2} ms", part(beside, 0.99)));
+    // Nobody else writes: what a step costs itself.
+    for _ in 0..20 {
+        write(&store, 10_000.min(events));
+        alone.extend(sweep(&store, &reader, false));
+    }
+    row("steps alone", alone.len().to_string());
+    row("step alone, median", format!("{:.2} ms", median(alone.clone())));
+    row("step alone, 99 %", format!("{:.2} ms", part(alone.clone(), 0.99)));
+    row("longest step alone", format!("{:.2} ms", part(alone, 1.0)));
+    table.print();
+}
+
+/// The largest size that was seen, and how long each batch took.
+fn write(store: &Store, events: u64) -> (u64, Vec<f64>) {
+    let reader = store.reader().unwrap();
+    let (mut largest, mut under_way, mut took) = (0, VecDeque::<(Instant, Ticket)>::new(), Vec::new());
+    let mut settle = |(begun, ticket): (Instant, Ticket)| {
+        ticket.wait().unwrap();
+        took.push(millis(begun.elapsed()));
+    };
+    for number in 0..events / IN_BATCH {
+        let ticket = store.commit(batch(IN_BATCH, |event| Some(session((number + event) % SESSIONS))));
+        under_way.push_back((Instant::now(), ticket));
+        if under_way.len() >= UNDER_WAY {
+            under_way.pop_front().into_iter().for_each(&mut settle);
+        }
+        if number % 100 == 0 {
+            largest = largest.max(reader.disk_used());
+        }
+    }
+    under_way.into_iter().for_each(&mut settle);
+    (largest.max(reader.disk_used()), took)
+}
+
+fn sweep_beside(store: &Store, over: &AtomicBool) -> Vec<f64> {
+    let (reader, mut took, mut swept) = (store.reader().unwrap(), Vec::new(), 0);
+    while !over.load(Ordering::Acquire) {
+        let seq = store.position().seq;
+        if seq >= swept + SWEPT_AFTER {
+            swept = seq;
+            took.extend(sweep(store, &reader, true));
+        }
+        // Whoever writes does not say when.
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    took
+}
+
+/// Fills the database of a home whose daemon is down.
+fn fill(home: &Path, events: u64) {
+    let store = Store::open(&home.join("pinfold.db"), &Options::default()).unwrap();
+    let reader = store.reader().unwrap();
+    while reader.max_seq().unwrap() < events {
+        let many = (events - reader.max_seq().unwrap()).min(10_000);
+        store.commit(batch(many, |number| Some(session(number % SESSIONS)))).wait().unwrap();
+    }
+}
+
+fn verbs() {
+    println!("\nverbs by the number of events: {CALLS} calls of each, median and 99 %; `up` {STARTS} times");
+    let mut table = Table::new(["events", "file", "up", "ls", "events -n 50", "send"]);
+    for events in [1_000, 1_000_000] {
+        let home = Home::new();
+        home.chat("chat", "line", "1h", "exec cat >/dev/null");
+        home.say(&["stop", "chat"]);
+        home.say(&["down"]);
+        std::fs::write(home.state().join("config.toml"), "[retention]\nevents = \"off\"\nsize = \"off\"\n")
+            .unwrap();
+        fill(&home.state(), events);
+        let bytes = std::fs::metadata(home.state().join("pinfold.db")).unwrap().len();
+        let timed = |words: &[&str]| {
+            let begun = Instant::now();
+            home.say(words);
+            millis(begun.elapsed())
+        };
+        let starts = (0..STARTS).map(|_| {
+            let took = timed(&["up"]);
+            home.say(&["down"]);
+            took
+        });
+        let up = format!("{:.1} ms", median(starts.collect()));
+        home.say(&["up"]);
+        let cell = |words: &[&str]| {
+            let times: Vec<f64> = (0..CALLS).map(|_| timed(words)).collect();
+            format!("{:.1} / {:.1} ms", median(times.clone()), part(times, 0.99))
+        };
+        let verbs = [&["ls"][..], &["events", "-n", "50"], &["send", "chat", "how are you?"]].map(cell);
+        table.row([events.to_string(), mib(bytes), up].into_iter().chain(verbs));
+    }
+    table.print();
+}
