@@ -1,8 +1,8 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
 use crate::word::{
-    Activity, EventKind, HolderVerdict, LockKind, MessageState, MetricKind, Mode, State, Stream, Upcoming,
-    Verdict,
+    Activity, EventKind, HolderVerdict, LockKind, MessageState, MetricKind, Mode, RequestKind, State, Stream,
+    Upcoming, Verdict,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +24,12 @@ pub struct Session {
     pub next: Option<Next>,
     pub activity: Activity,
     pub activity_from: Option<String>,
+    /// The oldest of what its agent asks and nobody has answered.
+    #[serde(default)]
+    pub request: Option<Request>,
+    /// How many such requests there are.
+    #[serde(default)]
+    pub requests: usize,
     pub ready: bool,
     pub status: Option<String>,
     pub pid: Option<u32>,
@@ -60,6 +66,16 @@ pub struct Session {
     pub env: Vec<String>,
     pub dir_lock: bool,
     pub policy: Value,
+}
+
+/// Something that an agent asks a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct Request {
+    pub id: String,
+    pub kind: RequestKind,
+    pub title: String,
+    pub since: String,
 }
 
 /// A session as one row of a table: what people look at, and no more. It borrows what it is read from.

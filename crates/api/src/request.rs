@@ -150,7 +150,13 @@ pub struct Backup {
 pub struct Permission {
     #[schemars(extend("enum" = ["allow", "deny"]))]
     pub answer: String,
-    /// Which request.
+    /// Which request; the oldest where it is left out.
     #[serde(default)]
     pub id: Option<String>,
+    /// What is said to the agent with it.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The same for all requests that are alike, where the agent offers that.
+    #[serde(default)]
+    pub always: bool,
 }

@@ -134,6 +134,12 @@ words! {
         Unknown = "unknown",
     }
 
+    /// What an agent asks a person.
+    RequestKind {
+        Permission = "permission",
+        Question = "question",
+    }
+
     /// How the end of a run is judged.
     Verdict {
         Clean = "clean",

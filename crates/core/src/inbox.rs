@@ -182,6 +182,12 @@ impl Inbox {
         self.queue.iter().any(|queued| queued.message == message)
     }
 
+    /// Whether an agent may have read a message that waits.
+    #[must_use]
+    pub fn is_repeated(&self, message: MessageId) -> bool {
+        self.repeated == Some(message)
+    }
+
     /// The messages that wait, in the order of their turns.
     pub fn waiting(&self) -> impl Iterator<Item = Queued> + '_ {
         self.queue.iter().copied()

@@ -148,6 +148,12 @@ impl Talk {
         self.requests.iter().filter(|request| request.answer.is_some())
     }
 
+    /// How many requests there ever were.
+    #[must_use]
+    pub fn asked(&self) -> u64 {
+        self.asked
+    }
+
     /// All that are not over.
     #[must_use]
     pub fn requests(&self) -> &[Request] {

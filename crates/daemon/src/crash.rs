@@ -1,6 +1,7 @@
 //! Crash points: named steps at which a test makes the daemon abort. Without the feature they are nothing.
 //!
-//! The variable names a point, and with `#3` behind it the third time that it is passed.
+//! The variable names a point, and with `#3` behind it the third time that it is passed. As
+//! `stop:POINT@PATH` it stops there, as shims do.
 
 /// The variable that names the point at which to abort; shims have points of their own.
 pub use pinfold_shim::crash::VARIABLE;
@@ -44,6 +45,9 @@ pub const POINTS: &[&str] = &[
     "given.removed",
 ];
 
+/// The points that only sessions with a tape pass.
+pub const OF_TAPES: &[&str] = &["say.before", "say.sent", "fold.heard", "heard.sent", "hold.sent"];
+
 /// Aborts when the environment says so.
 #[cfg(feature = "crash-points")]
 pub(crate) fn point(name: &str) {
@@ -51,12 +55,18 @@ pub(crate) fn point(name: &str) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static WANTED: OnceLock<Option<(String, u64)>> = OnceLock::new();
     static PASSED: AtomicU64 = AtomicU64::new(0);
-    debug_assert!(POINTS.contains(&name), "{name} is not listed");
+    debug_assert!(POINTS.contains(&name) || OF_TAPES.contains(&name), "{name} is not listed");
     let wanted = WANTED.get_or_init(|| {
         let text = std::env::var(VARIABLE).ok()?;
         let (name, time) = text.split_once('#').unwrap_or((&text, "1"));
         Some((name.to_owned(), time.parse().ok()?))
     });
+    if let Some((wanted, time)) = wanted
+        && wanted.strip_prefix("stop:").and_then(|rest| rest.split('@').next()) == Some(name)
+        && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *time
+    {
+        pinfold_shim::crash::stop_at(wanted, name);
+    }
     if let Some((wanted, time)) = wanted
         && wanted == name
         && PASSED.fetch_add(1, Ordering::Relaxed) + 1 == *time

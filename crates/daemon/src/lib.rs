@@ -27,6 +27,11 @@
 //! restart is what people wait for. While the store cannot be written, a stop acts first and is noted in a file
 //! (`health.rs`, `stops.rs`): an agent that has to end does not wait for a full disk.
 //!
+//! **An agent with a protocol** has a tape, which its shim writes and the loop reads through a port, a stretch at a time
+//! (`fold.rs`). What a stretch means is decided event by event and stored in one batch, with the cursor of the fold. What
+//! nothing came of is stored with the next batch, or by a sweep once a second. Words to the agent carry a number, and only
+//! the one that follows the last is written, so nothing is said twice, whoever dies (`speak.rs`).
+//!
 //! **A request** comes through `http/`: the gate knows who asks, the handler reads through a `View`, which changes
 //! nothing, or tells a session an event, or sends a command that has a name. Then it waits, for the reply to that
 //! input or for the session's `Snapshot`. A client that goes takes its waits along: a consumer, a hold and a wait

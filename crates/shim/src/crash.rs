@@ -1,6 +1,8 @@
 //! Crash points: named steps at which a test makes the shim abort. Without the feature they are nothing.
 //!
 //! The variable names the point; or, as `trace:PATH`, a file to which the name of every point that is passed is added.
+//! As `stop:POINT@PATH` whoever passes the point first, and so makes the file, stops there until it is continued or killed:
+//! then a test kills whom it wants.
 
 /// The variable that names the point at which to abort.
 pub const VARIABLE: &str = "PINFOLD_CRASH_AT";
@@ -67,7 +69,20 @@ fn is_wanted(name: &str) -> bool {
         let _ =
             file.and_then(|mut file| std::io::Write::write_all(&mut file, format!("{name}\n").as_bytes()));
     }
+    stop_at(&wanted, name);
     wanted == name
+}
+
+/// Stops at a point, if nobody else has.
+#[cfg(feature = "crash-points")]
+pub fn stop_at(wanted: &str, name: &str) {
+    let Some((point, file)) = wanted.strip_prefix("stop:").and_then(|rest| rest.split_once('@')) else {
+        return;
+    };
+    let first = || std::fs::OpenOptions::new().write(true).create_new(true).open(file).is_ok();
+    if point == name && first() {
+        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
+    }
 }
 
 /// Does nothing.

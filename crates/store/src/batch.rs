@@ -1,5 +1,6 @@
 //! What is to become durable together: built by the caller, applied by the writer as one.
 
+use crate::rows::Cursor;
 use crate::step::{EventRun, EventStep, NewSession, Prune, Step, Tally};
 use crate::ulid::{RunId, SessionId};
 use pinfold_core::{EventKind, Life, Session, Wall};
@@ -74,6 +75,7 @@ impl Batch {
             | Step::Remove { .. }
             | Step::Message { .. }
             | Step::Run { .. }
+            | Step::Cursor(_)
             | Step::Event(_)
             | Step::OwnedBy { .. }
             | Step::Prune(_)
@@ -134,6 +136,11 @@ impl Batch {
     /// Forgets a session with its runs and messages. Its events stay.
     pub fn remove(&mut self, id: SessionId) {
         self.steps.push(Step::Remove { id });
+    }
+
+    /// Notes how far the tape of a session was folded.
+    pub fn cursor(&mut self, cursor: Cursor) {
+        self.steps.push(Step::Cursor(Box::new(cursor)));
     }
 
     /// Adds an event that no decision led to.

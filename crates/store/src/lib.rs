@@ -124,8 +124,8 @@ pub use pace::Pace;
 pub use position::Position;
 pub use query::{EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
 pub use rows::{
-    Complete, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run, SpentKey,
-    StoredSession, TurnPlace, UnknownMessageState,
+    Complete, Cursor, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run,
+    SpentKey, StoredSession, TurnPlace, UnknownMessageState,
 };
 pub use solo::Solo;
 pub use step::{

@@ -3,7 +3,7 @@
 use crate::cause::Cause;
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
-use crate::rows::{Complete, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
+use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{MessageId, Wall};
@@ -161,6 +161,9 @@ pub trait Query: Debug + Send {
 
     /// One run.
     fn run(&self, id: RunId) -> Read<Option<Run>>;
+
+    /// How far the tape of a session was folded.
+    fn cursor(&self, session: SessionId) -> Read<Option<Cursor>>;
 
     /// Events by their numbers.
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>>;

@@ -233,6 +233,19 @@ pub struct SpentKey {
     pub done_at: Option<Wall>,
 }
 
+/// How far the tape of a session was folded, and all that was known then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cursor {
+    /// Whose it is; a session has one at most.
+    pub session: SessionId,
+    /// The run that it is about.
+    pub run: RunNumber,
+    /// The highest position of its tape that was ever folded.
+    pub position: u64,
+    /// What is known of the run, in the words of whoever folds.
+    pub state: String,
+}
+
 /// What is known of the daemons that used this store.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Meta {

@@ -1,6 +1,6 @@
 //! The changes that a store knows, as plain data: what a back-end is told, and all that it is told.
 
-use crate::rows::TurnPlace;
+use crate::rows::{Cursor, TurnPlace};
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
 use pinfold_core::inbox::MessageChange;
@@ -68,6 +68,8 @@ pub enum Step {
         /// Which run, and which step.
         run: RunStep,
     },
+    /// The tape of a session was folded so far; it takes the place of an earlier one.
+    Cursor(Box<Cursor>),
     /// An event gets the next number.
     Event(EventStep),
     /// A daemon announces itself; its generation must be greater than the one before.
@@ -285,6 +287,7 @@ impl Step {
             Step::Create { new, .. } => Some(new.id),
             Step::Update { id, .. } | Step::Define { id, .. } | Step::Remove { id } => Some(*id),
             Step::Message { session, .. } | Step::Run { session, .. } => Some(*session),
+            Step::Cursor(cursor) => Some(cursor.session),
             // Forgetting the past changes no state.
             Step::Event(_)
             | Step::Generation { .. }

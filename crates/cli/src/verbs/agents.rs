@@ -5,7 +5,7 @@ use crate::global::Global;
 use crate::home;
 use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
 use clap::Args;
-use pinfold_daemon::preset::{Preset, Protocol};
+use pinfold_daemon::preset::{Preset, protocol_word};
 use pinfold_kernel::program;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
@@ -73,15 +73,15 @@ fn at_once(presets: Vec<(&str, Preset)>) -> Vec<Value> {
 
 fn agent(name: &str, preset: &Preset) -> Value {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = preset.command.first().and_then(|program| program::find(program.as_ref(), &path));
+    let found =
+        preset.command.iter().flatten().next().and_then(|program| program::find(program.as_ref(), &path));
     let version = found.as_deref().and_then(version);
-    let protocol = Protocol::WORDS.iter().find(|(_, known)| *known == preset.protocol).map(|(word, _)| word);
     json!({
         "name": name,
         "command": preset.command,
         "found": found.map(|path| path.display().to_string()),
         "version": version,
-        "protocol": protocol,
+        "protocol": protocol_word(preset.protocol),
         "interactive": preset.interactive.is_some(),
     })
 }

@@ -16,6 +16,12 @@ pub(crate) struct Answer {
     answer: Permission,
     /// Which request; the oldest unless it says so
     id: Option<String>,
+    /// Say this to the agent with it
+    #[arg(long, value_name = "TEXT")]
+    message: Option<String>,
+    /// The same for all requests that are alike, where the agent offers that
+    #[arg(long)]
+    always: bool,
 }
 
 /// The answer to a permission request.
@@ -31,7 +37,12 @@ impl Asks for Answer {
             Permission::Allow => "allow",
             Permission::Deny => "deny",
         };
-        let permission = request::Permission { answer: word.to_owned(), id: self.id.clone() };
+        let permission = request::Permission {
+            answer: word.to_owned(),
+            id: self.id.clone(),
+            message: self.message.clone(),
+            always: self.always,
+        };
         let object = daemon.client()?.ask(&endpoint::AnswerPermission::call(&self.session, &permission))?;
         if daemon.global.json {
             say(&json!(object));

@@ -42,6 +42,7 @@ mod streams;
 mod surface;
 mod sweeper;
 mod takeovers;
+mod tapes;
 mod teller;
 mod tty;
 mod turns;

@@ -1,6 +1,6 @@
 //! Why a session cannot be what it is told to be: facts; `show/bad_definition.rs` has the words.
 
-use crate::define::preset::{NoVendorSession, Protocol};
+use crate::define::preset::{NotFilled, Protocol};
 use pinfold_api::units::NotAQuantity;
 
 /// What is wrong with a definition.
@@ -12,10 +12,12 @@ pub(crate) enum BadDefinition {
     NoCommand,
     /// The agent brings its own command, and the session names one too.
     CommandTwice { agent: String },
+    /// An agent with a protocol of its own has no terminal.
+    ProtocolOnTerminal { agent: String },
     /// The agent speaks a protocol that this version does not.
     NotSpoken { agent: String, protocol: Protocol },
     /// The agent's command needs what is not known.
-    NotFilled { agent: String, why: NoVendorSession },
+    NotFilled { agent: String, why: NotFilled },
     /// A mode that does not exist.
     UnknownMode { word: String },
     /// A way of writing messages that does not exist.

@@ -2,8 +2,8 @@
 
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
-use crate::define::preset::of_word;
-pub(crate) use crate::define::preset::{COMMAND, Filling, Input, NoVendorSession, Preset, Protocol, Turns};
+use crate::define::preset::{self, Exec, Filling, NotFilled, PROMPT, PromptBy, of_word};
+pub(crate) use crate::define::preset::{COMMAND, Input, Preset, Protocol, Turns};
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
 use pinfold_api::units;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The definition of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Definition {
     pub(crate) agent: String,
     pub(crate) command: Vec<String>,
@@ -36,6 +36,12 @@ pub(crate) struct Definition {
     pub(crate) input: Input,
     #[serde(default)]
     pub(crate) turns: Turns,
+    /// How its agent is spoken to.
+    #[serde(default, skip_serializing_if = "is_line")]
+    pub(crate) protocol: Protocol,
+    /// How its output is read, for protocol `exec`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exec: Option<Box<Exec>>,
     /// Its runs have a terminal.
     #[serde(default)]
     pub(crate) pty: bool,
@@ -56,6 +62,10 @@ pub(crate) struct Definition {
     /// Whoever made it had this one; the daemon's own otherwise.
     #[serde(default)]
     pub(crate) umask: Option<u32>,
+}
+
+fn is_line(protocol: &Protocol) -> bool {
+    *protocol == Protocol::Line
 }
 
 /// An id as its text.
@@ -90,7 +100,10 @@ impl Definition {
             None if chat => return Err(BadDefinition::UnknownAgent { agent }),
             None if !named => return Err(BadDefinition::NoCommand),
             Some(_) if named => return Err(BadDefinition::CommandTwice { agent }),
-            Some(Preset { protocol, .. }) if *protocol != Protocol::Line => {
+            Some(Preset { protocol, .. }) if *protocol != Protocol::Line && request.pty == Some(true) => {
+                return Err(BadDefinition::ProtocolOnTerminal { agent });
+            }
+            Some(Preset { protocol, .. }) if !preset::is_spoken(*protocol) => {
                 return Err(BadDefinition::NotSpoken { agent, protocol: *protocol });
             }
             Some(_) | None => {}
@@ -107,6 +120,10 @@ impl Definition {
             stop_grace: None,
             input: preset.map(|preset| preset.input).unwrap_or_default(),
             turns: preset.map(|preset| preset.turns).unwrap_or_default(),
+            protocol: preset.map(|preset| preset.protocol).unwrap_or_default(),
+            exec: preset
+                .filter(|preset| preset.protocol == Protocol::Exec)
+                .map(|preset| Box::new(preset.exec.clone())),
             pty: false,
             interactive: Vec::new(),
             parent: None,
@@ -125,13 +142,35 @@ impl Definition {
     }
 
     /// Takes the words of a preset for this directory and vendor session.
-    pub(crate) fn fill(&mut self, preset: &Preset) -> Result<(), NoVendorSession> {
+    pub(crate) fn fill(&mut self, preset: &Preset) -> Result<(), NotFilled> {
         let dir = self.dir.display().to_string();
-        let filling = Filling { dir: &dir, vendor_session: self.vendor_session.as_deref() };
+        // The message is known when a run is started for it.
+        let (vendor_session, prompt) = (self.vendor_session.as_deref(), Some(PROMPT));
+        let filling = Filling { dir: &dir, vendor_session, prompt };
         self.command = preset.headless(filling)?;
         // Without a vendor session there is nothing that its terminal program could go on with.
         self.interactive = preset.interactive(filling).and_then(Result::ok).unwrap_or_default();
         Ok(())
+    }
+
+    /// Whether its headless runs have a tape: the shim itself knows protocol `line`.
+    pub(crate) fn has_tape(&self) -> bool {
+        self.protocol != Protocol::Line && !self.pty
+    }
+
+    /// Whether its command line has the message that a run is for.
+    pub(crate) fn is_told_by_argument(&self) -> bool {
+        self.exec.as_ref().is_some_and(|exec| exec.prompt == PromptBy::Argv)
+    }
+
+    /// The same on another conversation of its vendor's.
+    pub(crate) fn resuming(&self, vendor_session: &str, preset: Option<&Preset>) -> Definition {
+        let mut resuming = Definition { vendor_session: Some(vendor_session.to_owned()), ..self.clone() };
+        if let Some(preset) = preset {
+            // What could be filled in without the id can be with it.
+            _ = resuming.fill(preset);
+        }
+        resuming
     }
 
     /// The lock on the vendor's own session, where that is known.
@@ -188,11 +227,11 @@ impl Definition {
     fn change_protocol(&mut self, request: &NewSession) -> Result<(), BadDefinition> {
         if let Some(word) = &request.input {
             let unknown = || BadDefinition::UnknownInput { word: word.clone() };
-            self.input = of_word(&Input::WORDS, word).ok_or_else(unknown)?;
+            self.input = of_word(&preset::INPUTS, word).ok_or_else(unknown)?;
         }
         if let Some(word) = &request.turns {
             let unknown = || BadDefinition::UnknownTurns { word: word.clone() };
-            self.turns = of_word(&Turns::WORDS, word).ok_or_else(unknown)?;
+            self.turns = of_word(&preset::TURNS, word).ok_or_else(unknown)?;
         }
         Ok(())
     }

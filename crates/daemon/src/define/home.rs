@@ -94,6 +94,12 @@ impl Home {
         self.session(id).join("output.log")
     }
 
+    /// What an agent with a protocol printed, and what was said to it.
+    #[must_use]
+    pub fn tape(&self, id: SessionId) -> PathBuf {
+        self.session(id).join("tape")
+    }
+
     /// The exit records of a session.
     #[must_use]
     pub fn records(&self, id: SessionId) -> PathBuf {

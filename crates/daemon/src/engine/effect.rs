@@ -63,9 +63,16 @@ impl Engine {
         let durable = decision.changes.iter().any(Change::is_durable);
         let effect = self.effect(id, &mut decision, durable);
         let (order, mut deeds) = effect.parted();
+        let (mut joined, mut noted) = (false, None);
         if durable {
-            let batch = self.batch(id, &decision, facts);
-            self.commit_with(Some(id), batch, order);
+            let mut batch = self.batch(id, &decision, facts);
+            match self.gathered.as_mut().filter(|gathered| gathered.is_of(id)) {
+                Some(gathered) => joined = gathered.join(batch),
+                None => {
+                    noted = self.note_cursor(id, &mut batch);
+                    self.commit_with(Some(id), batch, order);
+                }
+            }
         }
         let reply = self.act_first(id, &mut deeds, decision.answer.as_ref(), reply);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
@@ -81,6 +88,8 @@ impl Engine {
             snapshot: tracked.snapshot(),
             settled,
             news,
+            joined,
+            noted,
         };
         tracked.pending.push_back(pending);
         self.drain(id);
@@ -88,7 +97,8 @@ impl Engine {
 
     fn effect(&mut self, id: SessionId, decision: &mut Decision, durable: bool) -> Effect {
         let settles = exit_in(decision);
-        let order = if durable { self.order(id, decision, settles) } else { None };
+        // What is gathered has its commit later.
+        let order = if durable && self.gathered.is_none() { self.order(id, decision, settles) } else { None };
         match order {
             Some(order) => Effect::WithCommit(order),
             None => Effect::After(Deeds { settles, actions: std::mem::take(&mut decision.actions) }),
@@ -155,11 +165,13 @@ impl Engine {
             return;
         }
         let Some(id) = id else { return };
-        if let Some(tracked) = self.sessions.get_mut(&id)
-            && let Some(waiting) = tracked.pending.iter_mut().find(|pending| !pending.durable)
-        {
-            waiting.durable = true;
-            tracked.unborn = false;
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            let mut waiting = tracked.pending.iter_mut().filter(|pending| !pending.durable);
+            if let Some(first) = waiting.next() {
+                first.durable = true;
+                waiting.take_while(|pending| pending.joined).for_each(|pending| pending.durable = true);
+                tracked.unborn = false;
+            }
         }
         self.drain(id);
     }
@@ -169,7 +181,7 @@ impl Engine {
         loop {
             let Some(tracked) = self.sessions.get_mut(&id) else { return };
             if !tracked.pending.front().is_some_and(|pending| pending.durable) {
-                return;
+                return self.speak(id);
             }
             let Some(pending) = tracked.pending.pop_front() else { return };
             if tracked.pending.is_empty() {
@@ -195,6 +207,9 @@ impl Engine {
             crash::point("acknowledge.before");
             shim.send(&pinfold_shim::Command::Ack { run });
             crash::point("acknowledge.told");
+        }
+        if let Some(noted) = pending.noted {
+            self.heard(id, noted);
         }
         if let Some(reply) = pending.reply {
             reply.give(pending.answer.unwrap_or(Answer::Done));

@@ -102,6 +102,9 @@ impl Engine {
             | Input::ShimUp { .. }
             | Input::Shim { .. }
             | Input::ShimGone { .. }
+            | Input::Tape { .. }
+            | Input::Swept { .. }
+            | Input::VendorHeld { .. }
             | Input::HolderGone { .. }
             | Input::Attaching { .. }
             | Input::Observed { .. }

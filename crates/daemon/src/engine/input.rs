@@ -7,6 +7,7 @@ use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};
 use crate::engine::reply::Reply;
 use crate::engine::stopping::{Overdue, Watch};
+use crate::engine::taping::Noted;
 use crate::engine::view::{Known, View};
 use crate::engine::why_not::WhyNot;
 use crate::ports::files::NotMade;
@@ -14,6 +15,7 @@ use crate::ports::locks::{Held, HolderEnded, Refused};
 use crate::ports::shims::observe::Seen;
 use crate::ports::shims::strangers::There;
 use crate::ports::shims::{LinkNumber, ShimUp};
+use crate::ports::tapes::Passage;
 use pinfold_api::Name;
 use pinfold_api::object::{Left, Ping, Removed};
 use pinfold_core::decision::Answer;
@@ -54,6 +56,12 @@ pub(crate) enum Input {
     Shim { id: SessionId, link: LinkNumber, report: Option<Report> },
     /// A shim died; whether it was proved that nothing of its run lives any more.
     ShimGone { id: SessionId, run: RunNumber, proved: bool },
+    /// A part of the tape of a run was read.
+    Tape { id: SessionId, run: RunNumber, from: u64, passage: Box<Passage> },
+    /// Cursors that were far behind are durable, or could not be made so.
+    Swept { all: Vec<Swept>, outcome: Outcome },
+    /// The lock of a conversation of the vendor's was taken, or not.
+    VendorHeld { id: SessionId, run: RunNumber, vendor: String, result: Result<Box<dyn Held>, Refused> },
     /// Whoever was waited for has gone.
     HolderGone { id: SessionId },
     /// Something that an attach waited for.
@@ -105,6 +113,14 @@ pub(crate) struct Forgotten {
     pub(crate) values: Option<Ulid>,
     pub(crate) outcome: Outcome,
     pub(crate) done: Removal,
+}
+
+/// A cursor that was stored by itself.
+pub(crate) struct Swept {
+    pub(crate) id: SessionId,
+    /// How often its session had begun again.
+    pub(crate) beginnings: u32,
+    pub(crate) noted: Noted,
 }
 
 /// A stop that acts first and is recorded later.

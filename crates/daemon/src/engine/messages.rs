@@ -5,6 +5,7 @@ use crate::caller::By;
 use crate::define::definition::Turns;
 use crate::engine::input::{Input, Post, Sending};
 use crate::engine::reply::Reply;
+use crate::engine::speak::Given;
 use crate::engine::speech;
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
@@ -132,14 +133,8 @@ impl Engine {
     }
 
     /// Hands a message to the shim, which hands the same delivery to its agent once.
-    pub(super) fn deliver(
-        &mut self,
-        id: SessionId,
-        run: RunNumber,
-        message: MessageId,
-        attempt: u32,
-        delivery: u64,
-    ) {
+    pub(super) fn deliver(&mut self, id: SessionId, run: RunNumber, given: Given) {
+        let Given { message, attempt, delivery, .. } = given;
         let row = match self.ports.journal.message(message) {
             Ok(Some(row)) => row,
             Ok(None) => {
@@ -151,6 +146,9 @@ impl Engine {
             }
             Err(error) => return warn!("a message could not be read: {error}"),
         };
+        if self.taping(id).is_some_and(|taping| taping.fold.run() == run) {
+            return self.prompt(id, run, row, given);
+        }
         let Some(tracked) = self.sessions.get(&id) else { return };
         let Some(shim) = &tracked.shim else { return };
         let (input, turns) = tracked.speech(run);
@@ -160,7 +158,13 @@ impl Engine {
     }
 
     /// The turn of a message whose text is not known has failed.
-    fn cannot_deliver(&mut self, id: SessionId, run: RunNumber, message: MessageId, problem: String) {
+    pub(super) fn cannot_deliver(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        message: MessageId,
+        problem: String,
+    ) {
         warn!("{problem}");
         let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
         let facts = Facts { why: Some(problem), ..Facts::default() };
@@ -230,7 +234,7 @@ impl Engine {
         }
     }
 
-    fn log_not_counted(&self, id: SessionId, named: Option<MessageId>) {
+    pub(super) fn log_not_counted(&self, id: SessionId, named: Option<MessageId>) {
         let Some(name) = self.sessions.get(&id).map(|tracked| &tracked.name) else { return };
         match named {
             Some(named) => {
@@ -245,7 +249,7 @@ impl Engine {
 
     /// Whether an id is that of a message of this session. What cannot be read is: an answer under the wrong
     /// message is worse than one that comes late.
-    fn is_message_of(&self, id: SessionId, named: MessageId) -> bool {
+    pub(super) fn is_message_of(&self, id: SessionId, named: MessageId) -> bool {
         match self.ports.journal.message(named) {
             Ok(row) => row.is_some_and(|row| row.session == id),
             Err(error) => {

@@ -11,10 +11,13 @@ mod down;
 mod effect;
 mod failed;
 mod feed;
+mod fold;
 mod gauges;
 mod given;
 mod health;
+mod hold;
 pub(crate) mod input;
+mod learn;
 mod memory;
 mod messages;
 mod notes;
@@ -31,9 +34,11 @@ mod session_view;
 mod sessions;
 #[cfg(test)]
 mod simulation;
+mod speak;
 mod speech;
 mod stopping;
 mod strangers;
+mod taping;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timer;
@@ -68,7 +73,7 @@ use asked_by::in_whose_name;
 use pinfold_api::object::{Ping, Starting, Unknown};
 use pinfold_core::{Boot, Change, Decision, Event, EventKind, Now, RunNumber};
 use pinfold_store::{AuditEvent, DamagedSession, Facts, RunId, SessionId, Store, Ulid};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
@@ -113,6 +118,11 @@ pub(crate) struct Engine {
     /// Why the file was not taken over when it was read last.
     pub(crate) config_refused: Option<String>,
     timer: Timer,
+    /// What of one session becomes durable together, while that is being found out.
+    gathered: Option<fold::Gathered>,
+    /// Sessions whose cursor is behind their fold, and when that is looked at.
+    unswept: BTreeSet<SessionId>,
+    sweep_at: Option<Boot>,
     pub(crate) memory: memory::Memory,
     folders: Folders,
     /// What was given to sessions with `--env`.
@@ -181,6 +191,9 @@ impl Engine {
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
+            Input::Tape { id, run, from, passage } => self.passage(id, run, from, *passage),
+            Input::Swept { all, outcome } => self.swept(all, outcome),
+            Input::VendorHeld { id, run, vendor, result } => self.vendor_held(id, run, &vendor, result),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
@@ -260,12 +273,16 @@ impl Engine {
             if let Some(run) = tracked.live(last) {
                 run.due = Some(Instant::now());
             }
+            self.begin_fold(id, last);
         }
     }
 
     /// What was known of a run ends with it.
     fn follow_run(&mut self, id: SessionId) {
         let Some(ended) = self.sessions.get_mut(&id).and_then(|tracked| tracked.follow_run()) else { return };
+        if ended.taping.is_some() {
+            self.forget_tape(id);
+        }
         if let running::Memory::Watched { .. } = ended.memory {
             self.ports.memory.forget((id, ended.number));
         }
@@ -288,8 +305,17 @@ impl Engine {
         let before = self.timer.first();
         self.timer.set(id, at);
         if self.timer.first() != before {
-            self.ports.clock.wake_at(self.timer.first());
+            self.ports.clock.wake_at(self.first_deadline());
         }
+    }
+
+    /// When the loop has something to do by itself.
+    fn first_deadline(&self) -> Option<Boot> {
+        [self.timer.first(), self.sweep_at].into_iter().flatten().min()
+    }
+
+    fn wake_for_sweep(&self) {
+        self.ports.clock.wake_at(self.first_deadline());
     }
 
     /// Where to put what comes for a session that was not looked at yet.

@@ -13,9 +13,10 @@ use crate::ports::journal::StoreJournal;
 use crate::ports::locks::MachineLocks;
 use crate::ports::memory::MemoryThread;
 use crate::ports::shims::ShimProcesses;
+use crate::ports::tapes::DiskTapes;
 use pinfold_shim::nursery::Nursery;
 use pinfold_store::Solo;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::rc::Rc;
 use std::sync::{Arc, Weak};
@@ -38,6 +39,7 @@ impl Engine {
                 Arc::clone(&metrics),
             )),
             shims: Box::new(shims(&parts, places)),
+            tapes: Box::new(DiskTapes::default()),
             journal: Box::new(journal(&parts)),
             memory: Box::new(watch_memory(&memory, &parts.handle)),
             files: Arc::new(DiskFiles::default()),
@@ -72,6 +74,9 @@ impl Engine {
             config: parts.config,
             config_refused: None,
             timer: Timer::default(),
+            gathered: None,
+            unswept: BTreeSet::new(),
+            sweep_at: None,
             memory: memory::Memory::new(),
             folders: parts.folders,
             handle: parts.handle,

@@ -80,7 +80,11 @@ impl Engine {
         if stored.archived_at.is_none() {
             self.names.insert(stored.name, id);
         }
+        let has_tape = tracked.definition.has_tape();
         self.sessions.insert(id, Box::new(tracked));
+        if has_tape {
+            self.resume_fold(id);
+        }
     }
 
     /// Looks at every session, a few at a time; each is decided as soon as it was seen.
@@ -107,7 +111,14 @@ impl Engine {
         self.look_at(id, Machine::Same, ASK_AGAIN);
     }
 
-    pub(super) fn observed(&mut self, id: SessionId, mut seen: Seen) {
+    /// What is there of a session was seen; what is on the tape of its run is heard before anything is made of it.
+    pub(super) fn observed(&mut self, id: SessionId, seen: Seen) {
+        if let Some(seen) = self.seen_later(id, Box::new(seen)) {
+            self.observed_now(id, *seen);
+        }
+    }
+
+    pub(super) fn observed_now(&mut self, id: SessionId, mut seen: Seen) {
         crash::point("observed.before");
         self.recognise_lost(id, &mut seen.world);
         if let Some(up) = seen.shim {

@@ -12,6 +12,7 @@ use crate::ports::shims::{LinkNumber, ShimLink, ShimUp};
 use pinfold_api::object::LogLine;
 use pinfold_core::event::{Machine, Shim, ShimSeen, StartFailure};
 use pinfold_core::exit::{Ended, Exit, Recognised};
+use pinfold_core::inbox::Read;
 use pinfold_core::life::StartRefused;
 use pinfold_core::{Event, RunEvent, RunNumber, State, World};
 use pinfold_shim::{Exited, Notice, Report};
@@ -63,6 +64,7 @@ impl Engine {
             tracked.shim = Some(link);
             crash::point("shim.attached");
         }
+        self.tell_heard(id);
         Ok(())
     }
 
@@ -85,7 +87,10 @@ impl Engine {
 
     fn take_report(&mut self, id: SessionId, report: Report) {
         match report {
-            Report::Started { run, process, .. } => self.of_run(id, run, RunEvent::Started(process)),
+            Report::Started { run, process, .. } => {
+                self.of_run(id, run, RunEvent::Started(process));
+                self.fold_started(id, run);
+            }
             Report::StartFailed { run, why } => {
                 let failure = self.cannot_start(id, why);
                 self.of_run(id, run, RunEvent::StartFailed(failure));
@@ -104,13 +109,22 @@ impl Engine {
             Report::StrayDone { run, named } => self.stray_done(id, run, named),
             Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
             Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } | Report::CannotKeep { .. } => {}
+            Report::Tape(report) => self.taped(id, report),
+            Report::Held { run, resources } => self.held(id, run, &resources),
             // No run of this daemon asks for them.
-            Report::Tape(_) | Report::Held { .. } | Report::Guest(_) => {}
+            Report::Guest(_) => {}
         }
     }
 
-    /// A run ended: its record is on disk already, and its last lines are in the log.
+    /// A run ended: its record is on disk already, and its last lines are in the log. What is left of a tape is heard first.
     pub(super) fn exited(&mut self, id: SessionId, exited: &Exited, shim: Shim) {
+        if !self.exited_later(id, exited, shim) {
+            self.ended(id, exited, shim, Read::default());
+        }
+    }
+
+    /// The same, once everything that it printed was heard; `read`: whether it may have read the message of its turn.
+    pub(super) fn ended(&mut self, id: SessionId, exited: &Exited, shim: Shim, read: Read) {
         let run = exited.run;
         self.let_viewers_go(id);
         self.settle_turn(id);
@@ -120,9 +134,10 @@ impl Engine {
         }
         // A run that printed nothing has no last lines.
         let before = self.sessions.get_mut(&id).and_then(|tracked| tracked.logged.replace(exited.log));
-        let silent = before == Some(exited.log);
+        let silent = before == Some(exited.log) && exited.tape.is_none();
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
-        let ended = Ended { at: Some(exited.at), last_line: last_line::of(&output), ..exited.ended.clone() };
+        let last_line = last_line::of(&output);
+        let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
         let facts = Facts { output, ..Facts::default() };
         let ended = self.recognise(id, run, ended);
         let event = RunEvent::Exited { ended, shim, holder: None };
@@ -138,6 +153,10 @@ impl Engine {
     }
 
     pub(super) fn last_lines(&self, id: SessionId, run: RunNumber) -> Vec<String> {
+        let live = self.sessions.get(&id).and_then(|tracked| tracked.run.as_ref());
+        if let Some(taping) = live.and_then(|live| live.taping.as_ref()) {
+            return taping.last_lines(LAST_LINES);
+        }
         let entries = self.ports.shims.tail(&self.home, id, run, LAST_LINES);
         let mut lines = Lines::default();
         let mut all: Vec<LogLine> = entries.iter().flat_map(|entry| lines.push(entry)).collect();
@@ -209,10 +228,18 @@ impl Engine {
         if let Some(exited) = self.record_of(id, run) {
             return self.exited(id, &exited, Shim::Absent);
         }
+        if !self.lost_later(id, run) {
+            self.lost_without_record(id, run, Read::default());
+        }
+    }
+
+    /// The shim of a run was lost; `read`: whether the agent may have read the message of its turn.
+    pub(super) fn lost_without_record(&mut self, id: SessionId, run: RunNumber, read: Read) {
         self.let_viewers_go(id);
         self.settle_turn(id);
         let output = self.last_lines(id, run);
-        let ended = Ended { last_line: last_line::of(&output), ..Ended::new(Exit::ShimLost, self.lived(id)) };
+        let last_line = last_line::of(&output);
+        let ended = Ended { last_line, read, ..Ended::new(Exit::ShimLost, self.lived(id)) };
         let ended = self.recognise(id, run, ended);
         let facts = Facts { output, ..Facts::default() };
         let event = RunEvent::Exited { ended, shim: Shim::Absent, holder: None };

@@ -53,8 +53,10 @@ impl Engine {
 
     /// A deadline has passed, or none has: either is harmless.
     pub(super) fn tick(&mut self) {
-        let due = self.timer.take_due(self.ports.clock.boot());
-        self.ports.clock.wake_at(self.timer.first());
+        let now = self.ports.clock.boot();
+        let due = self.timer.take_due(now);
+        self.sweep(now);
+        self.ports.clock.wake_at(self.first_deadline());
         for id in due {
             self.happened(id, &pinfold_core::Event::Ticked, &Facts::default(), None);
         }

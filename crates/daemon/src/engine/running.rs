@@ -2,11 +2,11 @@
 
 use crate::define::definition::{Input, Turns};
 use crate::engine::stopping::{Heard, Watch};
+use crate::engine::taping::Taping;
 use pinfold_core::{ConsumerId, RunNumber};
 use std::time::{Duration, Instant};
 
 /// A run that was decided and has not ended.
-#[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) number: RunNumber,
     /// When this daemon decided it, until it runs.
@@ -25,6 +25,8 @@ pub(crate) struct Run {
     /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
     pub(crate) watch: Option<Watch>,
     pub(crate) heard: Heard,
+    /// Its tape, if it has one.
+    pub(crate) taping: Option<Box<Taping>>,
 }
 
 /// What is known of the memory of a run, beside what the core knows.
@@ -51,6 +53,7 @@ impl Run {
             stop: None,
             watch: None,
             heard: Heard::Since,
+            taping: None,
         }
     }
 

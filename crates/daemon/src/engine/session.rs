@@ -7,14 +7,15 @@ use crate::engine::reply::Reply;
 use crate::engine::running::Run;
 use crate::engine::session_view::{SessionView, Snapshot};
 use crate::engine::stopping::Farewell;
+use crate::engine::taping::Noted;
 use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::Resource;
-use pinfold_shim::Size;
 use pinfold_shim::log::Position;
-use pinfold_store::{RunId, SessionId};
+use pinfold_shim::{Flow, Size};
+use pinfold_store::{Cursor, RunId, SessionId};
 use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -84,6 +85,20 @@ pub(crate) struct Tracked {
     pub(crate) asked: Option<Box<Value>>,
     /// How far its log went at the last end that was told.
     pub(crate) logged: Option<Position>,
+    /// The highest position of its tape that is stored.
+    pub(crate) floor: u64,
+    /// From where on its tape is needed.
+    pub(crate) heard: u64,
+    /// The last cursor of a run that ended: it goes with the end.
+    pub(crate) parting: Option<(Cursor, Noted)>,
+    /// Locks that are being handed to its shim.
+    pub(crate) handing: Vec<Handing>,
+}
+
+/// A lock that is on its way to a shim: the daemon has it too until the shim says that it does.
+pub(crate) struct Handing {
+    pub(crate) resource: String,
+    pub(crate) held: Box<dyn Held>,
 }
 
 /// The locks of a run between the decision and its shim.
@@ -111,6 +126,10 @@ pub(crate) struct Pending {
     pub(crate) settled: Vec<MessageId>,
     /// What it is news of.
     pub(crate) news: News,
+    /// It becomes durable with the one before it.
+    pub(crate) joined: bool,
+    /// The cursor that is stored with it.
+    pub(crate) noted: Option<Noted>,
 }
 
 /// What the loop does for a decision.
@@ -132,6 +151,23 @@ impl Pending {
             snapshot,
             settled: Vec::new(),
             news: News::Change,
+            joined: false,
+            noted: None,
+        }
+    }
+
+    /// A cursor that waits for its record; nothing else comes of it.
+    pub(crate) fn of_cursor(snapshot: Snapshot, noted: Noted) -> Pending {
+        Pending {
+            durable: false,
+            deeds: Deeds::default(),
+            answer: None,
+            reply: None,
+            snapshot,
+            settled: Vec::new(),
+            news: News::Nothing,
+            joined: false,
+            noted: Some(noted),
         }
     }
 }
@@ -174,6 +210,10 @@ impl Tracked {
             beginnings: 0,
             asked: None,
             logged: None,
+            floor: 0,
+            heard: 0,
+            parting: None,
+            handing: Vec::new(),
         }
     }
 
@@ -228,7 +268,14 @@ impl Tracked {
             damaged: self.damaged,
             held_up: self.held_up.clone(),
             stops_first: self.stops_first,
+            flow: self.flow(),
         }
+    }
+
+    /// Whether what its agent prints is read.
+    pub(crate) fn flow(&self) -> Flow {
+        let taping = self.run.as_ref().and_then(|run| run.taping.as_ref());
+        taping.map_or(Flow::Flows, |taping| taping.flow)
     }
 
     /// The pid of its agent.

@@ -3,6 +3,7 @@
 use crate::define::definition::Definition;
 use pinfold_core::session::{Runs, Takeover};
 use pinfold_core::{RunNumber, Session, State, Wall};
+use pinfold_shim::Flow;
 use pinfold_store::{RunId, SessionId};
 use std::sync::Arc;
 
@@ -51,6 +52,8 @@ pub(crate) struct SessionView {
     /// What keeps its decisions from being recorded.
     pub(crate) held_up: Option<Arc<str>>,
     pub(crate) stops_first: bool,
+    /// Whether what its agent prints is read.
+    pub(crate) flow: Flow,
 }
 
 /// What stands in the way of a session, beside what its core knows.
@@ -62,6 +65,7 @@ pub(crate) struct Hindrances<'a> {
     /// What keeps its decisions from being recorded.
     pub(crate) held_up: Option<&'a str>,
     pub(crate) stops_first: bool,
+    pub(crate) flow: Flow,
 }
 
 impl SessionView {
@@ -71,7 +75,8 @@ impl SessionView {
     }
 
     pub(crate) fn hindrances(&self) -> Hindrances<'_> {
-        let SessionView { name, damaged, held_up, stops_first, .. } = self;
-        Hindrances { name, damaged: *damaged, held_up: held_up.as_deref(), stops_first: *stops_first }
+        let SessionView { name, damaged, held_up, stops_first, flow, .. } = self;
+        let (held_up, stops_first) = (held_up.as_deref(), *stops_first);
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow: *flow }
     }
 }

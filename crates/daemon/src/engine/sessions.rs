@@ -98,7 +98,13 @@ impl Engine {
             tracked.unborn = true;
             batch.fail_if_held_up();
         }
+        let run = tracked.session.runs().last;
         self.sessions.insert(id, Box::new(tracked));
+        self.begin_fold(id, run);
+        let noted = self.note_cursor(id, &mut batch);
+        if let Some(first) = self.sessions.get_mut(&id).and_then(|tracked| tracked.pending.back_mut()) {
+            first.noted = noted;
+        }
         self.names.insert(name, id);
         self.commit(Some(id), batch);
         if let Some(cause) = broken {

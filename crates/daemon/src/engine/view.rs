@@ -11,12 +11,13 @@ use crate::define::config::Retention;
 use crate::define::definition::Definition;
 use crate::define::preset::Preset;
 use crate::memory::Without;
+use crate::output::written::Written;
 use pinfold_api::object::{Metric, Unknown};
 use pinfold_api::request::Purge;
 use pinfold_core::{RunNumber, Session, State};
 use pinfold_store::{DamagedSession, RunId, SessionId, Store};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -74,7 +75,8 @@ impl<'a> Known<'a> {
     /// What stands in its way.
     pub(crate) fn hindrances(self) -> Hindrances<'a> {
         let Tracked { name, damaged, held_up, stops_first, .. } = self.0;
-        Hindrances { name, damaged: *damaged, held_up: held_up.as_deref(), stops_first: *stops_first }
+        let (held_up, stops_first, flow) = (held_up.as_deref(), *stops_first, self.0.flow());
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow }
     }
 
     /// A copy to show from.
@@ -203,9 +205,10 @@ impl<'a> View<'a> {
         self.0.readable()
     }
 
-    /// The file with the output of a session.
-    pub(crate) fn log_of(self, id: SessionId) -> PathBuf {
-        self.0.home.log(id)
+    /// Where the output of a session is.
+    pub(crate) fn written_of(self, id: SessionId) -> Written {
+        let has_tape = self.0.sessions.get(&id).is_some_and(|tracked| tracked.definition.has_tape());
+        if has_tape { Written::Tape(self.0.home.tape(id)) } else { Written::Log(self.0.home.log(id)) }
     }
 
     /// Tells the number of the latest change of a session, whenever there is one; and the same of what is live.

@@ -7,6 +7,7 @@ use crate::engine::Known;
 use crate::http::consumer::Consumer;
 use crate::output::lines::Lines;
 use crate::output::printed::{Printed, Sequences};
+use crate::output::written::Written;
 use axum::body::Bytes;
 use axum::response::Response;
 use pinfold_api::object::{LogLine, Turn};
@@ -14,11 +15,10 @@ use pinfold_api::query::Logs as Which;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
-use pinfold_shim::log::{Position, Reader, tail};
+use pinfold_shim::log::Position;
 use pinfold_store::{ReadError, SessionId, Take};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
@@ -84,7 +84,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
 
 /// Where output is read, and what its lines are put together with.
 pub(crate) struct Source {
-    log: PathBuf,
+    written: Written,
     printed: Printed,
     only: Option<RunNumber>,
 }
@@ -97,11 +97,11 @@ impl Source {
         sequences: Sequences,
     ) -> Result<Source, Failure> {
         let place = context.handle.view(move |view| {
-            (view.log_of(id), view.session(id).is_some_and(|known| known.definition().pty))
+            (view.written_of(id), view.session(id).is_some_and(|known| known.definition().pty))
         });
-        let (log, pty) = place.await?;
-        let written = log.clone();
-        let mut runs = context.read(move |reader| names(reader, id, in_log(reader, id, &written)?)).await?;
+        let (written, pty) = place.await?;
+        let there = written.clone();
+        let mut runs = context.read(move |reader| names(reader, id, in_log(reader, id, &there)?)).await?;
         let mut only = wanted.and_then(|wanted| find_run(&runs, wanted));
         if let (Some(wanted), None) = (wanted, only) {
             // One whose output is gone is a run all the same.
@@ -109,17 +109,17 @@ impl Source {
             let missing = || ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"));
             only = Some(find_run(&runs, wanted).ok_or_else(missing)?);
         }
-        Ok(Source { log, printed: Printed::new(Lines::new(runs, only), sequences, pty), only })
+        Ok(Source { written, printed: Printed::new(Lines::new(runs, only), sequences, pty), only })
     }
 
     /// The last lines, and where the log goes on behind them. What has no end yet is kept.
     fn last(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
-        let entries = tail(&self.log, wanted, self.only).unwrap_or_default();
+        let entries = self.written.tail(wanted, self.only).unwrap_or_default();
         if entries.iter().any(|entry| self.printed.is_screen(entry)) {
             return self.last_of_screen(wanted);
         }
         let end = entries.last().map_or(Position(0), |entry| {
-            let mut reader = Reader::from(&self.log, entry.position);
+            let mut reader = self.written.from(entry.position);
             _ = reader.entry();
             reader.position()
         });
@@ -129,7 +129,7 @@ impl Source {
 
     /// The same where a screen is to be known: by everything that was ever printed on it.
     fn last_of_screen(&mut self, wanted: usize) -> (Vec<LogLine>, Position) {
-        let mut reader = Reader::from(&self.log, Position(0));
+        let mut reader = self.written.from(Position(0));
         let mut last = VecDeque::new();
         while let Ok(Some(entry)) = reader.entry() {
             last.extend(self.printed.push(&entry));
@@ -150,7 +150,7 @@ impl Source {
 
     /// What one turn printed: up to its end, or to the end of its run.
     fn turn(&mut self, turn: Turn) -> Vec<LogLine> {
-        let mut reader = Reader::from(&self.log, Position(turn.from));
+        let mut reader = self.written.from(Position(turn.from));
         let mut lines = Vec::new();
         while turn.to.is_none_or(|to| reader.position().0 < to)
             && let Ok(Some(entry)) = reader.entry()
@@ -164,7 +164,7 @@ impl Source {
 
     /// What was written since a position, or the first part of it.
     fn since(&mut self, position: Position) -> (Vec<LogLine>, Position) {
-        let mut reader = Reader::from(&self.log, position);
+        let mut reader = self.written.from(position);
         let mut new = Vec::new();
         let mut bytes = 0;
         while bytes < PART
@@ -199,8 +199,8 @@ fn names(
 }
 
 /// The runs that a log tells of: there may be a million before them.
-fn in_log(reader: &pinfold_store::Reader, id: SessionId, log: &Path) -> Result<Take, ReadError> {
-    let first = Reader::from(log, Position(0)).entry().ok().flatten().map(|entry| entry.run.0);
+fn in_log(reader: &pinfold_store::Reader, id: SessionId, written: &Written) -> Result<Take, ReadError> {
+    let first = written.from(Position(0)).entry().ok().flatten().map(|entry| entry.run.0);
     let latest = reader.runs(id, Take::Last(1))?.pop().map(|run| run.number.0);
     let count = latest.zip(first).map_or(1, |(latest, first)| latest.saturating_sub(first) + 1);
     Ok(Take::Last(u32::try_from(count).unwrap_or(u32::MAX)))
@@ -232,7 +232,7 @@ pub(crate) async fn pass_on(
     sender: &mpsc::Sender<Bytes>,
 ) -> Option<Infallible> {
     // Watched before it is read: what is written in between wakes us.
-    let mut grown = crate::http::file_watch::watch(&source.log);
+    let mut grown = crate::http::file_watch::watch(&source.written.watched());
     let mut looking = Looking { last: Instant::now() };
     let mut position = None;
     loop {

@@ -16,11 +16,15 @@ use pinfold_api::query::{Messages as Which, Patience};
 use pinfold_api::request::{NewMessage, Permission};
 use pinfold_api::word::MessageState as MessageWord;
 use pinfold_api::{ErrorBody, ErrorKind, units};
-use pinfold_core::decision::{Answer, Wakes};
+use pinfold_core::decision::{Answer, Refusal, Wakes};
 use pinfold_core::event::Ask;
+use pinfold_core::ids::RequestNumber;
 use pinfold_core::quoted::quoted;
-use pinfold_core::{Life, MessageId};
-use pinfold_store::{MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid};
+use pinfold_core::talk::{Permit, RequestAnswer};
+use pinfold_core::{Event, Life, MessageId};
+use pinfold_store::{
+    Facts, MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid,
+};
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 
@@ -259,13 +263,45 @@ pub(crate) async fn answer(
     if !["allow", "deny"].contains(&permission.answer.as_str()) {
         return Err(usage(format!("`{}` is no answer: allow or deny", permission.answer)));
     }
-    let name = name(&context, id).await?;
-    let text = match permission.id {
-        Some(request) => format!("session `{name}` has no open request `{request}`"),
-        None => format!("session `{name}` asks for nothing"),
+    let verdict = if permission.answer == "allow" { Permit::Allow } else { Permit::Deny };
+    let number = permission.id.as_deref().map(|word| number_of(word).ok_or(word));
+    let Permission { message: words, always, .. } = permission.clone();
+    if let Ok(request) = number.transpose() {
+        let answer = RequestAnswer { verdict, always, words };
+        let event = Event::Answered { request, answer };
+        let answer = context.handle.ask(id, event, Facts::default()).await?;
+        if answer == Answer::Done {
+            return object(&context, id).await;
+        }
+        if answer != Answer::Refused(Refusal::NoSuchRequest) {
+            return Err(refused(&context, id, answer).await);
+        }
+    }
+    Err(not_asked(&context, id, permission.id).await)
+}
+
+/// The number of a request, as it is told.
+fn number_of(word: &str) -> Option<RequestNumber> {
+    word.strip_prefix('r')?.parse().ok().map(RequestNumber)
+}
+
+/// There is nothing to answer: what was asked is over, or nothing ever was.
+async fn not_asked(context: &Context, id: SessionId, request: Option<String>) -> Failure {
+    let known = context.handle.session(id, |known| (known.name().to_owned(), known.core().talk().asked()));
+    let (name, asked) = match known.await {
+        Ok(known) => known,
+        Err(why) => return why.into(),
     };
-    let body = ErrorBody::new(ErrorKind::Failed, text);
-    Err(Failure::conflict(body.hint(format!("`pinfold why {}` says what it does", quoted(&name)))))
+    let number = request.as_deref().and_then(number_of);
+    let over = number.map_or(request.is_none() && asked > 0, |number| number.0 <= asked);
+    let text = match (&request, over) {
+        (Some(request), true) => format!("request `{request}` of session `{name}` was answered or withdrawn"),
+        (None, true) => format!("session `{name}` asks nothing any more: it was answered or withdrawn"),
+        (Some(request), false) => format!("session `{name}` has no open request `{request}`"),
+        (None, false) => format!("session `{name}` asks for nothing"),
+    };
+    let body = ErrorBody::new(if over { ErrorKind::Busy } else { ErrorKind::Failed }, text);
+    Failure::conflict(body.hint(format!("`pinfold why {}` says what it does", quoted(&name))))
 }
 
 pub(crate) fn parse(text: &str) -> Result<MessageId, Failure> {

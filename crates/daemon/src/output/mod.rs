@@ -3,3 +3,4 @@
 pub(crate) mod last_line;
 pub(crate) mod lines;
 pub(crate) mod printed;
+pub(crate) mod written;

@@ -8,8 +8,8 @@ use pinfold_core::exit::Exit;
 use pinfold_core::rules::verdict::Asked;
 use pinfold_core::{EventKind, LastExit, MessageId, RunNumber, Session, Verdict};
 use pinfold_store::{
-    Batch, Event, EventQuery, Loaded, Message, Outcome, Owner, Owners, Promise, Put, ReadError, Reader, Run,
-    RunId, SessionId, Solo, Store, StoredSession, Take, Trouble,
+    Batch, Cursor, Event, EventQuery, Loaded, Message, Outcome, Owner, Owners, Promise, Put, ReadError,
+    Reader, Run, RunId, SessionId, Solo, Store, StoredSession, Take, Trouble,
 };
 use std::rc::Rc;
 use std::time::Duration;
@@ -41,6 +41,9 @@ pub(crate) trait Journal {
 
     /// How many bytes of text wait in an inbox.
     fn waiting_bytes(&self, session: SessionId) -> u64;
+
+    /// How far the tape of a session was folded; what is wrong where that cannot be read.
+    fn cursor(&self, session: SessionId) -> Result<Option<Cursor>, String>;
 
     /// Whose run it is.
     fn session_of_run(&self, run: RunId) -> Option<SessionId>;
@@ -119,6 +122,10 @@ impl Journal for StoreJournal {
     fn waiting_bytes(&self, session: SessionId) -> u64 {
         // What cannot be read now is counted another time.
         self.owners.waiting_bytes(session).unwrap_or(0)
+    }
+
+    fn cursor(&self, session: SessionId) -> Result<Option<Cursor>, String> {
+        self.reader.cursor(session).map_err(|error| chain(&error))
     }
 
     fn session_of_run(&self, run: RunId) -> Option<SessionId> {

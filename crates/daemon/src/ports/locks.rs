@@ -185,6 +185,8 @@ pub(crate) enum Refused {
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     session: SessionName,
+    /// Whether its own lock is wanted too.
+    own: bool,
     directory: Option<std::path::PathBuf>,
     vendor: Option<Resource>,
     run: String,
@@ -201,6 +203,7 @@ impl Wanted {
     pub(crate) fn new(name: &str, definition: &Definition, run: String) -> Option<Wanted> {
         Some(Wanted {
             session: SessionName::new(name).ok()?,
+            own: true,
             directory: definition.dir_lock.then(|| definition.dir.clone()),
             vendor: definition.vendor_lock(),
             run,
@@ -215,13 +218,19 @@ impl Wanted {
         self.session.as_str()
     }
 
+    /// Only the lock of the vendor's conversation, for a run that has the others.
+    pub(crate) fn of_vendor(self) -> Option<Wanted> {
+        self.vendor.is_some().then_some(Wanted { own: false, directory: None, ..self })
+    }
+
     /// For a run without a daemon: whoever meets its locks shall see what holds them.
     pub(crate) fn alone(self) -> Wanted {
         Wanted { reason: ALONE, ..self }
     }
 
     fn resources(&self) -> Vec<Resource> {
-        let mut resources = vec![Resource::Session(self.session.clone())];
+        let mut resources = Vec::new();
+        resources.extend(self.own.then(|| Resource::Session(self.session.clone())));
         resources.extend(self.directory.clone().map(Resource::Directory));
         resources.extend(self.vendor.clone());
         resources

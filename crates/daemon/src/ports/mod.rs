@@ -1,4 +1,4 @@
-//! The world outside the loop, as the loop knows it: traits for locks, shims, store, clock, memory and files, and the real ones.
+//! The world outside the loop, as the loop knows it: traits for locks, shims, tapes, store, clock, memory and files, and the real ones.
 //!
 //! What takes time gets a `then`, which is called with the outcome from wherever that becomes known; the loop gives one
 //! that puts an input into its queue. What returns at once is bounded, and each such call says why. The simulation plugs
@@ -12,6 +12,7 @@ pub(crate) mod locks;
 pub(crate) mod memory;
 pub(crate) mod shims;
 pub(crate) mod stops;
+pub(crate) mod tapes;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ use locks::Locks;
 use memory::MemoryWatch;
 use shims::Shims;
 use std::sync::Arc;
+use tapes::Tapes;
 
 /// What is done with an outcome, by the thread that learns of it: it wakes the loop and returns.
 pub(crate) type Then<T> = Box<dyn FnOnce(T) + Send>;
@@ -31,6 +33,7 @@ pub(crate) struct Ports {
     pub(crate) clock: Box<dyn Clock>,
     pub(crate) locks: Box<dyn Locks>,
     pub(crate) shims: Box<dyn Shims>,
+    pub(crate) tapes: Box<dyn Tapes>,
     pub(crate) journal: Box<dyn Journal>,
     pub(crate) memory: Box<dyn MemoryWatch>,
     /// Shared with whatever follows from an answer.

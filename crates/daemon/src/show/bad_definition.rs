@@ -1,7 +1,7 @@
 //! What is wrong with a definition, in the words of the contract, with what to do about it.
 
 use crate::define::bad_definition::BadDefinition;
-use crate::define::preset::Protocol;
+use crate::define::preset::{Protocol, protocol_word};
 use pinfold_api::{ErrorBody, ErrorKind};
 
 const AGENTS: &str = "`pinfold agents` lists those of config.toml; `command` runs any program";
@@ -17,6 +17,10 @@ impl From<BadDefinition> for ErrorBody {
             }
             BadDefinition::CommandTwice { agent } => usage(format!("agent `{agent}` brings its own command"))
                 .hint("leave out --agent, or the command"),
+            BadDefinition::ProtocolOnTerminal { agent } => {
+                usage(format!("agent `{agent}` has a protocol of its own, which no terminal speaks"))
+                    .hint("leave out --pty")
+            }
             BadDefinition::NotSpoken { agent, protocol } => not_spoken(&agent, protocol),
             BadDefinition::NotFilled { agent, why } => config(format!("agent `{agent}`: {why}")),
             BadDefinition::UnknownMode { word } => {
@@ -54,8 +58,8 @@ impl From<BadDefinition> for ErrorBody {
 }
 
 fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {
-    let word = Protocol::WORDS.iter().find(|(_, known)| *known == protocol).map_or("?", |(word, _)| word);
-    config(format!("agent `{agent}` speaks protocol `{word}`, and this version speaks `line` only"))
+    let word = protocol_word(protocol);
+    config(format!("agent `{agent}` speaks protocol `{word}`, and this version does not"))
         .hint("an agent of protocol `line` reads messages as lines")
 }
 

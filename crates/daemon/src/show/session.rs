@@ -2,11 +2,14 @@
 
 use super::word;
 use crate::clock::time;
+use crate::define::definition::Definition;
+use crate::define::preset::protocol_word;
 use crate::engine::{Hindrances, SessionView};
-use pinfold_api::object::{Inbox, LastExit, Next, Session};
-use pinfold_api::word::Activity;
+use pinfold_api::object::{Inbox, LastExit, Next, Request, Session};
 use pinfold_core::life::{HolderSeen, Life};
-use pinfold_core::{Now, Wall};
+use pinfold_core::{Now, Wall, talk};
+use pinfold_shim::Flow;
+use rustix::io::Errno;
 use serde_json::{Value, json};
 
 /// One session.
@@ -29,8 +32,11 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         state: word::state(core.state()),
         why: why(core, view.hindrances(), now),
         next: next(view, now),
-        activity: Activity::Unknown,
-        activity_from: None,
+        activity: word::activity(core.activity()),
+        activity_from: (core.activity() != talk::Activity::Unknown)
+            .then(|| protocol_word(definition.protocol).to_owned()),
+        request: core.talk().open().next().map(request),
+        requests: core.talk().open().count(),
         ready: view.ready && process.is_some(),
         status: view.status.clone().filter(|_| process.is_some()),
         pid: view.pid(),
@@ -54,12 +60,28 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         tags: definition.tags.clone(),
         foreign: false,
         command: definition.command.clone(),
-        vendor_session: definition.vendor_session.clone(),
+        vendor_session: vendor_session(core, definition),
         last_exit: core.last_exit().map(last_exit),
         contained: None,
         env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,
+    }
+}
+
+/// The conversation of its vendor's that it is in, or was to be.
+fn vendor_session(core: &pinfold_core::Session, definition: &Definition) -> Option<String> {
+    let learned = core.talk().vendor().map(|vendor| vendor.id.clone());
+    learned.or_else(|| definition.vendor_session.clone())
+}
+
+/// What its agent asks.
+fn request(request: &talk::Request) -> Request {
+    Request {
+        id: request.number.to_string(),
+        kind: word::request_kind(request.kind),
+        title: request.title.clone(),
+        since: time(request.since),
     }
 }
 
@@ -88,8 +110,22 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 
 /// What is, and why; and what keeps it from being recorded.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
-    let Hindrances { name, damaged, held_up, stops_first } = hindrances;
+    let Hindrances { name, damaged, held_up, stops_first, flow } = hindrances;
     let mut why = core.explain(now);
+    if let Some(request) = core.talk().open().next() {
+        let (number, title) = (request.number, &request.title);
+        why = format!("{why}; it asks: {title} ({number}), `pinfold answer {name} allow` or `deny` answers");
+    }
+    match flow {
+        Flow::Flows => {}
+        Flow::Full => why = format!("{why}; it waits: too much of its output was not heard yet"),
+        Flow::Broken { errno } => {
+            why = format!(
+                "{why}; it waits: its output cannot be written ({})",
+                Errno::from_raw_os_error(errno)
+            );
+        }
+    }
     if damaged > 0 {
         let messages = if damaged == 1 { "message is" } else { "messages are" };
         why = format!("{why}; {damaged} damaged {messages} not delivered, `pinfold inbox {name}` names them");

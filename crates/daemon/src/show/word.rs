@@ -3,6 +3,7 @@
 
 use pinfold_api::word;
 use pinfold_core::session::Upcoming;
+use pinfold_core::talk::{Activity, RequestKind};
 use pinfold_core::{Mode, State, Verdict};
 use pinfold_store::MessageState;
 
@@ -38,6 +39,23 @@ pub(super) fn verdict(verdict: Verdict) -> word::Verdict {
         Verdict::Limited => word::Verdict::Limited,
         Verdict::OutOfMemory => word::Verdict::OutOfMemory,
         Verdict::Crash => word::Verdict::Crash,
+    }
+}
+
+pub(super) fn activity(activity: Activity) -> word::Activity {
+    match activity {
+        Activity::Working => word::Activity::Working,
+        Activity::Waiting => word::Activity::Waiting,
+        Activity::Idle => word::Activity::Idle,
+        Activity::Limited => word::Activity::Limited,
+        Activity::Unknown => word::Activity::Unknown,
+    }
+}
+
+pub(super) fn request_kind(kind: RequestKind) -> word::RequestKind {
+    match kind {
+        RequestKind::Permission => word::RequestKind::Permission,
+        RequestKind::Question => word::RequestKind::Question,
     }
 }
 

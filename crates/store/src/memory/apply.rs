@@ -27,6 +27,7 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
             messages::apply(tables, *session, change, told)
         }
         Step::Run { session, at, run } => runs::apply(tables, *session, *at, run),
+        Step::Cursor(cursor) => sessions::fold(tables, cursor),
         Step::Event(event) => events::add(tables, event, committed),
         Step::Generation { generation, boot_id } => announce(tables, *generation, boot_id),
         Step::OwnedBy { incarnation } => owned_by(tables, *incarnation),

@@ -6,7 +6,7 @@ use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
 use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
 use crate::rows::{
-    Complete, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey,
+    Complete, Cursor, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey,
     StoredSession,
 };
 use crate::size;
@@ -117,6 +117,10 @@ impl Query for MemoryReader {
     fn run(&self, id: RunId) -> Read<Option<Run>> {
         let tables = self.tables();
         Ok(tables.run_ids.get(&id).and_then(|key| tables.runs.get(key)).cloned())
+    }
+
+    fn cursor(&self, session: SessionId) -> Read<Option<Cursor>> {
+        Ok(self.tables().cursors.get(&session).cloned())
     }
 
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {

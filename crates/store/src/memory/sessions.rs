@@ -3,6 +3,7 @@
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{SessionRow, Tables};
 use crate::commit_error::CommitError;
+use crate::rows::Cursor;
 use crate::step::NewSession;
 use crate::ulid::SessionId;
 use pinfold_core::Wall;
@@ -55,6 +56,14 @@ pub(super) fn define(tables: &mut Tables, id: SessionId, definition: &str) -> Ap
     Ok(())
 }
 
+pub(super) fn fold(tables: &mut Tables, cursor: &Cursor) -> Applied {
+    if !tables.sessions.contains_key(&cursor.session) {
+        return Err(CommitError::NoSuchSession { id: cursor.session });
+    }
+    tables.put_cursor(cursor.session, Some(cursor.clone()));
+    Ok(())
+}
+
 pub(super) fn remove(tables: &mut Tables, id: SessionId) -> Applied {
     if !tables.sessions.contains_key(&id) {
         return Err(CommitError::NoSuchSession { id });
@@ -70,6 +79,7 @@ pub(super) fn remove(tables: &mut Tables, id: SessionId) -> Applied {
     for (child, row) in children {
         tables.put_session(child, Some(SessionRow { parent: None, ..row }));
     }
+    tables.put_cursor(id, None);
     tables.put_session(id, None);
     Ok(())
 }

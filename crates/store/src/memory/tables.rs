@@ -1,6 +1,6 @@
 //! Rows in memory, and what it takes to take a change back.
 
-use crate::rows::{Event, Message, Run, SpentKey};
+use crate::rows::{Cursor, Event, Message, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{RunNumber, Wall};
@@ -47,6 +47,7 @@ pub(super) struct Tables {
     pub(super) events: BTreeMap<u64, Event>,
     /// What is known of what was forgotten.
     pub(super) past: Past,
+    pub(super) cursors: BTreeMap<SessionId, Cursor>,
     /// The number of the newest event.
     pub(super) newest: u64,
     /// The last place that a message got.
@@ -64,6 +65,7 @@ enum Undo {
     Session(SessionId, Option<SessionRow>),
     Message(Stand, Option<Message>),
     Run(RunKey, Option<Run>),
+    Cursor(SessionId, Option<Cursor>),
     Event(u64),
     Pruned(Box<Event>),
     Past(Past),
@@ -85,6 +87,11 @@ impl Tables {
     pub(super) fn put_run(&mut self, key: RunKey, row: Option<Run>) {
         let before = self.set_run(key, row);
         self.undo.push(Undo::Run(key, before));
+    }
+
+    pub(super) fn put_cursor(&mut self, id: SessionId, row: Option<Cursor>) {
+        let before = self.set_cursor(id, row);
+        self.undo.push(Undo::Cursor(id, before));
     }
 
     pub(super) fn add_event(&mut self, event: Event) {
@@ -121,6 +128,7 @@ impl Tables {
                 Undo::Session(id, row) => drop(self.set_session(id, row)),
                 Undo::Message(at, row) => drop(self.set_message(at, row)),
                 Undo::Run(key, row) => drop(self.set_run(key, row)),
+                Undo::Cursor(id, row) => drop(self.set_cursor(id, row)),
                 Undo::Event(seq) => {
                     drop(self.events.remove(&seq));
                     self.newest -= 1;
@@ -144,6 +152,13 @@ impl Tables {
         match row {
             Some(row) => self.sessions.insert(id, row),
             None => self.sessions.remove(&id),
+        }
+    }
+
+    fn set_cursor(&mut self, id: SessionId, row: Option<Cursor>) -> Option<Cursor> {
+        match row {
+            Some(row) => self.cursors.insert(id, row),
+            None => self.cursors.remove(&id),
         }
     }
 

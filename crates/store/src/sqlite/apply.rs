@@ -2,10 +2,10 @@
 
 use super::errors::commit_error;
 use super::statements;
-use super::sums::{EVENTS, MESSAGES, Table};
+use super::sums::{CURSORS, EVENTS, MESSAGES, Table};
 use crate::audit::{failure_word, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
-use crate::rows::{MessageState, TurnPlace};
+use crate::rows::{Cursor, MessageState, TurnPlace};
 use crate::step::{EventRun, EventStep, NewSession, RunStep, Step, message_of};
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
@@ -68,6 +68,7 @@ impl<'a> Applier<'a> {
                 self.message((*session, *at), change, (words.as_deref(), from.as_deref()), *place)
             }
             Step::Run { session, at, run } => self.run(*session, *at, run),
+            Step::Cursor(cursor) => self.fold(cursor),
             Step::Event(event) => self.event(event),
             Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
             Step::OwnedBy { incarnation } => self.owned_by(*incarnation),
@@ -135,6 +136,21 @@ impl<'a> Applier<'a> {
         let sql = "DELETE FROM sessions WHERE id = ?1";
         self.session_changed(id, self.execute(sql, params![id.to_string()])?)?;
         self.forget_kept_events(id)
+    }
+
+    fn fold(&self, cursor: &Cursor) -> Applied {
+        if self.name_of(cursor.session)?.is_none() {
+            return Err(CommitError::NoSuchSession { id: cursor.session });
+        }
+        let session = cursor.session.to_string();
+        let row = [
+            session.as_str().into(),
+            ValueRef::Integer(cursor.run.0.cast_signed()),
+            ValueRef::Integer(cursor.position.cast_signed()),
+            cursor.state.as_str().into(),
+        ];
+        let noted = insert_made(self.conn, &statements::CURSOR, &CURSORS, &row);
+        noted.map(drop).map_err(|source| commit_error(self.path, source))
     }
 
     fn message(

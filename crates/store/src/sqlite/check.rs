@@ -1,9 +1,9 @@
 //! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
 
 use super::files::log_of;
-use super::parse::{event_row, key_row, message_row, run_row, session_row};
+use super::parse::{cursor_row, event_row, key_row, message_row, run_row, session_row};
 use super::reader::Reader;
-use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
+use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
 use crate::pace::Pace;
 use crate::query::ReadError;
 use crate::rows::{Loaded, RowDamage};
@@ -173,6 +173,9 @@ fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
     if table.name == KEYS.name {
         return (&["session", "key"], |row| Ok(key_row(row)?.err()));
     }
-    debug_assert_eq!(table.name, EVENTS.name, "there are five tables");
+    if table.name == CURSORS.name {
+        return (&["session"], |row| Ok(cursor_row(row)?.err()));
+    }
+    debug_assert_eq!(table.name, EVENTS.name, "there are six tables");
     (&["seq"], |row| Ok(event_row(row)?.damage))
 }

@@ -1,8 +1,9 @@
 //! From rows of the tables to what readers return.
 
-use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, Table};
+use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, Table};
 use crate::rows::{
-    DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, SpentKey, StoredSession, TurnPlace,
+    Cursor, DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, SpentKey, StoredSession,
+    TurnPlace,
 };
 use crate::ulid::{SessionId, Ulid};
 use pinfold_core::inbox::Queued;
@@ -89,6 +90,17 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         place: None,
         damage: Some(RowDamage { id: readable(row, 0).unwrap_or_default(), problem }),
     }))
+}
+
+/// A cursor, or what is wrong with it.
+pub(crate) fn cursor_row(row: &Row<'_>) -> rusqlite::Result<Result<Cursor, RowDamage>> {
+    let read = checked(row, &CURSORS, whole_cursor)?;
+    Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
+}
+
+fn whole_cursor(row: &Row<'_>) -> rusqlite::Result<Cursor> {
+    let (session, run) = (parsed(row, 0)?, RunNumber(row.get(1)?));
+    Ok(Cursor { session, run, position: row.get(2)?, state: row.get(3)? })
 }
 
 /// An id as far as it is one.

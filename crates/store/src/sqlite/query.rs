@@ -1,13 +1,13 @@
 //! What a reader of SQLite's answers: the trait, statement by statement.
 
 use super::files::files;
-use super::parse::{event_row, key_row, message_row, run_row, session_row, waiting_row};
+use super::parse::{cursor_row, event_row, key_row, message_row, run_row, session_row, waiting_row};
 use super::parts::in_state;
-use super::reader::{EVENT, Inbox, KEY, MESSAGE, RUN, Reader, SESSION, WAITING};
+use super::reader::{CURSOR, EVENT, Inbox, KEY, MESSAGE, RUN, Reader, SESSION, WAITING};
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
 use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
-use crate::rows::{Complete, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
+use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{self, RunId, SessionId, Ulid};
 use pinfold_core::{MessageId, Wall};
@@ -127,6 +127,12 @@ impl Query for Reader {
         let found = self.one(&format!("{} WHERE id = ?1", *RUN), [id.to_string()], run_row)?;
         let damage = found.as_ref().and_then(|run| run.damage.clone());
         damage.map_or(Ok(found), |damage| Err(self.damaged("run", damage)))
+    }
+
+    fn cursor(&self, session: SessionId) -> Read<Option<Cursor>> {
+        let sql = format!("{} WHERE session = ?1", *CURSOR);
+        let found = self.one(&sql, [session.to_string()], cursor_row)?;
+        found.transpose().map_err(|damage| self.damaged("cursor of session", damage))
     }
 
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {

@@ -3,7 +3,7 @@
 use super::errors::read_error;
 use super::open;
 use super::parse::{Waiting, waiting_row};
-use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
+use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
 use crate::open::{OpenError, Options};
 use crate::query::{Read, ReadError, Take};
 use crate::rows::{Loaded, Lookup, Message, RowDamage, StoredSession};
@@ -23,6 +23,7 @@ pub(super) static WAITING: LazyLock<String> = LazyLock::new(|| {
 pub(super) static RUN: LazyLock<String> = LazyLock::new(|| RUNS.select());
 pub(super) static EVENT: LazyLock<String> = LazyLock::new(|| EVENTS.select());
 pub(super) static KEY: LazyLock<String> = LazyLock::new(|| KEYS.select());
+pub(super) static CURSOR: LazyLock<String> = LazyLock::new(|| CURSORS.select());
 
 /// A connection that only reads. Each call sees the store as it was at one moment.
 #[derive(Debug)]

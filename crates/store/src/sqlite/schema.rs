@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/v4.sql"),
     include_str!("schema/v5.sql"),
     include_str!("schema/v6.sql"),
+    include_str!("schema/v7.sql"),
 ];
 
 /// The first version whose rows have checksums.

@@ -1,6 +1,6 @@
 //! The statements that change rows, each with the checksum of what it leaves behind.
 
-use super::sums::{EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
+use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
 use std::sync::LazyLock;
 
 type Sql = LazyLock<String>;
@@ -102,6 +102,12 @@ pub(crate) static RUNS_SETTLED: Sql = LazyLock::new(|| {
         "UPDATE runs INDEXED BY runs_open SET {set}
          WHERE session = ?1 AND number <= ?2 AND ended_at IS NULL"
     )
+});
+
+/// All of the row is new, so what was wrong with it before does not count any more.
+pub(crate) static CURSOR: Sql = LazyLock::new(|| {
+    let taken = ["run", "position", "state", "sum"].map(|column| format!("{column} = excluded.{column}"));
+    format!("{} ON CONFLICT (session) DO UPDATE SET {}", CURSORS.insert_made(), taken.join(", "))
 });
 
 /// All of its columns and the checksum are made before: SQLite would look for the names once for each.

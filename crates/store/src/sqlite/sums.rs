@@ -82,8 +82,10 @@ pub(crate) const KEYS: Table = Table {
     columns: &["session", "key", "message", "enqueued_at", "done_at"],
     besides: &[],
 };
+pub(crate) const CURSORS: Table =
+    Table { name: "cursors", tag: 6, columns: &["session", "run", "position", "state"], besides: &[] };
 /// Everything that is summed.
-pub(crate) const TABLES: [&Table; 5] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS];
+pub(crate) const TABLES: [&Table; 6] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS];
 
 impl Table {
     /// All columns and the checksum, from this table.

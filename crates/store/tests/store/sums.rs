@@ -46,6 +46,25 @@ fn a_message_that_was_changed_is_named_and_not_shown() {
 }
 
 #[test]
+fn a_cursor_that_was_changed_is_named_and_not_given() {
+    for column in ["run = 4", "position = 8", "state = '{}'", "sum = NULL"] {
+        let (home, driven) = filled();
+        let mut batch = pinfold_store::Batch::new();
+        let (session, run) = (driven.id, pinfold_core::RunNumber(3));
+        batch.cursor(pinfold_store::Cursor { session, run, position: 7, state: "{\"a\":1}".into() });
+        home.open().commit(batch).wait().unwrap();
+        change(&home, &format!("UPDATE cursors SET {column}"));
+        assert!(matches!(home.reader().cursor(driven.id), Err(ReadError::Row { .. })), "{column}");
+        let findings = home.open().reader().unwrap().check(&Pace::at_once()).unwrap();
+        assert_eq!(findings.len(), 1, "{column}: {findings:?}");
+        let mut again = pinfold_store::Batch::new();
+        again.cursor(pinfold_store::Cursor { session, run, position: 9, state: "{}".into() });
+        home.open().commit(again).wait().unwrap();
+        assert_eq!(home.reader().cursor(driven.id).unwrap().map(|found| found.position), Some(9));
+    }
+}
+
+#[test]
 fn a_damaged_message_is_not_delivered() {
     let (home, _) = filled();
     let id = pinfold_store::Ulid::from(MessageId(2)).to_string();

@@ -4,7 +4,10 @@ use super::policy::Changes;
 use super::reading::nearest;
 use super::value::{Text, Word, Words, wrong};
 use crate::caller::{Act, MAY};
-use crate::define::preset::{Input, PLACEHOLDERS, PresetChanges, Protocol, Turns};
+use crate::define::preset::{
+    ExecChanges, INPUTS, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges, Protocol, SESSION_IDS, SessionIds,
+    TURNS, Turns,
+};
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -18,8 +21,11 @@ pub(super) struct Agent {
     resume: Option<Command>,
     interactive: Option<Command>,
     protocol: Option<Word<Protocol>>,
+    session: Option<Word<SessionIds>>,
     input: Option<Word<Input>>,
     turns: Option<Word<Turns>>,
+    /// How the output of an agent of protocol `exec` is read.
+    exec: Option<ExecChanges>,
     /// What its runs may do as a person does.
     may: Option<May>,
     pub(super) policy: Changes,
@@ -35,8 +41,10 @@ impl Agent {
             resume: above.resume.or(below.resume),
             interactive: above.interactive.or(below.interactive),
             protocol: above.protocol.or(below.protocol),
+            session: above.session.or(below.session),
             input: above.input.or(below.input),
             turns: above.turns.or(below.turns),
+            exec: above.exec.or(below.exec),
             may: above.may.or(below.may),
             policy: above.policy.or(&below.policy),
         };
@@ -50,8 +58,11 @@ impl Agent {
             resume: words(&self.resume),
             interactive: words(&self.interactive),
             protocol: self.protocol.map(|word| word.0),
+            session: self.session.map(|word| word.0),
             input: self.input.map(|word| word.0),
             turns: self.turns.map(|word| word.0),
+            exec: self.exec.clone().unwrap_or_default(),
+            ..PresetChanges::default()
         }
     }
 
@@ -62,15 +73,19 @@ impl Agent {
 }
 
 impl Words for Protocol {
-    const WORDS: &'static [(&'static str, Protocol)] = &Protocol::WORDS;
+    const WORDS: &'static [(&'static str, Protocol)] = &PROTOCOLS;
 }
 
 impl Words for Input {
-    const WORDS: &'static [(&'static str, Input)] = &Input::WORDS;
+    const WORDS: &'static [(&'static str, Input)] = &INPUTS;
 }
 
 impl Words for Turns {
-    const WORDS: &'static [(&'static str, Turns)] = &Turns::WORDS;
+    const WORDS: &'static [(&'static str, Turns)] = &TURNS;
+}
+
+impl Words for SessionIds {
+    const WORDS: &'static [(&'static str, SessionIds)] = &SESSION_IDS;
 }
 
 /// `[agents]`. Agent `command` runs what each session names: it has no command of its own.

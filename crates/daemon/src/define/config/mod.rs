@@ -194,7 +194,8 @@ impl Config {
     /// What an agent's name stands for; nothing when no file says how to start it.
     #[must_use]
     pub fn preset(&self, agent: &str) -> Option<Preset> {
-        self.agents.get(agent)?.preset().preset()
+        let preset = self.agents.get(agent)?.preset().preset();
+        preset.command.is_some().then_some(preset)
     }
 
     /// What the runs of an agent may do as a person does.
@@ -209,7 +210,7 @@ impl Config {
 
     /// The agents that have a preset, by name.
     pub fn presets(&self) -> impl Iterator<Item = (&str, Preset)> {
-        self.agents.iter().filter_map(|(name, agent)| Some((name.as_str(), agent.preset().preset()?)))
+        self.agents.keys().filter_map(|name| Some((name.as_str(), self.preset(name)?)))
     }
 }
 

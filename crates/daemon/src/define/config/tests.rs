@@ -99,7 +99,7 @@ const WRONG: &[(&str, usize, &str)] = &[
     (
         "[agents.x]\nprotocol = \"json\"",
         2,
-        "`protocol` is one of \"line\", \"stream-json\", \"codex\", \"acp\"",
+        "`protocol` is one of \"line\", \"exec\", \"stream-json\", \"codex\", \"acp\", \"pi\", \"scripted\"",
     ),
     ("[agents.x]\ninput = \"xml\"", 2, "`input` is one of \"line\", \"json\""),
     ("[agents.x]\nturns = 1", 2, "`turns` is one of \"line\", \"done\""),
@@ -146,7 +146,7 @@ fn an_agent_of_ones_own_is_a_preset() {
          input = \"json\"\nturns = \"done\"\npolicy.stop_grace = \"3s\"\n";
     let config = Config::parse(text).unwrap();
     let mine = config.preset("mine").unwrap();
-    assert_eq!(mine.command, ["mine", "--in", "{dir}", "{print}"]);
+    assert_eq!(mine.command.unwrap(), ["mine", "--in", "{dir}", "{print}"]);
     assert_eq!(mine.resume.unwrap(), ["mine", "--resume", "{vendor_session}"]);
     assert_eq!((mine.protocol, mine.input, mine.turns), (Protocol::StreamJson, Input::Json, Turns::Done));
     assert_eq!(config.settings("mine", "x").policy.stop_grace, Duration::from_secs(3));
@@ -161,7 +161,10 @@ fn a_file_changes_what_it_names_of_a_shipped_agent() {
     let own = "[agents.claude]\ncommand = [\"/opt/claude\"]\n[agents.claude.policy]\nstop_grace = \"1s\"\n";
     let both = Config::parse(own).unwrap().over(&Config::parse(shipped).unwrap());
     let claude = both.preset("claude").unwrap();
-    assert_eq!((claude.command, claude.protocol), (vec!["/opt/claude".to_owned()], Protocol::StreamJson));
+    assert_eq!(
+        (claude.command, claude.protocol),
+        (Some(vec!["/opt/claude".to_owned()]), Protocol::StreamJson)
+    );
     let policy = both.settings("claude", "x").policy;
     assert_eq!((policy.stop_grace, policy.message_tries), (Duration::from_secs(1), 5));
     assert!(both.preset("pi").is_some());

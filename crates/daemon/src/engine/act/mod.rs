@@ -1,12 +1,15 @@
 //! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
 
+mod prompt;
 mod restart_order;
 
 use super::Engine;
 use crate::crash;
 use crate::define::definition::{Definition, Turns};
 use crate::engine::input::Input;
-use crate::engine::session::Reservation;
+use crate::engine::session::{Reservation, Tracked};
+use crate::engine::speak::Given;
+use crate::engine::taping::most_unheard;
 use crate::ports::locks::{Held, Refused, Wanted};
 use crate::ports::shims::Birth;
 use crate::ports::shims::order::Order;
@@ -15,8 +18,10 @@ use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
 use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
 use pinfold_shim::client::Opening;
-use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, Tie};
+use pinfold_shim::tape::Position;
+use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, TapeLimits, Tie};
 use pinfold_store::{Facts, SessionId};
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::time::Duration;
 use tracing::{trace, warn};
@@ -28,9 +33,9 @@ impl Engine {
             Action::Reserve { run, .. } => self.reserve(id, run),
             Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
             Action::Stop { run, grace } => self.stop(id, run, grace),
-            Action::Interrupt { run } => self.tell_shim(id, &Command::Interrupt { run }),
-            // No agent says yet what would lead to these.
-            Action::Answer { .. } | Action::HoldVendor { .. } => {}
+            Action::Interrupt { run } => self.interrupt(id, run),
+            Action::Answer { run, ref key, ref answer, .. } => self.reply(id, run, key, answer),
+            Action::HoldVendor { run, id: ref vendor } => self.hold_vendor(id, run, vendor),
             Action::Release => self.release(id),
             Action::AwaitHolder => self.await_holder(id),
             Action::ForgetHolder => {
@@ -39,14 +44,14 @@ impl Engine {
                 }
             }
             Action::LookAgain => self.look_again(id),
-            Action::Deliver { run, message, attempt, delivery, .. } => {
-                self.deliver(id, run, message, attempt, delivery);
+            Action::Deliver { run, message, attempt, delivery, repeated } => {
+                self.deliver(id, run, Given { message, attempt, delivery, repetition: repeated });
             }
             Action::ConfirmMemory { run } => self.confirm_memory(id, run),
         }
     }
 
-    fn tell_shim(&self, id: SessionId, command: &Command) {
+    pub(super) fn tell_shim(&self, id: SessionId, command: &Command) {
         if let Some(shim) = self.sessions.get(&id).and_then(|tracked| tracked.shim.as_ref()) {
             shim.send(command);
         }
@@ -93,7 +98,8 @@ impl Engine {
     fn take_locks(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
-        let Some(wanted) = Wanted::new(&tracked.name, &tracked.definition, name) else { return };
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let Some(wanted) = Wanted::new(&tracked.name, &self.as_known(tracked), name) else { return };
         let wanted = if self.alone.is_some() { wanted.alone() } else { wanted };
         let handle = self.handle.clone();
         self.ports.locks.reserve(wanted, Box::new(move |result| handle.tell(Input::Reserved { id, result })));
@@ -129,6 +135,10 @@ impl Engine {
 
     fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
         let Some(start) = self.start_of(id, run, purpose) else { return };
+        if let Some(refused) = self.has_no_prompt(id, run, &start) {
+            return self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
+        }
+        let needs_tape = start.tape.is_some();
         self.note_speech(id, run);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let held = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
@@ -137,7 +147,12 @@ impl Engine {
             | Reservation::Behind(_)
             | Reservation::UnderWay(_)
             | Reservation::Unwanted => {
-                return match tracked.shim.as_ref().filter(|shim| !shim.leaving) {
+                return match tracked.shim.as_mut().filter(|shim| !shim.leaving) {
+                    // One that is older than tapes goes, and another one is taken.
+                    Some(shim) if needs_tape && !shim.can.tape => {
+                        shim.dismiss();
+                        self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
+                    }
                     Some(shim) => Order::start(shim.outlet(), None, start).give(),
                     None => self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone)),
                 };
@@ -160,6 +175,16 @@ impl Engine {
         }
     }
 
+    /// What a session is, on the conversation of its vendor's that is known by now.
+    pub(super) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
+        let definition = &*tracked.definition;
+        let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.as_str());
+        match learned.filter(|learned| definition.vendor_session.as_deref() != Some(learned)) {
+            Some(id) => Cow::Owned(definition.resuming(id, self.config.preset(&definition.agent).as_ref())),
+            None => Cow::Borrowed(definition),
+        }
+    }
+
     fn opening(&self, id: SessionId) -> Option<Opening> {
         let tracked = self.sessions.get(&id)?;
         let (program, arguments) = self.shim_program.clone();
@@ -176,7 +201,7 @@ impl Engine {
             listens: Listens::Late,
             records,
             log,
-            tape: None,
+            tape: (tracked.definition.has_tape() && self.alone.is_none()).then(|| self.home.tape(id)),
             tie,
             foreground,
             crash_at,
@@ -186,11 +211,12 @@ impl Engine {
     /// Argv, directory and environment: the same at start 1 and at restart 100.
     pub(super) fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
         let tracked = self.sessions.get(&id)?;
-        let definition = &tracked.definition;
+        let definition = &*self.as_known(tracked);
         let words = match purpose {
-            Purpose::Headless => &definition.command,
-            Purpose::Interactive(_) => &definition.interactive,
+            Purpose::Headless => self.with_prompt(tracked, &definition.command),
+            Purpose::Interactive(_) => definition.interactive.clone(),
         };
+        let has_tape = definition.has_tape() && purpose == Purpose::Headless && self.alone.is_none();
         let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
         let directory = match definition.dir_lock {
             true => Directory::Locked,
@@ -199,7 +225,7 @@ impl Engine {
         Some(Box::new(Start {
             run,
             run_id: tracked.run_id(run)?.to_string(),
-            arguments: words.iter().map(OsString::from).collect(),
+            arguments: words.into_iter().map(OsString::from).collect(),
             environment: environment(
                 definition,
                 &self.home.variables,
@@ -220,7 +246,8 @@ impl Engine {
             repeats: tracked.session.spec().mode == Mode::Always,
             says_done: definition.turns == Turns::Done && purpose == Purpose::Headless,
             joins: if terminal { self.joins(&definition.agent, &tracked.name) } else { Joins::default() },
-            tape: None,
+            tape: has_tape
+                .then(|| TapeLimits { unheard: most_unheard(self.tapes()), floor: Position(tracked.floor) }),
         }))
     }
 

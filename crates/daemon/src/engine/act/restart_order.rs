@@ -19,7 +19,11 @@ impl Engine {
         let tracked = self.sessions.get(&id).filter(|tracked| tracked.pending.is_empty())?;
         let shim = tracked.shim.as_ref().filter(|shim| !shim.leaving)?;
         let Reservation::Nothing = tracked.reservation else { return None };
-        let order = Order::start(shim.outlet(), stored, self.start_of(id, run, purpose)?);
+        let start = self.start_of(id, run, purpose)?;
+        if start.tape.is_some() && (!shim.can.tape || self.is_told_by_argument(id)) {
+            return None;
+        }
+        let order = Order::start(shim.outlet(), stored, start);
         self.note_speech(id, run);
         Some(order)
     }

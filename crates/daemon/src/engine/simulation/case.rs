@@ -380,6 +380,8 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::ShimUp { id, .. }
         | Input::Shim { id, .. }
         | Input::ShimGone { id, .. }
+        | Input::Tape { id, .. }
+        | Input::VendorHeld { id, .. }
         | Input::HolderGone { id }
         | Input::Attaching { id, .. }
         | Input::Observed { id, .. }
@@ -391,6 +393,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::FilesDeleted { id, .. } => Some(*id),
         Input::Committed { of, .. } => of.map(|of| of.id),
         Input::Create(_)
+        | Input::Swept { .. }
         | Input::FolderMade { .. }
         | Input::Forgotten(_)
         | Input::ConfigRead(_)

@@ -84,6 +84,7 @@ pub(super) enum Job {
     Observe(Box<Look>, Then<Seen>),
     Prove(Then<bool>),
     EndHolder(Then<HolderEnded>),
+    ReadTape(crate::ports::tapes::Stretch, Then<crate::ports::tapes::Passage>),
     FindSocket(Vec<PathBuf>, Then<Option<PathBuf>>),
 }
 

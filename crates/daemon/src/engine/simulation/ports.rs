@@ -16,6 +16,7 @@ use crate::ports::shims::outbox::{Outlet, Wire};
 use crate::ports::shims::strangers::There;
 use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
 use crate::ports::stops::{Noted, Stops};
+use crate::ports::tapes::{Passage, Stretch, Tapes};
 use crate::ports::{Ports, Then};
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
@@ -24,7 +25,7 @@ use pinfold_lock::Resource;
 use pinfold_shim::log::Entry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited};
-use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
+use pinfold_store::{Batch, Cursor, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +41,7 @@ pub(super) fn ports(machine: &Shared, store: StoreJournal, trouble: Trouble) -> 
         clock: Box::new(VirtualClock(machine.clone())),
         locks: Box::new(world.clone()),
         shims: Box::new(world.clone()),
+        tapes: Box::new(world.clone()),
         journal: Box::new(VirtualJournal { machine: machine.clone(), store, trouble }),
         memory: Box::new(world.clone()),
         files: Arc::new(world),
@@ -170,6 +172,14 @@ impl Shims for World {
     }
 }
 
+impl Tapes for World {
+    fn read(&self, wanted: Stretch, then: Then<Passage>) {
+        self.order(self.at(wanted.id), Job::ReadTape(wanted, then));
+    }
+
+    fn forget(&self, _id: SessionId) {}
+}
+
 impl MemoryWatch for World {
     fn watch(&mut self, (id, run): Watched, _watch: Watch) {
         let session = self.at(id);
@@ -255,6 +265,10 @@ impl Journal for VirtualJournal {
 
     fn waiting_bytes(&self, session: SessionId) -> u64 {
         self.store.waiting_bytes(session)
+    }
+
+    fn cursor(&self, session: SessionId) -> Result<Option<Cursor>, String> {
+        self.store.cursor(session)
     }
 
     fn session_of_run(&self, run: RunId) -> Option<SessionId> {

@@ -233,6 +233,10 @@ pub(super) fn perform(shared: &Shared, session: usize, job: Job) {
             drop(machine);
             then(free);
         }
+        // No session of a case has a tape yet.
+        Job::ReadTape(wanted, then) => {
+            then(crate::ports::tapes::Passage { next: wanted.from, ..Default::default() });
+        }
         Job::FindSocket(sockets, then) => {
             let removed = shared.lock().socket_removed[session];
             then(sockets.into_iter().next().filter(|_| !removed));

@@ -241,6 +241,7 @@ impl Case {
             | Stored::Define { .. }
             | Stored::Remove { .. }
             | Stored::Event(_)
+            | Stored::Cursor(_)
             | Stored::OwnedBy { .. }
             | Stored::Generation { .. }
             | Stored::Prune(_)

@@ -5,6 +5,7 @@ mod archive;
 mod durable;
 mod ends;
 mod files;
+mod fold;
 pub(crate) mod hand;
 mod health;
 mod inbox;

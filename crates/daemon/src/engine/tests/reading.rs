@@ -6,6 +6,7 @@ use crate::caller::Act;
 use crate::engine::WhyNot;
 use crate::engine::command::Command as Order;
 use crate::engine::input::{Input, Post};
+use crate::output::written::Written;
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
 use pinfold_core::exit::Exit;
@@ -120,7 +121,7 @@ fn the_daemon_says_what_it_is() {
     assert_eq!((daemon.config_refused, daemon.socket_refused), (None, Some("too long")));
     assert!(daemon.up_for < Duration::from_secs(3600));
     let id = SessionId(Ulid::new(1, 1));
-    assert_eq!(view.log_of(id), room.engine.home.log(id));
+    assert_eq!(view.written_of(id), Written::Log(room.engine.home.log(id)));
     assert!(view.unknown().is_empty());
 }
 

@@ -24,7 +24,7 @@ use pinfold_core::unended::Survivor;
 use pinfold_shim::client::{Link, Opening, ReceiveError};
 use pinfold_shim::log::Entry;
 use pinfold_shim::turn::Turn;
-use pinfold_shim::{Command, Decoder, Exited, Report, Start, Welcome};
+use pinfold_shim::{Can, Command, Decoder, Exited, Report, Start, Welcome};
 use pinfold_store::SessionId;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::collections::{BTreeSet, VecDeque};
@@ -153,6 +153,8 @@ impl Connection for SocketConnection {
 pub(crate) struct ShimLink {
     pub(crate) number: LinkNumber,
     pub(crate) pid: u32,
+    /// What it can beside what every shim can.
+    pub(crate) can: Can,
     /// It was told to give the locks back and to go.
     pub(crate) leaving: bool,
     socket: PathBuf,
@@ -165,6 +167,17 @@ impl ShimLink {
         let mut bytes = Vec::new();
         command.encode(&mut bytes);
         self.out.send(&bytes);
+    }
+
+    /// Hands it more locks for a run; the caller keeps its own until the shim says that it has them.
+    pub(crate) fn hold(&self, run: RunNumber, held: &dyn Held) -> io::Result<()> {
+        let (locks, descriptors) = pinfold_shim::client::lend(&held.lend())?;
+        let descriptors: io::Result<Vec<_>> =
+            descriptors.into_iter().map(|descriptor| descriptor.try_clone_to_owned()).collect();
+        let mut bytes = Vec::new();
+        Command::Hold { run, locks }.encode(&mut bytes);
+        self.out.send_with(&bytes, descriptors?);
+        Ok(())
     }
 
     /// The way to it, for whoever is not the loop.
@@ -189,9 +202,9 @@ impl ShimLink {
         number: LinkNumber,
         hear: impl Fn(Option<Report>) + Send + 'static,
     ) -> io::Result<(ShimLink, Option<JoinHandle<()>>)> {
-        let pid = up.welcome.shim;
+        let (pid, can) = (up.welcome.shim, up.welcome.can);
         let (out, reaper) = up.connection.follow(Box::new(hear))?;
-        let link = ShimLink { number, pid, leaving: false, socket: up.socket, out };
+        let link = ShimLink { number, pid, can, leaving: false, socket: up.socket, out };
         // Output is read from the log, by whoever wants it.
         link.send(&Command::Follow { on: false });
         Ok((link, reaper))

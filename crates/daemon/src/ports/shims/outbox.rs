@@ -2,6 +2,7 @@
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, Shutdown};
+use std::collections::VecDeque;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::Interest;
@@ -15,6 +16,12 @@ pub(crate) struct Outlet(Arc<dyn Wire>);
 pub(crate) trait Wire: Send + Sync {
     /// Sends, after everything that was sent before; never waits. A shim that has gone is noticed by other means.
     fn send(self: Arc<Self>, bytes: &[u8]);
+
+    /// The same, with descriptors, which arrive with the first byte.
+    fn send_with(self: Arc<Self>, bytes: &[u8], descriptors: Vec<OwnedFd>) {
+        drop(descriptors);
+        self.send(bytes);
+    }
 }
 
 impl Outlet {
@@ -26,6 +33,11 @@ impl Outlet {
     pub(crate) fn send(&self, bytes: &[u8]) {
         Arc::clone(&self.0).send(bytes);
     }
+
+    /// Sends with descriptors, after everything that was sent before.
+    pub(crate) fn send_with(&self, bytes: &[u8], descriptors: Vec<OwnedFd>) {
+        Arc::clone(&self.0).send_with(bytes, descriptors);
+    }
 }
 
 /// The socket of one shim.
@@ -35,16 +47,45 @@ pub(crate) struct Way {
     /// Whoever says something need not be on it.
     runtime: tokio::runtime::Handle,
     /// What was not taken yet; a task is at it while there is any.
-    unsent: Mutex<Vec<u8>>,
+    unsent: Mutex<Unsent>,
+}
+
+#[derive(Default)]
+struct Unsent {
+    bytes: Vec<u8>,
+    /// Descriptors, and before how many of the bytes from the end they go: more may be added behind them.
+    lent: VecDeque<(usize, Vec<OwnedFd>)>,
+}
+
+impl Unsent {
+    /// How many bytes may go before descriptors have to.
+    fn before_lent(&self) -> usize {
+        self.lent.front().map_or(self.bytes.len(), |(from_end, _)| self.bytes.len() - from_end)
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.lent.iter_mut().for_each(|(from_end, _)| *from_end += bytes.len());
+    }
 }
 
 impl Wire for Way {
     fn send(self: Arc<Self>, bytes: &[u8]) {
         let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = unsent.is_empty();
+        let first = unsent.bytes.is_empty();
         let taken = if first { self.write(bytes) } else { 0 };
-        unsent.extend_from_slice(&bytes[taken..]);
-        if first && !unsent.is_empty() {
+        unsent.add(&bytes[taken..]);
+        if first && !unsent.bytes.is_empty() {
+            self.runtime.spawn(flush(Arc::clone(&self)));
+        }
+    }
+
+    fn send_with(self: Arc<Self>, bytes: &[u8], descriptors: Vec<OwnedFd>) {
+        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = unsent.bytes.is_empty();
+        unsent.add(bytes);
+        unsent.lent.push_back((bytes.len(), descriptors));
+        if first && !self.write_on(&mut unsent) {
             self.runtime.spawn(flush(Arc::clone(&self)));
         }
     }
@@ -73,13 +114,35 @@ impl Way {
 
     /// Writes on; whether that was all.
     fn go_on(&self) -> bool {
-        let mut unsent = self.unsent.lock().unwrap_or_else(PoisonError::into_inner);
-        let taken = self.write(&unsent);
-        unsent.drain(..taken);
-        if unsent.is_empty() {
-            *unsent = Vec::new();
+        self.write_on(&mut self.unsent.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write_on(&self, unsent: &mut Unsent) -> bool {
+        while !unsent.bytes.is_empty() {
+            let plain = unsent.before_lent();
+            let taken = match unsent.lent.front() {
+                Some((_, descriptors)) if plain == 0 => self.write_with(&unsent.bytes[..1], descriptors),
+                Some(_) | None => self.write(&unsent.bytes[..plain]),
+            };
+            if plain == 0 && taken > 0 {
+                unsent.lent.pop_front();
+            }
+            unsent.bytes.drain(..taken);
+            if taken < plain.max(1) {
+                return false;
+            }
         }
-        unsent.is_empty()
+        *unsent = Unsent::default();
+        true
+    }
+
+    fn write_with(&self, bytes: &[u8], descriptors: &[OwnedFd]) -> usize {
+        let lent: Vec<_> = descriptors.iter().map(AsFd::as_fd).collect();
+        match pinfold_kernel::socket::send_with(self.socket.get_ref(), bytes, &lent) {
+            Ok(count) => count,
+            Err(Errno::AGAIN) => 0,
+            Err(_) => bytes.len(),
+        }
     }
 }
 
@@ -147,7 +210,7 @@ mod tests {
             let (way, mut theirs) = pair();
             let (long, short) = (vec![1; 2_000_000], [2; 10]);
             Arc::clone(&way).send(&long);
-            assert!(!way.unsent.lock().unwrap().is_empty(), "the socket takes all of it");
+            assert!(!way.unsent.lock().unwrap().bytes.is_empty(), "the socket takes all of it");
             // Read without a pause: nobody writes on before the next command comes.
             let mut all = Vec::new();
             let full = theirs.read_to_end(&mut all).unwrap_err();
@@ -159,13 +222,57 @@ mod tests {
     }
 
     #[test]
+    fn descriptors_arrive_in_their_place_also_behind_what_the_socket_did_not_take() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+            ours.set_nonblocking(true).unwrap();
+            let ours = crate::ports::async_fd::watch(ours.into()).unwrap();
+            let outlet = Outlet::new(Way::new(Arc::new(ours)));
+            let descriptor = || vec![OwnedFd::from(std::fs::File::open("/dev/null").unwrap())];
+            let mut expected = Vec::new();
+            for number in 0..40_u8 {
+                let piece = vec![number; 20_000];
+                outlet.send(&piece);
+                outlet.send_with(&[200 + number % 40, 1], descriptor());
+                expected.extend(piece);
+                expected.extend([200 + number % 40, 1]);
+            }
+            drop(outlet);
+            let read = tokio::task::spawn_blocking(move || {
+                let (mut all, mut came) = (Vec::new(), Vec::new());
+                loop {
+                    let (mut bytes, mut descriptors) = ([0; 4096], Vec::new());
+                    match pinfold_kernel::socket::receive_with(&theirs, &mut bytes, &mut descriptors).unwrap()
+                    {
+                        0 => return (all, came),
+                        count => {
+                            if !descriptors.is_empty() {
+                                came.push((all.len(), count));
+                            }
+                            all.extend_from_slice(&bytes[..count]);
+                        }
+                    }
+                }
+            });
+            let (all, came) = read.await.unwrap();
+            assert!(all == expected, "{} bytes", all.len());
+            assert_eq!(came.len(), 40);
+            for (number, (at, count)) in came.into_iter().enumerate() {
+                let place = number * 20_002 + 20_000;
+                assert!((at..at + count).contains(&place), "{number}: {at} {count}");
+            }
+        });
+    }
+
+    #[test]
     fn a_shim_that_has_gone_costs_nothing() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (way, theirs) = pair();
             drop(theirs);
             Arc::clone(&way).send(&[0; 100]);
-            assert!(way.unsent.lock().unwrap().is_empty());
+            assert!(way.unsent.lock().unwrap().bytes.is_empty());
         });
     }
 }

@@ -6,6 +6,7 @@
 
 mod commit;
 mod contradictions;
+mod cursors;
 mod history;
 mod lookup;
 mod owners;

@@ -15,6 +15,7 @@ use crate::ports::shims::outbox::{Outlet, Wire};
 use crate::ports::shims::strangers::There;
 use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
 use crate::ports::stops::{Noted, Stops};
+use crate::ports::tapes::{Passage, Stretch, Tapes};
 use crate::ports::{Ports, Then};
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
@@ -23,7 +24,7 @@ use pinfold_lock::{Folder, Guard, Resource};
 use pinfold_shim::log::Entry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited, Report};
-use pinfold_store::{Batch, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
+use pinfold_store::{Batch, Cursor, Event, Message, Outcome, ReadError, RunId, SessionId, Trouble, Ulid};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
@@ -49,6 +50,7 @@ pub(crate) struct Ordered {
     pub(crate) holders: Vec<(String, Then<HolderEnded>)>,
     pub(crate) births: Vec<Birthing>,
     pub(crate) looks: Vec<(Look, Then<Seen>)>,
+    pub(crate) stretches: Vec<(Stretch, Then<Passage>)>,
     pub(crate) searches: Vec<(u32, Then<Vec<Survivor>>)>,
     /// What shims have left on disk.
     pub(crate) records: Vec<Exited>,
@@ -91,6 +93,7 @@ pub(super) fn new(journal: &Rc<StoreJournal>) -> (Desk, Ports) {
         clock: Box::new(desk.clone()),
         locks: Box::new(desk.clone()),
         shims: Box::new(desk.clone()),
+        tapes: Box::new(desk.clone()),
         journal: Box::new(HandJournal { desk: desk.clone(), journal: Rc::clone(journal) }),
         memory: Box::new(desk.clone()),
         files: Arc::new(desk.clone()),
@@ -259,6 +262,14 @@ impl Shims for Desk {
     }
 }
 
+impl Tapes for Desk {
+    fn read(&self, wanted: Stretch, then: Then<Passage>) {
+        self.lock().stretches.push((wanted, then));
+    }
+
+    fn forget(&self, _id: SessionId) {}
+}
+
 impl MemoryWatch for Desk {
     fn watch(&mut self, (_, run): Watched, watch: Watch) {
         self.lock().memory.push(("watch", run));
@@ -351,6 +362,10 @@ impl Journal for HandJournal {
 
     fn waiting_bytes(&self, session: SessionId) -> u64 {
         self.journal.waiting_bytes(session)
+    }
+
+    fn cursor(&self, session: SessionId) -> Result<Option<Cursor>, String> {
+        self.journal.cursor(session)
     }
 
     fn session_of_run(&self, run: RunId) -> Option<SessionId> {

@@ -1,0 +1,230 @@
+//! Agents with a protocol of their own: what is said to them is said once, what they ask a person answers, and whatever dies,
+//! what they printed counts.
+
+use crate::processes;
+use crate::world::World;
+use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
+
+/// Plays the protocol `scripted`. Every line that it reads stands in a file, with its run: what was said is counted there.
+pub(crate) const PLAYER: &str = r#"
+field() { printf '%s' "$line" | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }
+while IFS= read -r line; do
+    type=$(field type); id=$(field id)
+    printf '%s %s %s %s\n' "$PINFOLD_RUN" "$type" "$(field delivery)" "$(field again)" >>"$ROOT/said"
+    case $type in
+    hello) echo "{\"type\":\"hello\",\"id\":$id}"; echo '{"type":"session","id":"conversation"}' ;;
+    prompt)
+        turn=$id
+        echo "{\"type\":\"taken\",\"id\":$id}"
+        echo "{\"type\":\"began\",\"id\":$id}"
+        case $(field text) in
+        asks*) echo '{"type":"asks","request":"a1","kind":"permission","title":"Bash: rm -rf build"}' ;;
+        answers_itself)
+            echo '{"type":"asks","request":"a1","kind":"permission","title":"Bash: rm -rf build"}'
+            "$BINARY" answer "$PINFOLD_SESSION" allow >>"$ROOT/told" 2>&1
+            echo "code $?" >>"$ROOT/told" ;;
+        hangs*) ;;
+        dies) exit 3 ;;
+        leaves*) echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"left\"}"; exit 0 ;;
+        *) echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"played\"}" ;;
+        esac ;;
+    answer)
+        case $(field allow) in true) answer=allowed ;; *) answer=denied ;; esac
+        echo "{\"type\":\"ended\",\"id\":$turn,\"answer\":\"$answer\"}" ;;
+    interrupt) echo "{\"type\":\"ended\",\"id\":$turn,\"how\":\"cancelled\"}" ;;
+    esac
+done
+"#;
+
+impl World {
+    /// An agent `player` for `new --agent`.
+    pub(crate) fn with_player(&self, policy: &str) {
+        let script = self.path("player.sh");
+        std::fs::write(&script, format!("{}{PLAYER}", crate::world::GUARD)).unwrap();
+        std::fs::create_dir_all(&self.home).unwrap();
+        std::fs::set_permissions(&self.home, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let config = format!(
+            "[agents.player]\ncommand = [\"sh\", \"{}\"]\nprotocol = \"scripted\"\nsession = \"learn\"\n{policy}",
+            script.display()
+        );
+        std::fs::write(self.home.join("config.toml"), config).unwrap();
+    }
+
+    pub(crate) fn play(&self, name: &str) {
+        let binary = format!("BINARY={}", self.binary.display());
+        std::fs::create_dir_all(self.path(name)).unwrap();
+        let dir = self.path(name).display().to_string();
+        self.ok(&["new", name, "--agent", "player", "--dir", &dir, "--env", "ROOT", "--env", &binary]);
+    }
+
+    /// Sends a message; its id.
+    fn told(&self, name: &str, text: &str) -> String {
+        self.ok(&["send", name, text]).stdout.trim().to_owned()
+    }
+
+    /// Waits until the agent of a session asks; what it asks.
+    fn request_of(&self, name: &str) -> Value {
+        self.until("it asks", || Some(self.show(name)["request"].clone()).filter(|asked| !asked.is_null()))
+    }
+
+    /// The deliveries that each run read, with how often, and whether they were marked as repeated.
+    pub(crate) fn said(&self) -> Vec<(String, String, bool)> {
+        let text = std::fs::read_to_string(self.path("said")).unwrap_or_default();
+        let words = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let prompts = words.filter(|words| words[1] == "prompt");
+        prompts.map(|words| (words[0].to_owned(), words[2].to_owned(), words[3] == "true")).collect()
+    }
+
+    /// No delivery reached a run twice.
+    pub(crate) fn assert_said_once(&self) {
+        let mut said: Vec<_> = self.said().into_iter().map(|(run, delivery, _)| (run, delivery)).collect();
+        let all = said.len();
+        said.sort_unstable();
+        said.dedup();
+        assert_eq!(said.len(), all, "{:?}", self.said());
+    }
+}
+
+#[test]
+fn an_agent_with_a_protocol_is_told_answered_and_interrupted() {
+    let world = World::new();
+    world.with_player("");
+    world.play("a");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+    let shown = world.show("a");
+    assert_eq!((&shown["activity"], &shown["activity_from"]), (&json!("idle"), &json!("scripted")));
+    assert_eq!((&shown["vendor_session"], &shown["requests"]), (&json!("conversation"), &json!(0)));
+    let locks = world.json(&["locks"]).to_string();
+    assert!(locks.contains(":conversation"), "{locks}");
+
+    let asks = world.told("a", "asks");
+    let request = world.request_of("a");
+    assert_eq!((&request["kind"], &request["title"]), (&json!("permission"), &json!("Bash: rm -rf build")));
+    assert_eq!((&world.show("a")["activity"], &request["id"]), (&json!("waiting"), &json!("r1")));
+    assert!(world.ok(&["why", "a"]).stdout.contains("Bash: rm -rf build"));
+    assert_eq!(world.run(&["answer", "a", "deny", "r7"]).code, 1);
+    world.ok(&["answer", "a", "deny", "--message", "no"]);
+    assert_eq!(world.message("a", &asks, "done")["answer"], "denied");
+    assert_eq!(world.run(&["answer", "a", "allow", "r1"]).code, 75, "it was answered");
+    assert_eq!(world.run(&["answer", "a", "allow"]).code, 75);
+
+    let hangs = world.told("a", "hangs");
+    world.message("a", &hangs, "delivered");
+    world.ok(&["interrupt", "a"]);
+    world.message("a", &hangs, "failed");
+    assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n", "the run goes on");
+    assert_eq!(world.events_of("a", "run_started").len(), 1);
+    assert!(world.ok(&["logs", "a"]).stdout.contains("\"asks\""), "what it printed is shown from its tape");
+    world.assert_said_once();
+    world.ok(&["down"]);
+    world.assert_no_members();
+}
+
+#[test]
+fn an_agent_that_answers_its_own_request_is_refused_and_the_request_still_waits() {
+    let world = World::new();
+    world.with_player("");
+    world.play("a");
+    let id = world.told("a", "answers_itself");
+    world.request_of("a");
+    let told = world.until("it was refused", || {
+        let told = std::fs::read_to_string(world.path("told")).unwrap_or_default();
+        told.contains("code ").then_some(told)
+    });
+    assert!(told.contains("code 77"), "{told}");
+    assert_eq!(world.show("a")["requests"], 1);
+    world.ok(&["answer", "a", "allow"]);
+    assert_eq!(world.message("a", &id, "done")["answer"], "allowed");
+}
+
+#[test]
+fn the_policy_answers_where_nobody_is_to_be_asked() {
+    for (policy, answer) in [("allow", "allowed\n"), ("deny", "denied\n")] {
+        let world = World::new();
+        world.with_player(&format!("policy.permissions = \"{policy}\"\n"));
+        world.play("a");
+        assert_eq!(world.ok(&["send", "a", "asks", "--wait", "60s"]).stdout, answer);
+        assert_eq!(world.events_of("a", "request_answered")[0]["verdict"], policy);
+    }
+}
+
+#[test]
+fn of_two_answers_at_once_one_is_said() {
+    let world = World::new();
+    world.with_player("");
+    world.play("a");
+    for round in 0..5 {
+        let id = world.told("a", "asks");
+        world.request_of("a");
+        let codes: Vec<i32> = std::thread::scope(|scope| {
+            let answers =
+                ["allow", "deny"].map(|word| scope.spawn(|| world.run(&["answer", "a", word]).code));
+            answers.into_iter().map(|answer| answer.join().unwrap()).collect()
+        });
+        assert!(codes == [0, 75] || codes == [75, 0], "round {round}: {codes:?}");
+        world.message("a", &id, "done");
+    }
+    let said = std::fs::read_to_string(world.path("said")).unwrap();
+    assert_eq!(said.lines().filter(|line| line.contains(" answer ")).count(), 5, "{said}");
+}
+
+#[test]
+fn what_an_agent_printed_while_no_daemon_lived_counts() {
+    let world = World::new();
+    world.with_player("");
+    world.play("a");
+    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    for text in ["asks", "leaves", "hello"] {
+        let id = world.told("a", text);
+        world.kill_daemon();
+        world.ok(&["up"]);
+        if text == "asks" {
+            world.request_of("a");
+            world.kill_daemon();
+            world.ok(&["answer", "a", "allow"]);
+        }
+        world.message("a", &id, "done");
+    }
+    world.assert_said_once();
+    world.check_history();
+}
+
+#[test]
+fn an_agent_that_leaves_right_behind_the_end_of_its_turn_is_not_told_again() {
+    let rounds = if std::env::var_os("PINFOLD_LONG").is_some() { 1000 } else { 10 };
+    let world = World::new();
+    world.with_player("policy.clean_limit = 100000\n");
+    world.play("a");
+    for _ in 0..rounds {
+        let id = world.told("a", "leaves");
+        world.kill_daemon();
+        world.ok(&["up"]);
+        let row = world.message("a", &id, "done");
+        assert_eq!((&row["answer"], &row["tries"]), (&json!("left"), &json!(1)));
+    }
+    let said = world.said();
+    assert_eq!(said.len(), rounds, "{said:?}");
+    assert!(said.iter().all(|(.., again)| !again));
+}
+
+#[test]
+fn a_message_that_a_dead_agent_may_have_read_is_marked_and_one_that_it_did_not_is_not() {
+    let world = World::new();
+    world.with_player("policy.backoff_initial = \"10ms\"\n");
+    world.play("a");
+    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    let id = world.told("a", "hangs");
+    world.message("a", &id, "delivered");
+    processes::kill(world.pid("a"));
+    let until = Instant::now() + processes::PATIENCE;
+    while world.said().len() < 3 {
+        assert!(Instant::now() < until, "{:?}", world.said());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let marks: Vec<bool> = world.said().into_iter().map(|(.., again)| again).collect();
+    assert_eq!(marks, [false, false, true]);
+    world.ok(&["interrupt", "a"]);
+    world.message("a", &id, "failed");
+}

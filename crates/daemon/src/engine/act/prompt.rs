@@ -1,0 +1,59 @@
+//! Agents that are told their message on the command line: a run is for one message, which is known when it starts.
+
+use crate::define::preset::PROMPT;
+use crate::engine::Engine;
+use crate::engine::session::Tracked;
+use pinfold_agents::{Prompt, Sender, prompt_text};
+use pinfold_core::life::StartRefused;
+use pinfold_core::{MessageId, RunNumber};
+use pinfold_shim::Start;
+use pinfold_store::SessionId;
+
+impl Engine {
+    /// Whether the agent of a session is told its message on the command line.
+    pub(super) fn is_told_by_argument(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_some_and(|tracked| tracked.definition.is_told_by_argument())
+    }
+
+    /// The words of a command with the message in them that the next run is for; as they are where there is none.
+    pub(super) fn with_prompt(&self, tracked: &Tracked, words: &[String]) -> Vec<String> {
+        let told = tracked.definition.is_told_by_argument();
+        let Some(text) = next_message(tracked).filter(|_| told).and_then(|next| self.text_of(tracked, next))
+        else {
+            return words.to_vec();
+        };
+        words.iter().map(|word| word.replace(PROMPT, &text)).collect()
+    }
+
+    fn text_of(&self, tracked: &Tracked, next: MessageId) -> Option<String> {
+        let row = self.ports.journal.message(next).ok().flatten()?;
+        let from = row.from.map(|session| Sender { own: session == tracked.name, session });
+        let repetition = tracked.session.inbox().is_repeated(next);
+        let (text, files) = (row.text, Vec::new());
+        let prompt = Prompt { message: next, delivery: 0, attempt: 1, text, repetition, files, from };
+        Some(prompt_text(&prompt))
+    }
+
+    /// Notes the message that a run is started for; what is said where it needs one and there is none.
+    pub(super) fn has_no_prompt(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        start: &Start,
+    ) -> Option<StartRefused> {
+        let tracked = self.sessions.get_mut(&id)?;
+        if start.tape.is_none() || !tracked.definition.is_told_by_argument() {
+            return None;
+        }
+        let next = next_message(tracked);
+        if let Some(taping) = tracked.live(run).and_then(|run| run.taping.as_deref_mut()) {
+            taping.prompted = next;
+        }
+        let text = "its agent runs once for each message, and none is queued".to_owned();
+        next.is_none().then_some(StartRefused { errno: None, text })
+    }
+}
+
+fn next_message(tracked: &Tracked) -> Option<MessageId> {
+    tracked.session.inbox().waiting().next().map(|queued| queued.message)
+}

@@ -1,0 +1,502 @@
+//! Runs with a tape: what their agents print is read, folded, and told to the core; how far that went is stored with what
+//! came of it. `docs/design/014-tape.md` has the reasons.
+//!
+//! All that one stretch of a tape leads to goes to the disk in one batch, with the cursor. Where nothing comes of it, the
+//! cursor waits for the next batch of the session, or for the sweep. So what is stored never knows more than what was told to
+//! the core, and a daemon that goes on from it hears everything once. A batch that fails throws the session away, its fold
+//! included, and it begins again from the stored cursor (`failed.rs`).
+
+use super::Engine;
+use crate::crash;
+use crate::engine::feed::News;
+use crate::engine::input::{Input, Swept};
+use crate::engine::session::{Pending, Tracked};
+use crate::engine::taping::{Judgement, Noted, Reading, Taping};
+use crate::ports::shims::observe::Seen;
+use crate::ports::tapes::{Passage, Stretch, Taped};
+use pinfold_agents::{Fold, Observation, Setup, What};
+use pinfold_core::event::Shim;
+use pinfold_core::exit::Exit;
+use pinfold_core::inbox::Read;
+use pinfold_core::life::{Life, Purpose};
+use pinfold_core::{Boot, RunNumber};
+use pinfold_shim::tape::Position;
+use pinfold_shim::{Command, Exited, TapeReport};
+use pinfold_store::{Batch, Outcome, SessionId};
+use std::time::Duration;
+use tracing::warn;
+
+/// Cursors of sessions from which nothing came are looked at so often.
+const SWEEP: Duration = Duration::from_secs(1);
+
+/// Decisions of one session that become durable together.
+pub(super) struct Gathered {
+    id: SessionId,
+    batch: Batch,
+    joined: bool,
+}
+
+impl Gathered {
+    /// Adds a decision; whether it is not the first.
+    pub(super) fn join(&mut self, batch: Batch) -> bool {
+        self.batch.append(batch);
+        std::mem::replace(&mut self.joined, true)
+    }
+
+    pub(super) fn is_of(&self, id: SessionId) -> bool {
+        self.id == id
+    }
+}
+
+impl Engine {
+    /// The tape of the run that lives, if it has one.
+    pub(super) fn taping(&mut self, id: SessionId) -> Option<&mut Taping> {
+        self.sessions.get_mut(&id)?.run.as_mut()?.taping.as_deref_mut()
+    }
+
+    fn taping_of(&mut self, id: SessionId, run: RunNumber) -> Option<&mut Taping> {
+        self.taping(id).filter(|taping| taping.fold.run() == run)
+    }
+
+    /// Begins to fold the tape of a run that was just decided. Its cursor belongs into the same batch.
+    pub(super) fn begin_fold(&mut self, id: SessionId, run: RunNumber) {
+        let now = self.ports.clock.boot();
+        let alone = self.alone.is_some();
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let Life::Starting { purpose: Purpose::Headless, .. } = tracked.session.life() else { return };
+        if alone || !tracked.definition.has_tape() {
+            return;
+        }
+        let (setup, floor) = (setup(tracked), tracked.floor);
+        let (fold, first) = Fold::begin(run, setup);
+        if let Some(run) = tracked.live(run) {
+            run.taping = Some(Box::new(Taping::begin(fold, first, floor, now)));
+        }
+    }
+
+    /// Takes the fold of a run up that an earlier daemon, or this one before it failed, had begun.
+    pub(super) fn resume_fold(&mut self, id: SessionId) {
+        let now = self.ports.clock.boot();
+        let stored = self.ports.journal.cursor(id);
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if let Ok(Some(cursor)) = &stored {
+            (tracked.floor, tracked.heard) = (cursor.position, cursor.position);
+        }
+        let Some(run) = tracked.session.live_run() else { return };
+        if !is_headless(tracked.session.life()) {
+            return;
+        }
+        let floor = tracked.floor;
+        let taping = match &stored {
+            Ok(Some(cursor)) if cursor.run == run => Taping::resume(run, &cursor.state, floor, now),
+            // It was decided with a change of its definition, and nothing of it was stored since.
+            Ok(_) => {
+                let (fold, first) = Fold::begin(run, setup(tracked));
+                Taping::begin(fold, first, floor, now)
+            }
+            Err(problem) => {
+                warn!(session = tracked.name, "what was heard of its run is not known: {problem}");
+                Taping::resume(run, "", floor, now)
+            }
+        };
+        tracked.heard = taping.next;
+        if let Some(run) = tracked.live(run) {
+            run.taping = Some(Box::new(taping));
+        }
+    }
+
+    /// The agent of a run has started: what was known before counts now.
+    pub(super) fn fold_started(&mut self, id: SessionId, run: RunNumber) {
+        let Some(taping) = self.taping_of(id, run) else { return };
+        let first = std::mem::take(&mut taping.first);
+        self.gather(id, |engine| engine.learn_all(id, run, first));
+        self.speak(id);
+    }
+
+    /// What a shim says of a tape.
+    pub(super) fn taped(&mut self, id: SessionId, report: TapeReport) {
+        match report {
+            TapeReport::Grown { run, .. } => {
+                if self.taping_of(id, run).is_some() {
+                    self.read_on(id);
+                }
+            }
+            TapeReport::Said { run, said } => {
+                let Some(taping) = self.taping_of(id, run) else { return };
+                let behind = said.said.0 > taping.fold.last_said();
+                self.note_written(id, run, said.written.0);
+                if behind {
+                    self.read_on(id);
+                }
+                self.speak(id);
+            }
+            TapeReport::Refused { run, number, why } => self.not_said(id, run, number.0, why),
+            TapeReport::State { run, flow } => {
+                let Some(taping) = self.taping_of(id, run) else { return };
+                taping.flow = flow;
+                self.feed.note(id, News::Live);
+                self.speak(id);
+            }
+        }
+    }
+
+    /// The agent's input took everything up to this number.
+    fn note_written(&mut self, id: SessionId, run: RunNumber, number: u64) {
+        let now = self.ports.clock.boot();
+        let Some(taping) = self.taping_of(id, run) else { return };
+        let told = taping.fold.written(number);
+        if !told.is_empty() {
+            taping.changed.get_or_insert(now);
+            self.gather(id, |engine| engine.learn_all(id, run, told));
+        }
+    }
+
+    /// Reads what a tape has, from where it was read before.
+    pub(super) fn read_on(&mut self, id: SessionId) {
+        let folder = self.home.tape(id);
+        let Some(taping) = self.taping(id) else { return };
+        if taping.reading != Reading::No {
+            taping.reading = Reading::Again;
+            return;
+        }
+        taping.reading = Reading::UnderWay;
+        let (run, from) = (taping.fold.run(), taping.next);
+        let handle = self.handle.clone();
+        let told = move |passage| handle.tell(Input::Tape { id, run, from, passage: Box::new(passage) });
+        self.ports.tapes.read(Stretch { id, folder, run, from }, Box::new(told));
+    }
+
+    /// A part of a tape was read.
+    pub(super) fn passage(&mut self, id: SessionId, run: RunNumber, from: u64, passage: Passage) {
+        let Some(taping) = self.taping_of(id, run) else { return };
+        if taping.reading == Reading::No || taping.next != from {
+            return;
+        }
+        let again = std::mem::replace(&mut taping.reading, Reading::No) == Reading::Again;
+        taping.next = passage.next.max(from);
+        let Passage { entries, more, problem, .. } = passage;
+        if let Some(errno) = problem {
+            warn!(%id, run = run.0, "its tape cannot be read: {errno}");
+        }
+        self.fold_entries(id, run, &entries);
+        crash::point("fold.heard");
+        if more || again {
+            self.read_on(id);
+        }
+        self.judge(id, !more && !again);
+        self.speak(id);
+    }
+
+    fn fold_entries(&mut self, id: SessionId, run: RunNumber, entries: &[Taped]) {
+        if entries.is_empty() {
+            return;
+        }
+        let now = self.ports.clock.boot();
+        self.gather(id, |engine| {
+            for entry in entries {
+                engine.fold_entry(id, run, entry, now);
+            }
+        });
+        if self.taping(id).is_some_and(|taping| taping.changed.is_some()) {
+            self.sweep_soon(id, now);
+        }
+    }
+
+    fn fold_entry(&mut self, id: SessionId, run: RunNumber, entry: &Taped, now: Boot) {
+        let Some(taping) = self.taping_of(id, run) else { return };
+        if entry.run != run {
+            return;
+        }
+        let mut told = Vec::new();
+        if entry.lost > 0 && taping.fold.to() > 0 && entry.position >= taping.fold.to() {
+            let gap = Taped { end: entry.position, what: What::Gap { lost: entry.lost }, ..entry.clone() };
+            told.extend(taping.fold.entry(&gap.entry()));
+        }
+        let new = entry.position >= taping.fold.to();
+        told.extend(taping.fold.entry(&entry.entry()));
+        taping.changed.get_or_insert(now);
+        if let (true, What::Out | What::Err) = (new, &entry.what) {
+            taping.printed(&entry.bytes);
+        }
+        if let What::Said { number, label } = &entry.what {
+            taping.was_said(*number, label);
+            if new {
+                self.word_told(id, run, label);
+            }
+        }
+        self.learn_all(id, run, told);
+    }
+
+    fn learn_all(&mut self, id: SessionId, run: RunNumber, told: Vec<Observation>) {
+        for observation in told {
+            self.learn(id, run, observation);
+        }
+    }
+
+    /// Has everything that is decided of a session meanwhile become durable together, with its cursor.
+    pub(super) fn gather(&mut self, id: SessionId, decide: impl FnOnce(&mut Engine)) {
+        if self.gathered.is_some() {
+            return decide(self);
+        }
+        self.gathered = Some(Gathered { id, batch: Batch::new(), joined: false });
+        decide(self);
+        let Some(Gathered { mut batch, joined, .. }) = self.gathered.take() else { return };
+        if !joined {
+            return;
+        }
+        let noted = self.note_cursor(id, &mut batch);
+        if let Some(tracked) = self.sessions.get_mut(&id)
+            && let Some(first) =
+                tracked.pending.iter_mut().rev().find(|pending| !pending.durable && !pending.joined)
+        {
+            first.noted = noted;
+        }
+        self.commit(Some(id), batch);
+    }
+
+    /// Adds how far the tape of a session is folded to a batch of it, where that has changed.
+    pub(super) fn note_cursor(&mut self, id: SessionId, batch: &mut Batch) -> Option<Noted> {
+        let tracked = self.sessions.get_mut(&id)?;
+        if let Some((cursor, noted)) = tracked.parting.take() {
+            batch.cursor(cursor);
+            return Some(noted);
+        }
+        let floor = tracked.floor;
+        let taping = tracked.run.as_mut()?.taping.as_deref_mut().filter(|taping| taping.changed.is_some())?;
+        let (cursor, noted) = taping.cursor(id, floor);
+        batch.cursor(cursor);
+        Some(noted)
+    }
+
+    /// Stores how far the tape of a session is folded, by itself: something is to be said because of it.
+    pub(super) fn store_fold(&mut self, id: SessionId) {
+        let mut batch = Batch::new();
+        let Some(noted) = self.note_cursor(id, &mut batch) else { return };
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if std::mem::take(&mut tracked.reloaded) {
+            batch.reloaded(id);
+        }
+        let pending = Pending::of_cursor(tracked.snapshot(), noted);
+        tracked.pending.push_back(pending);
+        self.commit(Some(id), batch);
+    }
+
+    /// A cursor is durable: what is below it need not be kept.
+    pub(super) fn heard(&mut self, id: SessionId, noted: Noted) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        tracked.floor = tracked.floor.max(noted.to);
+        tracked.heard = noted.from;
+        self.say_heard(id, noted.run);
+    }
+
+    /// Tells the shim what of the tape need not be kept.
+    fn say_heard(&self, id: SessionId, run: RunNumber) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        if let Some(shim) = tracked.shim.as_ref().filter(|shim| shim.can.tape) {
+            shim.send(&Command::Heard { run, to: Position(tracked.heard) });
+            crash::point("heard.sent");
+        }
+    }
+
+    fn sweep_soon(&mut self, id: SessionId, now: Boot) {
+        self.unswept.insert(id);
+        if self.sweep_at.is_none() {
+            self.sweep_at = Some(now + SWEEP);
+            self.wake_for_sweep();
+        }
+    }
+
+    /// Stores the cursors that are far behind, all of them in one batch.
+    pub(super) fn sweep(&mut self, now: Boot) {
+        if self.sweep_at.is_none_or(|at| at > now) {
+            return;
+        }
+        let (mut batch, mut all) = (Batch::new(), Vec::new());
+        for id in std::mem::take(&mut self.unswept) {
+            let Some(tracked) = self.sessions.get(&id) else { continue };
+            let taping = tracked.run.as_ref().and_then(|run| run.taping.as_deref());
+            let Some(taping) = taping.filter(|taping| taping.changed.is_some()) else { continue };
+            // What was heard before is on its way to the disk: it goes first.
+            if tracked.reloaded
+                || tracked.pending.iter().any(|pending| !pending.durable)
+                || !taping.is_behind(now)
+            {
+                self.unswept.insert(id);
+                continue;
+            }
+            let beginnings = tracked.beginnings;
+            all.extend(self.note_cursor(id, &mut batch).map(|noted| Swept { id, beginnings, noted }));
+        }
+        self.sweep_at = (!self.unswept.is_empty()).then_some(now + SWEEP);
+        if !all.is_empty() {
+            let handle = self.handle.clone();
+            let told = move |outcome| handle.tell(Input::Swept { all, outcome });
+            self.ports.journal.commit(batch, None, Box::new(told));
+        }
+    }
+
+    pub(super) fn swept(&mut self, all: Vec<Swept>, outcome: Outcome) {
+        let (now, stored) = (self.ports.clock.boot(), outcome.is_ok());
+        for Swept { id, beginnings, noted } in all {
+            let same = self.sessions.get(&id).is_some_and(|tracked| tracked.beginnings == beginnings);
+            if stored && same {
+                self.heard(id, noted);
+            } else if let Some(taping) = self.taping_of(id, noted.run).filter(|_| same) {
+                taping.changed.get_or_insert(now);
+                self.sweep_soon(id, now);
+            }
+        }
+        self.committed(None, outcome);
+    }
+
+    /// Keeps an end until the rest of the tape was folded; whether it has to be.
+    pub(super) fn ends_later(&mut self, id: SessionId, run: RunNumber, end: Judgement) -> bool {
+        let Some(taping) = self.taping_of(id, run) else { return false };
+        taping.end = Some(end);
+        self.read_on(id);
+        true
+    }
+
+    /// Keeps what was found of a session until the tape was folded; whether it has to be.
+    pub(super) fn seen_later(&mut self, id: SessionId, seen: Box<Seen>) -> Option<Box<Seen>> {
+        match self.taping(id) {
+            None => Some(seen),
+            Some(taping) => {
+                taping.seen = Some(seen);
+                self.read_on(id);
+                None
+            }
+        }
+    }
+
+    /// Judges an end that waits, once the fold is at the end of the tape: of what there is, or of what the end says.
+    fn judge(&mut self, id: SessionId, at_end: bool) {
+        let Some(taping) = self.taping(id) else { return };
+        let (run, to) = (taping.fold.run(), taping.fold.to());
+        let reached = |exited: &Exited| exited.tape.is_some_and(|tape| to >= tape.end.0);
+        let due = match &taping.end {
+            Some(Judgement::Exited { exited, .. }) => at_end || reached(exited),
+            Some(Judgement::Lost) => at_end,
+            None => false,
+        };
+        if due && let Some(end) = taping.end.take() {
+            return self.judge_end(id, run, end);
+        }
+        if at_end && let Some(seen) = self.taping(id).and_then(|taping| taping.seen.take()) {
+            self.judge_seen(id, run, seen);
+        }
+    }
+
+    fn judge_end(&mut self, id: SessionId, run: RunNumber, end: Judgement) {
+        match end {
+            Judgement::Exited { exited, shim } => {
+                let written = exited.tape.map(|tape| tape.said.written.0);
+                let read = self.fold_exit(id, run, written, exited.ended.exit);
+                self.ended(id, &exited, shim, read);
+            }
+            Judgement::Lost => {
+                let read = self.fold_exit(id, run, None, Exit::ShimLost);
+                self.lost_without_record(id, run, read);
+            }
+        }
+    }
+
+    fn judge_seen(&mut self, id: SessionId, run: RunNumber, mut seen: Box<Seen>) {
+        let welcome = seen.shim.as_ref().map(|up| &up.welcome);
+        let standing = welcome.and_then(|welcome| welcome.tape).filter(|tape| tape.run == run);
+        let first = self.taping(id).map(|taping| std::mem::take(&mut taping.first)).unwrap_or_default();
+        self.gather(id, |engine| engine.learn_all(id, run, first));
+        if let Some(standing) = standing {
+            self.note_written(id, run, standing.said.written.0);
+        }
+        if let Some((_, ended)) = seen.world.exits.iter_mut().find(|(ended, _)| *ended == run) {
+            ended.read = self.fold_exit(id, run, None, ended.exit);
+        }
+        self.observed_now(id, *seen);
+        if let (Some(standing), Some(taping)) = (standing, self.taping_of(id, run)) {
+            taping.flow = standing.flow;
+        }
+        self.tell_activity(id, run);
+        self.speak(id);
+    }
+
+    /// Lets the fold know of the end of its run, and says whether the message of its turn may have been read.
+    fn fold_exit(&mut self, id: SessionId, run: RunNumber, written: Option<u64>, exit: Exit) -> Read {
+        if let Some(number) = written {
+            self.note_written(id, run, number);
+        }
+        let Some(taping) = self.taping_of(id, run) else { return Read::Maybe };
+        let told = taping.fold.exited(exit);
+        self.gather(id, |engine| engine.learn_all(id, run, told));
+        let Some(tracked) = self.sessions.get_mut(&id) else { return Read::Maybe };
+        let floor = tracked.floor;
+        let turn = tracked.session.inbox().in_flight();
+        let Some(taping) = tracked.run.as_mut().and_then(|run| run.taping.as_deref_mut()) else {
+            return Read::Maybe;
+        };
+        let said = |delivery: u64| taping.fold.open().any(|(open, _)| open.delivery == delivery);
+        let never = turn.is_some_and(|turn| !said(turn.delivery)) && !taping.fold.is_unknown();
+        if taping.changed.is_some() {
+            // It goes with the end, which takes the fold away.
+            tracked.parting = Some(taping.cursor(id, floor));
+        }
+        if never { Read::Never } else { Read::Maybe }
+    }
+
+    /// A shim has said welcome: it takes nothing as heard that it is not told of.
+    pub(super) fn tell_heard(&self, id: SessionId) {
+        if let Some(tracked) = self.sessions.get(&id) {
+            self.say_heard(id, tracked.session.runs().last);
+        }
+    }
+
+    /// The end of a run, or its shim's: the tape is not read any more.
+    pub(super) fn forget_tape(&self, id: SessionId) {
+        self.ports.tapes.forget(id);
+    }
+
+    /// How many tapes live.
+    pub(super) fn tapes(&self) -> u64 {
+        let has = |tracked: &Tracked| tracked.run.as_ref().is_some_and(|run| run.taping.is_some());
+        self.sessions.values().filter(|tracked| has(tracked)).count() as u64
+    }
+
+    /// Judges the end of a run with a tape that nobody wrote down.
+    pub(super) fn lost_later(&mut self, id: SessionId, run: RunNumber) -> bool {
+        self.ends_later(id, run, Judgement::Lost)
+    }
+
+    /// Judges the end of a run with a tape that its shim wrote down.
+    pub(super) fn exited_later(&mut self, id: SessionId, exited: &Exited, shim: Shim) -> bool {
+        self.ends_later(id, exited.run, Judgement::Exited { exited: Box::new(exited.clone()), shim })
+    }
+}
+
+/// Whether the run that lives, if one does, has no terminal.
+fn is_headless(life: &Life) -> bool {
+    match life {
+        Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => *purpose == Purpose::Headless,
+        Life::Running { .. } => true,
+        Life::Held { .. }
+        | Life::Idle { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => false,
+    }
+}
+
+/// What a run of a session is started with.
+fn setup(tracked: &Tracked) -> Setup {
+    let definition = &tracked.definition;
+    let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.clone());
+    Setup {
+        protocol: definition.protocol,
+        input: definition.input,
+        turns: definition.turns,
+        exec: definition.exec.as_deref().cloned().unwrap_or_default(),
+        dir: definition.dir.display().to_string(),
+        vendor_session: learned.or_else(|| definition.vendor_session.clone()),
+    }
+}

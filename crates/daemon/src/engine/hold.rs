@@ -1,0 +1,87 @@
+//! The locks of conversations of a vendor's that become known in a run: taken by the daemon, and handed to the living shim.
+//!
+//! The daemon keeps its own copy until the shim says that it holds the lock. If it dies in between, the lock is free
+//! for a moment, and the next daemon takes it again: the id is stored before.
+
+use super::Engine;
+use crate::crash;
+use crate::engine::input::Input;
+use crate::engine::session::Handing;
+use crate::ports::locks::{Held, Refused, Wanted};
+use pinfold_core::{RunEvent, RunNumber};
+use pinfold_store::SessionId;
+use tracing::warn;
+
+impl Engine {
+    /// Takes the lock of a conversation for a run that lives.
+    pub(super) fn hold_vendor(&mut self, id: SessionId, run: RunNumber, vendor: &str) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        if tracked.session.live_run() != Some(run) || tracked.shim.as_ref().is_none_or(|shim| !shim.can.hold)
+        {
+            return;
+        }
+        let name = tracked.run_id(run).map(|run| run.to_string()).unwrap_or_default();
+        let definition = tracked.definition.resuming(vendor, None);
+        let wanted = Wanted::new(&tracked.name, &definition, name).and_then(Wanted::of_vendor);
+        let Some(wanted) = wanted else { return };
+        let (handle, vendor) = (self.handle.clone(), vendor.to_owned());
+        let told = move |result| handle.tell(Input::VendorHeld { id, run, vendor, result });
+        self.ports.locks.reserve(wanted, Box::new(told));
+    }
+
+    pub(super) fn vendor_held(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        vendor: &str,
+        result: Result<Box<dyn Held>, Refused>,
+    ) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if tracked.session.live_run() != Some(run) {
+            return;
+        }
+        let held = match result {
+            Ok(held) => held,
+            Err(Refused::Busy { holder, .. }) => {
+                // Our own shim has it since an earlier daemon: its record names the session.
+                let session = holder.as_ref().and_then(|holder| holder.session.as_deref());
+                if session.is_none_or(|session| session == tracked.name) {
+                    return;
+                }
+                warn!(
+                    session = tracked.name,
+                    vendor, "the conversation that it is in is held by somebody else"
+                );
+                return self.of_run(id, run, RunEvent::VendorBusy { holder });
+            }
+            Err(Refused::Hopeless(_) | Refused::System(_)) => {
+                return warn!(
+                    session = tracked.name,
+                    vendor, "the conversation that it is in could not be locked"
+                );
+            }
+        };
+        let Some(shim) = &tracked.shim else { return };
+        let resource = held.lend().first().map(|(_, guard)| guard.resource().to_string()).unwrap_or_default();
+        match shim.hold(run, &*held) {
+            Ok(()) => tracked.handing.push(Handing { resource, held }),
+            Err(error) => warn!(session = tracked.name, vendor, "the lock could not be handed over: {error}"),
+        }
+        crash::point("hold.sent");
+    }
+
+    /// The shim says which locks it holds now: the daemon's own copies go.
+    pub(super) fn held(&mut self, id: SessionId, run: RunNumber, resources: &[String]) {
+        let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        if tracked.session.live_run() != Some(run) {
+            return;
+        }
+        let handing = std::mem::take(&mut tracked.handing);
+        for handing in handing {
+            match resources.contains(&handing.resource) {
+                true => handing.held.surrender(),
+                false => tracked.handing.push(handing),
+            }
+        }
+    }
+}

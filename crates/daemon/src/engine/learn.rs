@@ -1,0 +1,189 @@
+//! What became known of an agent from its tape, in the core's words.
+
+use super::Engine;
+use crate::engine::feed::News;
+use pinfold_agents::{
+    Activity, Answer, Delivery, Label, Note, Observation, Outcome, Request, RequestKind, SessionRefused, Turn,
+};
+use pinfold_core::event::{MessageEvent, RequestEvent, TurnEnd};
+use pinfold_core::talk::{self, Standing};
+use pinfold_core::{Event, MessageId, RunEvent, RunNumber};
+use pinfold_store::{Facts, SessionId};
+use tracing::{debug, warn};
+
+impl Engine {
+    pub(super) fn learn(&mut self, id: SessionId, run: RunNumber, observation: Observation) {
+        match observation {
+            Observation::Ready => self.is_ready(id, run),
+            Observation::Taken(delivery) => self.delivered(id, run, delivery),
+            Observation::TurnEnded { turn: Turn::Of(delivery), outcome, answer, .. } => {
+                self.turn_over(id, run, delivery, &outcome, answer);
+            }
+            Observation::EndInDoubt { turn, named, answer } => {
+                self.in_doubt(id, run, turn, named, answer);
+            }
+            Observation::AnswerPart { offset, text } => self.answer_part(id, offset, &text),
+            Observation::RequestOpened(request) => self.request_opened(id, run, request),
+            Observation::RequestWithdrawn(request) => {
+                self.of_request(id, run, RequestEvent::Withdrawn { key: request.to_string() });
+            }
+            Observation::Activity(_) | Observation::OwnWork { .. } => self.tell_activity(id, run),
+            Observation::VendorSession { id: vendor, .. } => {
+                self.of_run(id, run, RunEvent::VendorLearned { id: vendor });
+            }
+            Observation::VendorSessionRefused(SessionRefused::Busy) => {
+                self.of_run(id, run, RunEvent::VendorBusy { holder: None });
+            }
+            Observation::VendorSessionRefused(SessionRefused::Unknown) => {
+                warn!(%id, run = run.0, "its vendor does not know the session that it was to go on with");
+            }
+            Observation::Limit(limit) => {
+                debug!(%id, run = run.0, reach = ?limit.reach, "it tells of a usage limit");
+            }
+            Observation::LoginNeeded { text } => warn!(%id, run = run.0, "somebody has to log in: {text}"),
+            Observation::Note(note) => noted(id, run, &note),
+            // What it wants said is asked of the fold, whenever something can be said.
+            Observation::TurnBegan(_)
+            | Observation::TurnEnded { turn: Turn::Own, .. }
+            | Observation::Wants(_) => {}
+        }
+    }
+
+    fn is_ready(&mut self, id: SessionId, run: RunNumber) {
+        let live = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run));
+        if let Some(live) = live.filter(|live| !live.ready) {
+            live.ready = true;
+            self.feed.note(id, News::Live);
+        }
+    }
+
+    /// Whether a delivery is the turn under way.
+    fn is_under_way(&self, id: SessionId, run: RunNumber, delivery: Delivery) -> bool {
+        let Some(session) = self.sessions.get(&id).map(|tracked| &tracked.session) else { return false };
+        let turn = session.inbox().in_flight();
+        session.live_run() == Some(run)
+            && turn.is_some_and(|turn| (turn.message, turn.delivery) == (delivery.message, delivery.delivery))
+    }
+
+    fn delivered(&mut self, id: SessionId, run: RunNumber, delivery: Delivery) {
+        if self.is_under_way(id, run, delivery) {
+            let event = MessageEvent::Taken { run, message: delivery.message };
+            self.happened(id, &Event::Message(event), &Facts::default(), None);
+        }
+    }
+
+    fn turn_over(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        delivery: Delivery,
+        outcome: &Outcome,
+        answer: Option<Answer>,
+    ) {
+        let answer = answer.map(|answer| self.whole_answer(id, answer));
+        if !self.is_under_way(id, run, delivery) {
+            return;
+        }
+        let message = delivery.message;
+        let (how, why) = match outcome {
+            Outcome::Done => (TurnEnd::Answered, None),
+            Outcome::Failed(failure) => {
+                let why = Some(&failure.text).filter(|text| !text.is_empty());
+                (TurnEnd::Failed, why.map(|text| format!("the turn failed: {text}")))
+            }
+            Outcome::Interrupted => (TurnEnd::Interrupted, None),
+            Outcome::CancelledUnasked { crossed: true } => (TurnEnd::Crossed, None),
+            Outcome::CancelledUnasked { crossed: false } => {
+                (TurnEnd::Failed, Some("the agent cancelled the turn by itself".to_owned()))
+            }
+        };
+        let answers = match how {
+            TurnEnd::Answered => [(message, answer.unwrap_or_default())].into(),
+            TurnEnd::Failed | TurnEnd::Interrupted | TurnEnd::Crossed => Default::default(),
+        };
+        let event = MessageEvent::TurnEnded { run, message, how };
+        self.happened(id, &Event::Message(event), &Facts { answers, why, ..Facts::default() }, None);
+    }
+
+    /// A part of a long answer. What was there from its place on is replaced by it.
+    fn answer_part(&mut self, id: SessionId, offset: u64, text: &str) {
+        let Some(taping) = self.taping(id) else { return };
+        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(taping.answer.len());
+        taping.answer.truncate(taping.answer.floor_char_boundary(at));
+        taping.answer.push_str(text);
+    }
+
+    /// An answer with what was told of it in parts.
+    fn whole_answer(&mut self, id: SessionId, answer: Answer) -> String {
+        let Answer { before, text, whole } = answer;
+        let mut all = self.taping(id).map(|taping| std::mem::take(&mut taping.answer)).unwrap_or_default();
+        if all.len() as u64 > before {
+            all.truncate(all.floor_char_boundary(usize::try_from(before).unwrap_or(0)));
+        }
+        if !whole || (all.len() as u64) < before {
+            warn!(%id, "the answer is cut: it is too long");
+        }
+        all.push_str(&text);
+        all
+    }
+
+    /// The agent named a message that is not in flight. One of this session ends nothing; anything else is part of the answer.
+    fn in_doubt(&mut self, id: SessionId, run: RunNumber, turn: Delivery, named: MessageId, answer: Answer) {
+        if self.is_message_of(id, named) {
+            return self.log_not_counted(id, Some(named));
+        }
+        self.turn_over(id, run, turn, &Outcome::Done, Some(answer));
+        let told = self.taping(id).map(|taping| taping.fold.let_go(turn)).unwrap_or_default();
+        told.into_iter().for_each(|observation| self.learn(id, run, observation));
+    }
+
+    fn request_opened(&mut self, id: SessionId, run: RunNumber, request: Request) {
+        let kind = match request.kind {
+            RequestKind::Permission => talk::RequestKind::Permission,
+            RequestKind::Question => talk::RequestKind::Question,
+        };
+        let (key, title) = (request.id.to_string(), request.title);
+        self.of_request(id, run, RequestEvent::Opened { key, kind, title });
+    }
+
+    fn of_request(&mut self, id: SessionId, run: RunNumber, event: RequestEvent) {
+        self.happened(id, &Event::Request { run, event }, &Facts::default(), None);
+    }
+
+    /// Something that was said stands on the tape: an answer has been told.
+    pub(super) fn word_told(&mut self, id: SessionId, run: RunNumber, label: &Label) {
+        if let Label::Answer(request) = label {
+            self.of_request(id, run, RequestEvent::Told { key: request.to_string() });
+        }
+    }
+
+    /// Tells the core what the agent does.
+    pub(super) fn tell_activity(&mut self, id: SessionId, run: RunNumber) {
+        let Some(taping) = self.taping(id) else { return };
+        let activity = match taping.fold.activity() {
+            Activity::Working => talk::Activity::Working,
+            Activity::Waiting => talk::Activity::Waiting,
+            Activity::Idle => talk::Activity::Idle,
+            Activity::Limited => talk::Activity::Limited,
+            Activity::Unknown => talk::Activity::Unknown,
+        };
+        let standing = Standing { activity, own_work: taping.fold.own_work() };
+        self.of_run(id, run, RunEvent::Standing(standing));
+    }
+}
+
+/// What a translator has to say to whoever reads the log.
+fn noted(id: SessionId, run: RunNumber, note: &Note) {
+    match note {
+        Note::Unknown { .. } | Note::Panicked { .. } | Note::LineTooLong | Note::Gap { .. } => {
+            warn!(%id, run = run.0, "{note}");
+        }
+        Note::Garbage { .. }
+        | Note::LateEnd { .. }
+        | Note::StrayEnd { .. }
+        | Note::EmptyEnd
+        | Note::RequestDropped { .. }
+        | Note::OddSession
+        | Note::Agent { .. } => debug!(%id, run = run.0, "{note}"),
+    }
+}

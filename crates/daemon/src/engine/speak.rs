@@ -1,0 +1,182 @@
+//! What is said to an agent with a tape: one word at a time, by number, and only when what led to it is durable.
+//!
+//! Nothing here remembers what was said: the tape does. What is to be said stands in a list until the fold meets it on
+//! the tape, and is tried again whenever something has changed; the number makes sure that it is said once.
+
+use super::Engine;
+use crate::crash;
+use crate::engine::taping::Taping;
+use pinfold_agents::{CannotSay, Intent, Prompt, Reply, Sender, Utterance, Verdict};
+use pinfold_core::talk::{Permit, RequestAnswer};
+use pinfold_core::{Life, MessageId, RunNumber};
+use pinfold_shim::tape::Position;
+use pinfold_shim::{Command, Label, Say, SayNumber, SayRefused};
+use pinfold_store::{Message, SessionId};
+use tracing::{debug, warn};
+
+/// What came of the attempt to say something.
+enum Tried {
+    Say(Box<Utterance>),
+    /// It is tried again later.
+    Later,
+    /// It is not to be said any more.
+    Never,
+    /// The protocol has no word for it.
+    NotOffered,
+    /// It can never be said.
+    Fails(CannotSay),
+}
+
+impl Engine {
+    /// Says what is to be said next, if that is possible now.
+    pub(super) fn speak(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id).filter(|tracked| tracked.pending.is_empty()) else {
+            return;
+        };
+        let Life::Running { run, .. } = *tracked.session.life() else { return };
+        let in_turn = tracked.session.inbox().in_flight().is_some();
+        if tracked.shim.as_ref().is_none_or(|shim| shim.leaving) {
+            return;
+        }
+        let Some(taping) = self.taping(id).filter(|taping| taping.asked.is_none() && !taping.shut) else {
+            return;
+        };
+        if let Some(intent) = taping.fold.wants() {
+            // What the agent said and nobody has stored is not answered.
+            if taping.changed.is_some() {
+                return self.store_fold(id);
+            }
+            if let Tried::Say(utterance) = attempt(taping, &intent, in_turn) {
+                return self.say(id, run, *utterance);
+            }
+        }
+        self.speak_first(id, run, in_turn);
+    }
+
+    /// Says the first of what waits that can be said now.
+    fn speak_first(&mut self, id: SessionId, run: RunNumber, in_turn: bool) {
+        let Some(taping) = self.taping(id) else { return };
+        for intent in taping.intents.clone() {
+            let Some(taping) = self.taping(id) else { return };
+            match attempt(taping, &intent, in_turn) {
+                Tried::Say(utterance) => return self.say(id, run, *utterance),
+                Tried::Later => continue,
+                Tried::Never => {}
+                Tried::NotOffered if intent == Intent::Interrupt => {
+                    self.tell_shim(id, &Command::Interrupt { run });
+                }
+                Tried::NotOffered => debug!(%id, label = %intent.label(), "its protocol has no word for it"),
+                Tried::Fails(why) => self.cannot_say(id, run, &intent, why),
+            }
+            if let Some(taping) = self.taping(id) {
+                taping.intents.retain(|known| *known != intent);
+            }
+        }
+    }
+
+    fn say(&mut self, id: SessionId, run: RunNumber, utterance: Utterance) {
+        let Some(taping) = self.taping(id) else { return };
+        let number = taping.fold.last_said() + 1;
+        let Utterance { label, bytes, heard, close } = utterance;
+        let Ok(label) = Label::new(label.to_string()) else { return };
+        taping.asked = Some(number);
+        let (number, heard) = (SayNumber(number), heard.map(Position));
+        crash::point("say.before");
+        self.tell_shim(id, &Command::Say(Box::new(Say { run, number, label, bytes, heard, close })));
+        crash::point("say.sent");
+    }
+
+    /// A word was refused: its number is still free.
+    pub(super) fn not_said(&mut self, id: SessionId, run: RunNumber, number: u64, why: SayRefused) {
+        let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
+        taping.asked.take_if(|asked| *asked == number);
+        match why {
+            // More is on the tape, or will be: whatever comes of that, it is tried again after it.
+            SayRefused::MoreWasPrinted => self.read_on(id),
+            SayRefused::Closed => {
+                taping.shut = true;
+                warn!(%id, run = run.0, "it does not read its standard input any more");
+            }
+            // The shim tells when there is room again.
+            SayRefused::TooMuchWaits | SayRefused::TapeBroken { .. } => {}
+            SayRefused::Other { code } => warn!(%id, run = run.0, code, "its shim does not say it"),
+        }
+    }
+
+    fn cannot_say(&mut self, id: SessionId, run: RunNumber, intent: &Intent, why: CannotSay) {
+        match intent {
+            Intent::Prompt(prompt) => self.cannot_deliver(id, run, prompt.message, why.to_string()),
+            Intent::Answer(_) | Intent::Handshake { .. } | Intent::Interrupt | Intent::Close => {
+                warn!(%id, run = run.0, label = %intent.label(), "it cannot be said: {why}");
+            }
+        }
+    }
+
+    /// Has a message said to the agent; one that is on the tape already is not said again.
+    pub(super) fn prompt(&mut self, id: SessionId, run: RunNumber, row: Message, given: Given) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let own = tracked.name.clone();
+        let from = row.from.map(|session| Sender { own: session == own, session });
+        let Given { message, attempt, delivery, repetition } = given;
+        let by_argument = tracked.definition.is_told_by_argument();
+        let Some(taping) = self.taping(id) else { return };
+        if taping.fold.open().any(|(open, _)| open.delivery == delivery) {
+            return;
+        }
+        if by_argument && taping.prompted != Some(message) {
+            // Another message is on its command line, and was cancelled: this one gets a run of its own.
+            warn!(%id, run = run.0, "it was started for another message");
+            let grace = std::time::Duration::ZERO;
+            return self.tell_shim(id, &Command::Stop { run, grace });
+        }
+        let (text, files) = (row.text, Vec::new());
+        taping.want(Intent::Prompt(Prompt { message, delivery, attempt, text, repetition, files, from }));
+    }
+
+    /// Has the answer to a request said to the agent.
+    pub(super) fn reply(&mut self, id: SessionId, run: RunNumber, key: &str, answer: &RequestAnswer) {
+        let Ok(request) = key.parse() else { return };
+        let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
+        let verdict = match answer.verdict {
+            Permit::Allow => Verdict::Allow,
+            Permit::Deny => Verdict::Deny,
+        };
+        let (words, always) = (answer.words.clone(), answer.always);
+        taping.want(Intent::Answer(Reply { request, verdict, words, always }));
+    }
+
+    /// Has the turn under way ended.
+    pub(super) fn interrupt(&mut self, id: SessionId, run: RunNumber) {
+        match self.taping(id).filter(|taping| taping.fold.run() == run) {
+            Some(taping) => taping.want(Intent::Interrupt),
+            None => self.tell_shim(id, &Command::Interrupt { run }),
+        }
+    }
+}
+
+/// One delivery of a message.
+#[derive(Clone, Copy)]
+pub(super) struct Given {
+    pub(super) message: MessageId,
+    pub(super) attempt: u32,
+    pub(super) delivery: u64,
+    pub(super) repetition: bool,
+}
+
+fn attempt(taping: &Taping, intent: &Intent, in_turn: bool) -> Tried {
+    match taping.fold.say(taping.fold.last_said() + 1, intent) {
+        Ok(utterance) => Tried::Say(Box::new(utterance)),
+        // The turn that it is to end has not begun yet, or is over.
+        Err(CannotSay::NoTurn) if in_turn => Tried::Later,
+        Err(CannotSay::NoTurn | CannotSay::NoSuchRequest) => Tried::Never,
+        Err(
+            CannotSay::NotReady
+            | CannotSay::TurnUnderWay
+            | CannotSay::NotWanted
+            | CannotSay::Closed
+            | CannotSay::Unknown,
+        ) => Tried::Later,
+        Err(CannotSay::NotOffered) => Tried::NotOffered,
+        Err(why @ (CannotSay::TooLong | CannotSay::Panicked)) => Tried::Fails(why),
+    }
+}

@@ -1,0 +1,170 @@
+//! What the daemon knows of a run with a tape: its fold, how far that is stored, and what is to be said. Data only.
+
+use crate::ports::shims::observe::Seen;
+use pinfold_agents::{Fold, Intent, Label, Observation};
+use pinfold_core::event::Shim;
+use pinfold_core::{Boot, MessageId, RunNumber};
+use pinfold_shim::{Exited, Flow};
+use pinfold_store::{Cursor, SessionId};
+
+/// A tape of which so much may not be heard: then the agent waits.
+const MOST_UNHEARD: u64 = 64 << 20;
+/// However many tapes there are, each may have so much.
+const LEAST_UNHEARD: u64 = 8 << 20;
+/// All tapes of a home together.
+const ALL_UNHEARD: u64 = 8 << 30;
+
+/// A cursor this far behind its fold is stored by itself.
+const BEHIND: u64 = 1 << 20;
+/// The same after this time, in milliseconds.
+const BEHIND_FOR: u64 = 10_000;
+
+/// So much of what was printed is kept in memory.
+const LAST: usize = 4 << 10;
+
+/// How much of a tape may be unheard when so many live.
+pub(crate) fn most_unheard(tapes: u64) -> u64 {
+    (ALL_UNHEARD / tapes.max(1)).clamp(LEAST_UNHEARD, MOST_UNHEARD)
+}
+
+/// The tape of a run as it is heard.
+pub(crate) struct Taping {
+    pub(crate) fold: Fold,
+    /// Where the tape is read next.
+    pub(crate) next: u64,
+    pub(crate) reading: Reading,
+    /// Whether the fold knows more than what is stored or on its way there, and since when.
+    pub(crate) changed: Option<Boot>,
+    /// How far it was when it was stored last.
+    stored: u64,
+    /// What is to be said as soon as that is possible.
+    pub(crate) intents: Vec<Intent>,
+    /// The number of the word that the shim was given and that is not on the tape yet.
+    pub(crate) asked: Option<u64>,
+    /// Nothing can be said to it any more.
+    pub(crate) shut: bool,
+    /// The end that is judged when the fold has reached the end of the tape.
+    pub(crate) end: Option<Judgement>,
+    /// The same for what a new daemon has found.
+    pub(crate) seen: Option<Box<Seen>>,
+    /// Whether the agent waits because its tape is full or cannot be written.
+    pub(crate) flow: Flow,
+    /// What of the answer under way was told in parts.
+    pub(crate) answer: String,
+    /// The end of what it printed.
+    last: Vec<u8>,
+    /// The message on its command line.
+    pub(crate) prompted: Option<MessageId>,
+    /// What was known when the run was decided; it counts when the run has started.
+    pub(crate) first: Vec<Observation>,
+}
+
+/// Whether the tape is being read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reading {
+    No,
+    UnderWay,
+    /// It is, and has grown meanwhile.
+    Again,
+}
+
+/// An end that waits for the rest of the tape.
+#[derive(Debug)]
+pub(crate) enum Judgement {
+    /// The shim wrote it down.
+    Exited { exited: Box<Exited>, shim: Shim },
+    /// Nobody did: the shim was lost.
+    Lost,
+}
+
+/// A cursor that was given to the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Noted {
+    pub(crate) run: RunNumber,
+    /// How far the tape was folded.
+    pub(crate) to: u64,
+    /// From where on it is needed.
+    pub(crate) from: u64,
+}
+
+impl Taping {
+    /// That of a run that was just decided, on a tape that was folded so far.
+    pub(crate) fn begin(fold: Fold, first: Vec<Observation>, floor: u64, now: Boot) -> Taping {
+        Taping { changed: Some(now), first, ..Taping::of(fold, floor, floor) }
+    }
+
+    /// That of a run that an earlier daemon has heard so far.
+    pub(crate) fn resume(run: RunNumber, state: &str, floor: u64, now: Boot) -> Taping {
+        let (fold, first) = Fold::resume(run, state);
+        let next = if fold.to() == 0 { floor } else { fold.reads_from() };
+        let changed = (!first.is_empty()).then_some(now);
+        Taping { first, changed, ..Taping::of(fold, next, floor) }
+    }
+
+    fn of(fold: Fold, next: u64, stored: u64) -> Taping {
+        Taping {
+            fold,
+            next,
+            reading: Reading::No,
+            changed: None,
+            stored,
+            intents: Vec::new(),
+            asked: None,
+            shut: false,
+            end: None,
+            seen: None,
+            flow: Flow::Flows,
+            answer: String::new(),
+            last: Vec::new(),
+            prompted: None,
+            first: Vec::new(),
+        }
+    }
+
+    /// Whether it is time to store how far it is, although nothing came of what was heard.
+    pub(crate) fn is_behind(&self, now: Boot) -> bool {
+        let long = |since: Boot| now.0.saturating_sub(since.0) >= BEHIND_FOR;
+        self.changed.is_some_and(long) || self.fold.to().saturating_sub(self.stored) >= BEHIND
+    }
+
+    /// What is to be stored, and what may be said of the tape when it is. It counts as stored from here on.
+    pub(crate) fn cursor(&mut self, session: SessionId, floor: u64) -> (Cursor, Noted) {
+        let (run, to) = (self.fold.run(), self.fold.to().max(floor));
+        let from = if self.fold.to() == 0 { floor } else { self.fold.reads_from() };
+        self.changed = None;
+        self.stored = to;
+        (Cursor { session, run, position: to, state: self.fold.cursor() }, Noted { run, to, from })
+    }
+
+    /// Wants something said, once.
+    pub(crate) fn want(&mut self, intent: Intent) {
+        let same = |known: &Intent| match (known, &intent) {
+            // A message that is delivered takes the place of an earlier one.
+            (Intent::Prompt(_), Intent::Prompt(_)) => true,
+            (known, intent) => known.label() == intent.label(),
+        };
+        self.intents.retain(|known| !same(known));
+        self.intents.push(intent);
+    }
+
+    /// Keeps the end of what the agent printed, for the record of its exit.
+    pub(crate) fn printed(&mut self, bytes: &[u8]) {
+        self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(LAST)..]);
+        if self.last.len() > 2 * LAST {
+            self.last.drain(..self.last.len() - LAST);
+        }
+    }
+
+    /// The last lines that the agent printed.
+    pub(crate) fn last_lines(&self, most: usize) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.last);
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(most)..].iter().map(|line| (*line).to_owned()).collect()
+    }
+
+    /// Something stands on the tape.
+    pub(crate) fn was_said(&mut self, number: u64, label: &Label) {
+        self.intents.retain(|intent| intent.label() != *label);
+        self.asked.take_if(|asked| *asked <= number);
+    }
+}

@@ -1,0 +1,398 @@
+//! Runs with a tape, by hand: what their agents print is heard once, what is said to them is said once, and nothing before
+//! what led to it is durable.
+
+use super::hand::{AGENT, FIRST, LONG, PROCESS, Room, SECOND, SHIM, exited};
+use crate::engine::input::Input;
+use crate::ports::shims::observe::Seen;
+use crate::ports::tapes::{Passage, Taped};
+use pinfold_agents::{Label, What};
+use pinfold_core::decision::Answer;
+use pinfold_core::event::{Ask, Machine, ShimSeen};
+use pinfold_core::exit::Exit;
+use pinfold_core::talk::{Activity, Permit, RequestAnswer};
+use pinfold_core::{Event, RunNumber, State, Wall};
+use pinfold_shim::tape::Position;
+use pinfold_shim::{
+    Can, Command, Keeping, Report, SaidUpTo, SayNumber, SayRefused, TapeEnd, TapeReport, TapeStanding,
+};
+use pinfold_store::{MessageState, SessionId};
+use serde_json::json;
+use std::time::Duration;
+
+/// A shim with its tape, and an agent that does what the test says.
+struct Shim {
+    id: SessionId,
+    run: RunNumber,
+    tape: Vec<Taped>,
+    said: u64,
+    /// What was said to the agent: the label and the line.
+    lines: Vec<(String, String)>,
+    heard: u64,
+    /// Everything else that it was told.
+    told: Vec<Command>,
+}
+
+const LENGTH: u64 = 100;
+
+impl Shim {
+    fn new(id: SessionId) -> Shim {
+        Shim { id, run: FIRST, tape: Vec::new(), said: 0, lines: Vec::new(), heard: 0, told: Vec::new() }
+    }
+
+    fn end(&self) -> u64 {
+        self.tape.last().map_or(0, |last| last.end)
+    }
+
+    fn append(&mut self, what: What, bytes: &[u8]) {
+        let position = self.end();
+        let (run, at, bytes) = (self.run, Wall(0), bytes.to_vec());
+        self.tape.push(Taped { position, end: position + LENGTH, run, at, what, bytes, lost: 0 });
+    }
+
+    fn prints(&mut self, room: &mut Room, line: &str) {
+        self.append(What::Out, format!("{line}\n").as_bytes());
+        room.says(self.id, Report::Tape(TapeReport::Grown { run: self.run, end: Position(self.end()) }));
+        self.serve(room);
+    }
+
+    fn up_to(&self) -> SaidUpTo {
+        SaidUpTo { said: SayNumber(self.said), written: SayNumber(self.said) }
+    }
+
+    /// Obeys, and lets its tape be read, until nothing is left to do.
+    fn serve(&mut self, room: &mut Room) {
+        loop {
+            let (told, wanted) = (room.heard(self.id), std::mem::take(&mut room.desk.lock().stretches));
+            if told.is_empty() && wanted.is_empty() {
+                return;
+            }
+            for (stretch, then) in wanted {
+                then(self.passage(stretch.from));
+                room.settle();
+            }
+            for command in told {
+                self.obey(room, command);
+            }
+        }
+    }
+
+    fn passage(&self, from: u64) -> Passage {
+        let entries = self.tape.iter().filter(|entry| entry.position >= from).cloned().collect();
+        Passage { entries, next: self.end(), more: false, problem: None }
+    }
+
+    fn obey(&mut self, room: &mut Room, command: Command) {
+        if !matches!(command, Command::Say(_) | Command::Heard { .. }) {
+            return self.told.push(command);
+        }
+        if let Command::Heard { to, .. } = command {
+            self.heard = to.0;
+        }
+        if let Command::Say(say) = command {
+            if say.number.0 == self.said + 1 {
+                let label = Label::from_text(say.label.as_str().as_bytes());
+                self.append(What::Said { number: say.number.0, label }, &[]);
+                self.said = say.number.0;
+                let line = String::from_utf8(say.bytes).unwrap();
+                self.lines.push((say.label.as_str().to_owned(), line));
+            }
+            let report = TapeReport::Said { run: self.run, said: self.up_to() };
+            room.says(self.id, Report::Tape(report));
+        }
+    }
+
+    /// What was said, by its labels.
+    fn labels(&self) -> Vec<&str> {
+        self.lines.iter().map(|(label, _)| label.split(' ').next().unwrap()).collect()
+    }
+
+    /// The number under which something was said last.
+    fn number(&self, what: &str) -> usize {
+        self.labels().iter().rposition(|label| *label == what).expect("it was said") + 1
+    }
+
+    fn is_ready(&mut self, room: &mut Room) {
+        let number = self.number("handshake");
+        self.prints(room, &json!({ "type": "hello", "id": number }).to_string());
+    }
+
+    fn takes(&mut self, room: &mut Room) {
+        let number = self.number("prompt");
+        self.prints(room, &json!({ "type": "began", "id": number }).to_string());
+    }
+
+    fn answers(&mut self, room: &mut Room, answer: &str) {
+        let number = self.number("prompt");
+        self.prints(room, &json!({ "type": "ended", "id": number, "answer": answer }).to_string());
+    }
+
+    fn standing(&self) -> TapeStanding {
+        let (first, end, heard) = (Position(0), Position(self.end()), Position(0));
+        TapeStanding { run: self.run, first, end, heard, said: self.up_to(), flow: Default::default() }
+    }
+}
+
+fn scripted() -> serde_json::Value {
+    json!({ "protocol": "scripted", "agent": "player" })
+}
+
+/// A session with a tape whose agent has started.
+fn started(room: &mut Room) -> Shim {
+    let id = room.starting("api", &scripted());
+    comes(room, id);
+    let mut shim = Shim::new(id);
+    room.says(id, Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });
+    shim.serve(room);
+    shim
+}
+
+/// The shim that was ordered says welcome; it can write tapes.
+fn comes(room: &mut Room, id: SessionId) {
+    let (birth, held, then) = room.desk.lock().births.pop().expect("a shim is to be started");
+    assert!(birth.start.tape.is_some() && birth.opening.tape.is_some());
+    held.surrender();
+    let mut up = room.up(id, Keeping::Standing, Vec::new());
+    up.welcome.can = Can { tape: true, hold: true, ..Can::default() };
+    then(Ok(Box::new(up)));
+    room.settle();
+}
+
+fn ready(room: &mut Room) -> Shim {
+    let mut shim = started(room);
+    shim.is_ready(room);
+    shim
+}
+
+fn activity(room: &Room, id: SessionId) -> Activity {
+    room.engine.sessions[&id].session.activity()
+}
+
+#[test]
+fn a_message_is_said_when_the_agent_is_ready_and_done_when_its_turn_ended() {
+    let mut room = Room::new();
+    let mut shim = started(&mut room);
+    let message = room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    assert_eq!(shim.labels(), ["handshake"], "it is not ready yet");
+    shim.is_ready(&mut room);
+    assert_eq!(shim.labels(), ["handshake", "prompt"]);
+    assert!(shim.lines[1].1.contains("\"text\":\"hello\""));
+    assert_eq!(room.row(message).state, MessageState::Queued, "nothing proves that it has it");
+    shim.takes(&mut room);
+    assert_eq!(
+        (room.row(message).state, activity(&room, shim.id)),
+        (MessageState::Delivered, Activity::Working)
+    );
+    shim.answers(&mut room, "world");
+    let row = room.row(message);
+    assert_eq!((row.state, row.answer.as_deref()), (MessageState::Done, Some("world")));
+    assert_eq!(activity(&room, shim.id), Activity::Idle);
+    assert_eq!(shim.heard, shim.end(), "all of it need not be kept");
+}
+
+#[test]
+fn nothing_is_said_before_what_led_to_it_is_durable() {
+    let mut room = Room::new();
+    let mut shim = started(&mut room);
+    room.desk.lock().held_up = true;
+    shim.prints(&mut room, &json!({ "type": "hello", "id": 1, "more": true }).to_string());
+    assert_eq!(shim.labels(), ["handshake"]);
+    room.write();
+    shim.serve(&mut room);
+    assert_eq!(shim.labels(), ["handshake", "handshake"]);
+    shim.is_ready(&mut room);
+    room.desk.lock().held_up = true;
+    let row = tokio::sync::oneshot::channel().0;
+    let sending = crate::engine::input::Sending { text: "x".into(), key: None, row };
+    room.post(shim.id, crate::engine::input::Post::Send(sending));
+    shim.serve(&mut room);
+    assert_eq!(shim.labels().len(), 2);
+    room.write();
+    shim.serve(&mut room);
+    assert_eq!(shim.labels().last(), Some(&"prompt"));
+}
+
+#[test]
+fn a_request_waits_for_a_person_and_its_answer_is_said_once() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    let asks = json!({ "type": "asks", "request": "a1", "kind": "permission", "title": "Bash: rm" });
+    shim.prints(&mut room, &asks.to_string());
+    assert_eq!(activity(&room, shim.id), Activity::Waiting);
+    assert_eq!(room.last_event("request_opened").data["title"], "Bash: rm");
+    let answer = RequestAnswer { verdict: Permit::Deny, always: false, words: Some("no".into()) };
+    for expected in [Answer::Done, Answer::Refused(pinfold_core::decision::Refusal::NoSuchRequest)] {
+        let event = Event::Answered { request: None, answer: answer.clone() };
+        assert_eq!(room.event(shim.id, event).unwrap().unwrap(), expected);
+    }
+    shim.serve(&mut room);
+    let said: Vec<_> = shim.lines.iter().filter(|(label, _)| label == "answer r1").collect();
+    assert_eq!(said.len(), 1, "{:?}", shim.lines);
+    assert!(said[0].1.contains("\"allow\":false"), "{said:?}");
+    assert_eq!(room.engine.sessions[&shim.id].session.talk().requests(), [], "the agent was told");
+    assert_eq!(activity(&room, shim.id), Activity::Working);
+}
+
+#[test]
+fn an_interrupt_is_said_within_a_turn_and_forgotten_with_it() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    let message = room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    assert_eq!(room.ask(shim.id, Ask::Interrupt).unwrap().unwrap(), Answer::UnderWay);
+    shim.serve(&mut room);
+    assert_eq!(shim.labels().last(), Some(&"interrupt"));
+    let number = shim.number("prompt");
+    shim.prints(&mut room, &json!({ "type": "ended", "id": number, "how": "cancelled" }).to_string());
+    assert_eq!(room.row(message).state, MessageState::Failed);
+    room.send(shim.id, "next", None);
+    shim.serve(&mut room);
+    shim.answers(&mut room, "done");
+    assert_eq!(shim.labels().iter().filter(|label| **label == "interrupt").count(), 1);
+}
+
+#[test]
+fn a_word_that_is_refused_because_more_was_printed_is_tried_again_after_that_was_heard() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    room.ask(shim.id, Ask::Interrupt);
+    let Some(Command::Say(say)) = room.heard(shim.id).pop() else { panic!("an interrupt is said") };
+    // The end of the turn was on its way.
+    let number = shim.number("prompt");
+    shim.append(
+        What::Out,
+        format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
+    );
+    let why = SayRefused::MoreWasPrinted;
+    room.says(shim.id, Report::Tape(TapeReport::Refused { run: FIRST, number: say.number, why }));
+    shim.serve(&mut room);
+    assert_eq!(shim.labels(), ["handshake", "prompt"], "there is no turn to end any more");
+    assert_eq!(room.engine.sessions[&shim.id].session.inbox().settled(), (1, 0));
+}
+
+#[test]
+fn an_end_is_judged_when_the_tape_was_heard_to_its_end() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    let message = room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    let number = shim.number("prompt");
+    shim.append(
+        What::Out,
+        format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
+    );
+    shim.append(What::End, &[]);
+    let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
+    let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(0), LONG) };
+    room.says(shim.id, Report::Exited(ended));
+    assert_eq!((room.state(shim.id), room.row(message).state), (State::Running, MessageState::Delivered));
+    shim.serve(&mut room);
+    assert_eq!(room.row(message).state, MessageState::Done);
+    let kinds = room.kinds();
+    let at = |kind: &str| kinds.iter().position(|known| known == kind).unwrap();
+    assert!(at("message_done") < at("run_exited"), "{kinds:?}");
+    assert!(room.last_event("run_exited").data["output"].to_string().contains("ended"), "its last lines");
+    assert!(
+        shim.told.iter().any(|told| matches!(told, Command::Start(start) if start.run == SECOND
+        && start.tape.is_some_and(|tape| tape.floor.0 == shim.end()))),
+        "{:?}",
+        shim.told
+    );
+}
+
+#[test]
+fn the_next_daemon_hears_the_rest_of_a_tape_and_says_nothing_twice() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    let message = room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    assert_eq!(shim.labels(), ["handshake", "prompt"]);
+    // The daemon dies; what the agent prints meanwhile nobody hears.
+    let number = shim.number("prompt");
+    shim.append(What::Out, format!("{}\n", json!({ "type": "session", "id": "s-9" })).as_bytes());
+    shim.append(
+        What::Out,
+        format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
+    );
+    let mut room = room.again();
+    let (_, then) = room.desk.lock().looks.pop().unwrap();
+    let keeping = Keeping::Running { run: FIRST, process: PROCESS, at: Wall(0) };
+    let mut up = room.up(shim.id, keeping, Vec::new());
+    up.welcome.can = Can { tape: true, hold: true, ..Can::default() };
+    up.welcome.tape = Some(shim.standing());
+    let seen = ShimSeen::Keeping { run: FIRST, process: PROCESS };
+    then(Seen { shim: Some(up), ..Seen::of(Machine::Same, seen, Vec::new()) });
+    room.settle();
+    shim.serve(&mut room);
+    assert_eq!(room.row(message).state, MessageState::Done);
+    assert_eq!(shim.labels(), ["handshake", "prompt"]);
+    assert_eq!(
+        room.engine.sessions[&shim.id].session.talk().vendor().map(|vendor| vendor.id.as_str()),
+        Some("s-9")
+    );
+    assert_eq!((activity(&room, shim.id), room.state(shim.id)), (Activity::Idle, State::Running));
+    room.send(shim.id, "more", None);
+    shim.serve(&mut room);
+    assert_eq!(shim.labels(), ["handshake", "prompt", "prompt"]);
+    assert_eq!((AGENT, SHIM), (room.view().session(shim.id).unwrap().pid().unwrap(), SHIM));
+}
+
+#[test]
+fn a_run_that_ended_while_no_daemon_lived_is_judged_by_its_tape() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    let message = room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    let number = shim.number("prompt");
+    shim.append(
+        What::Out,
+        format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
+    );
+    shim.append(What::End, &[]);
+    let mut room = room.again();
+    let (_, then) = room.desk.lock().looks.pop().unwrap();
+    let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
+    let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(0), LONG) };
+    then(Seen::of(Machine::Same, ShimSeen::Nobody, vec![ended]));
+    room.settle();
+    assert_eq!(room.row(message).state, MessageState::Queued);
+    shim.serve(&mut room);
+    assert_eq!(room.row(message).state, MessageState::Done);
+    assert!(room.kinds().contains(&"run_exited".to_owned()));
+}
+
+#[test]
+fn cursors_from_which_nothing_came_are_stored_by_the_sweep_and_not_one_by_one() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    room.pass(Duration::from_secs(30));
+    shim.serve(&mut room);
+    let (before, end) = (shim.heard, shim.end());
+    let stored = |room: &Room, id| room.disk.reader().unwrap().cursor(id).unwrap().unwrap().position;
+    for _ in 0..5 {
+        shim.prints(&mut room, &json!({ "type": "note", "text": "x" }).to_string());
+    }
+    assert_eq!((shim.heard, stored(&room, shim.id)), (before, end), "a line costs no commit");
+    for _ in 0..11 {
+        room.pass(Duration::from_secs(1));
+    }
+    shim.serve(&mut room);
+    assert_eq!((shim.heard, stored(&room, shim.id)), (shim.end(), shim.end()));
+}
+
+#[test]
+fn a_tape_that_was_read_for_a_run_that_is_over_changes_nothing() {
+    let mut room = Room::new();
+    let shim = ready(&mut room);
+    let passage = Box::new(shim.passage(0));
+    room.tell(Input::Tape { id: shim.id, run: SECOND, from: 0, passage });
+    assert_eq!(room.state(shim.id), State::Running);
+}

@@ -1,0 +1,147 @@
+//! Where the output of a session's agents is: in its log, or on the tape of those that have a protocol of their own.
+
+use pinfold_core::RunNumber;
+use pinfold_shim::log::{self, Entry, Position, Stream};
+use pinfold_shim::tape::{self, What};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// To a file, by shims that hear nothing of it.
+    Log(PathBuf),
+    /// To the segments in a folder.
+    Tape(PathBuf),
+}
+
+/// Reads it piece after piece.
+pub(crate) enum Pieces {
+    Log(log::Reader),
+    Tape(tape::Reader),
+}
+
+impl Written {
+    /// Reads from a position on.
+    pub(crate) fn from(&self, position: Position) -> Pieces {
+        match self {
+            Written::Log(path) => Pieces::Log(log::Reader::from(path, position)),
+            Written::Tape(folder) => Pieces::Tape(tape::Reader::from(folder, position)),
+        }
+    }
+
+    /// The last pieces, with at least so many lines in them where there are so many.
+    pub(crate) fn tail(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
+        match self {
+            Written::Log(path) => log::tail(path, lines, only),
+            Written::Tape(_) => self.tail_of_tape(lines, only),
+        }
+    }
+
+    /// A file in the folder that is written to when more comes.
+    pub(crate) fn watched(&self) -> PathBuf {
+        match self {
+            Written::Log(path) => path.clone(),
+            Written::Tape(folder) => {
+                // Whoever follows a session before its first run waits for the folder otherwise in vain.
+                _ = std::fs::DirBuilder::new().mode(0o700).create(folder);
+                folder.join("any")
+            }
+        }
+    }
+
+    /// A tape is read in one direction: it is short, because what was heard of it is dropped.
+    fn tail_of_tape(&self, lines: usize, only: Option<RunNumber>) -> Result<Vec<Entry>, Errno> {
+        let mut pieces = self.from(Position(0));
+        let (mut last, mut ends) = (VecDeque::<Entry>::new(), 0);
+        while let Some(entry) = pieces.entry()? {
+            if only.is_some_and(|only| only != entry.run) {
+                continue;
+            }
+            ends += line_ends(&entry);
+            last.push_back(entry);
+            while last.front().is_some_and(|first| ends - line_ends(first) >= lines) {
+                ends -= last.pop_front().as_ref().map_or(0, line_ends);
+            }
+        }
+        Ok(last.into())
+    }
+}
+
+fn line_ends(entry: &Entry) -> usize {
+    entry.bytes.iter().filter(|byte| **byte == b'\n').count()
+}
+
+impl Pieces {
+    /// The next piece, or nothing when there is none yet.
+    pub(crate) fn entry(&mut self) -> Result<Option<Entry>, Errno> {
+        match self {
+            Pieces::Log(reader) => reader.entry(),
+            Pieces::Tape(reader) => loop {
+                match reader.entry()? {
+                    None => return Ok(None),
+                    Some(entry) => {
+                        if let Some(piece) = piece(&entry) {
+                            return Ok(Some(piece));
+                        }
+                    }
+                }
+            },
+        }
+    }
+
+    /// Where the next one will be.
+    pub(crate) fn position(&self) -> Position {
+        match self {
+            Pieces::Log(reader) => reader.position(),
+            Pieces::Tape(reader) => reader.position(),
+        }
+    }
+}
+
+/// What the agent printed, of an entry of a tape; what was said to it stands in its inbox.
+fn piece(entry: &tape::Entry<'_>) -> Option<Entry> {
+    let (stream, bytes, lost) = match entry.what {
+        What::Out(bytes) => (Stream::Out, bytes.to_vec(), entry.lost),
+        What::Error(bytes) => (Stream::Error, bytes.to_vec(), entry.lost),
+        What::Gap(lost) => (Stream::Lost, Vec::new(), entry.lost + lost),
+        What::Said { .. } | What::End => return None,
+    };
+    let (position, at, run) = (entry.position, entry.at, entry.run);
+    Some(Entry { position, at, run, stream, bytes, terminal: None, lost })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_core::Wall;
+    use pinfold_shim::SayNumber;
+    use pinfold_shim::tape::{Limits, Tape};
+
+    #[test]
+    fn what_an_agent_printed_is_read_from_its_tape_and_what_was_said_to_it_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tape");
+        let mut tape = Tape::open(&path, Limits::default()).unwrap();
+        let said = What::Said { number: SayNumber(1), label: "close", bytes: b"secret\n" };
+        let rows = [(1, What::Out(b"one\n")), (1, said), (1, What::Error(b"two\n")), (1, What::End)];
+        for (run, what) in rows.into_iter().chain([(2, What::Out(b"three\nfour\n"))]) {
+            tape.append(Wall(1), RunNumber(run), what).unwrap();
+        }
+        let written = Written::Tape(path);
+        let texts = |lines, only: Option<u64>| {
+            let entries = written.tail(lines, only.map(RunNumber)).unwrap();
+            entries.iter().map(|entry| String::from_utf8_lossy(&entry.bytes).into_owned()).collect::<String>()
+        };
+        assert_eq!(texts(10, None), "one\ntwo\nthree\nfour\n");
+        assert_eq!((texts(10, Some(1)), texts(2, None)), ("one\ntwo\n".into(), "three\nfour\n".into()));
+        assert_eq!(texts(1, Some(1)), "two\n");
+        let mut pieces = written.from(Position(0));
+        let first = pieces.entry().unwrap().unwrap();
+        let mut again = written.from(first.position);
+        assert_eq!(again.entry().unwrap().unwrap(), first);
+        assert_eq!(again.position(), pieces.position());
+    }
+}

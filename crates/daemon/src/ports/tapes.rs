@@ -1,0 +1,225 @@
+//! Tapes of runs, as the loop reads them: a stretch at a time, by a thread that does nothing else.
+
+use super::Then;
+use pinfold_agents::{Label, What};
+use pinfold_core::{RunNumber, Wall};
+use pinfold_shim::tape::{Entry, Position, Reader, What as Kind};
+use pinfold_store::SessionId;
+use rustix::io::Errno;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use tracing::warn;
+
+/// So much output is read at once: the loop has others to hear.
+const STRETCH: usize = 256 << 10;
+/// So many entries, however short.
+const MOST_ENTRIES: usize = 4096;
+/// So many tapes are kept open: one that is read seldom is opened again.
+const KEPT_OPEN: usize = 256;
+
+/// Reads tapes.
+pub(crate) trait Tapes {
+    /// Reads what a tape has from a position on. It is told in the order in which that was asked.
+    fn read(&self, wanted: Stretch, then: Then<Passage>);
+
+    /// A tape is not read any more for now.
+    fn forget(&self, id: SessionId);
+}
+
+/// What of a tape is to be read.
+pub(crate) struct Stretch {
+    pub(crate) id: SessionId,
+    pub(crate) folder: PathBuf,
+    /// The bytes of other runs are of no use.
+    pub(crate) run: RunNumber,
+    pub(crate) from: u64,
+}
+
+/// A part of a tape.
+#[derive(Debug, Default)]
+pub(crate) struct Passage {
+    pub(crate) entries: Vec<Taped>,
+    /// Where it is read on.
+    pub(crate) next: u64,
+    /// Whether there may be more now.
+    pub(crate) more: bool,
+    /// Why it cannot be read.
+    pub(crate) problem: Option<Errno>,
+}
+
+/// An entry of a tape, in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Taped {
+    pub(crate) position: u64,
+    pub(crate) end: u64,
+    pub(crate) run: RunNumber,
+    pub(crate) at: Wall,
+    pub(crate) what: What,
+    pub(crate) bytes: Vec<u8>,
+    /// How many bytes of the tape are missing before it.
+    pub(crate) lost: u64,
+}
+
+impl Taped {
+    /// As a fold takes it.
+    pub(crate) fn entry(&self) -> pinfold_agents::Entry<'_> {
+        pinfold_agents::Entry {
+            position: self.position,
+            end: self.end,
+            run: self.run,
+            at: self.at,
+            what: self.what.clone(),
+            bytes: &self.bytes,
+        }
+    }
+
+    fn of(entry: &Entry<'_>, run: RunNumber) -> Taped {
+        let (what, bytes): (What, &[u8]) = match entry.what {
+            Kind::Out(bytes) => (What::Out, bytes),
+            Kind::Error(bytes) => (What::Err, bytes),
+            Kind::Said { number, label, .. } => {
+                (What::Said { number: number.0, label: Label::from_text(label.as_bytes()) }, &[])
+            }
+            Kind::Gap(lost) => (What::Gap { lost }, &[]),
+            Kind::End => (What::End, &[]),
+        };
+        let bytes = if entry.run == run { bytes.to_vec() } else { Vec::new() };
+        let (position, end) = (entry.position.0, entry.next.0);
+        Taped { position, end, run: entry.run, at: entry.at, what, bytes, lost: entry.lost }
+    }
+}
+
+/// Tapes on this machine's disk.
+#[derive(Default)]
+pub(crate) struct DiskTapes {
+    /// The thread that reads, once there is something to read.
+    orders: Mutex<Option<Sender<Order>>>,
+}
+
+enum Order {
+    Read(Stretch, Then<Passage>),
+    Forget(SessionId),
+}
+
+impl DiskTapes {
+    fn send(&self, order: Order) {
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        if orders.is_none() {
+            let (sender, receiver) = channel();
+            match begin(receiver) {
+                Ok(()) => *orders = Some(sender),
+                Err(error) => warn!("tapes cannot be read: {error}"),
+            }
+        }
+        match (&*orders, order) {
+            (Some(orders), order) => _ = orders.send(order),
+            // Whoever waits for it hears that nothing can be read; the next order tries again.
+            (None, Order::Read(wanted, then)) => {
+                then(Passage { next: wanted.from, problem: Some(Errno::AGAIN), ..Passage::default() });
+            }
+            (None, Order::Forget(_)) => {}
+        }
+    }
+}
+
+impl Tapes for DiskTapes {
+    fn read(&self, wanted: Stretch, then: Then<Passage>) {
+        self.send(Order::Read(wanted, then));
+    }
+
+    fn forget(&self, id: SessionId) {
+        if self.orders.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            self.send(Order::Forget(id));
+        }
+    }
+}
+
+fn begin(orders: Receiver<Order>) -> io::Result<()> {
+    let read = move || {
+        let mut open = BTreeMap::new();
+        for order in orders {
+            match order {
+                Order::Read(wanted, then) => then(read(&mut open, &wanted)),
+                Order::Forget(id) => _ = open.remove(&id),
+            }
+        }
+    };
+    std::thread::Builder::new().name("tapes".into()).spawn(read).map(drop)
+}
+
+fn read(open: &mut BTreeMap<SessionId, Reader>, wanted: &Stretch) -> Passage {
+    if open.len() >= KEPT_OPEN && !open.contains_key(&wanted.id) {
+        open.clear();
+    }
+    let anew = || Reader::from(&wanted.folder, Position(wanted.from));
+    let reader = open.entry(wanted.id).or_insert_with(anew);
+    if reader.position().0 != wanted.from {
+        *reader = anew();
+    }
+    let passage = stretch(reader, wanted.run);
+    if passage.problem.is_some() {
+        open.remove(&wanted.id);
+    }
+    passage
+}
+
+fn stretch(reader: &mut Reader, run: RunNumber) -> Passage {
+    let (mut entries, mut bytes) = (Vec::new(), 0);
+    let (more, problem) = loop {
+        match reader.entry() {
+            Ok(Some(entry)) => {
+                let entry = Taped::of(&entry, run);
+                bytes += entry.bytes.len();
+                entries.push(entry);
+            }
+            Ok(None) => break (false, None),
+            Err(errno) => break (false, Some(errno)),
+        }
+        if bytes >= STRETCH || entries.len() >= MOST_ENTRIES {
+            break (true, None);
+        }
+    };
+    Passage { entries, next: reader.position().0, more, problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_shim::tape::{Limits, Tape};
+    use pinfold_store::Ulid;
+    use std::sync::mpsc;
+
+    const RUN: RunNumber = RunNumber(2);
+
+    #[test]
+    fn a_tape_is_read_in_stretches_and_the_bytes_of_other_runs_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tape");
+        let mut tape = Tape::open(&path, Limits::default()).unwrap();
+        tape.append(Wall(1), RunNumber(1), Kind::Out(b"old")).unwrap();
+        for _ in 0..10 {
+            tape.append(Wall(2), RUN, Kind::Out(&[b'x'; 60_000])).unwrap();
+        }
+        tape.append(Wall(3), RUN, Kind::End).unwrap();
+        let (tapes, id) = (DiskTapes::default(), SessionId(Ulid::new(1, 1)));
+        let (told, hears) = mpsc::channel();
+        let (mut from, mut all) = (0, Vec::new());
+        loop {
+            let (wanted, told) = (Stretch { id, folder: path.clone(), run: RUN, from }, told.clone());
+            tapes.read(wanted, Box::new(move |passage| told.send(passage).unwrap()));
+            let passage = hears.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
+            assert!(passage.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>() < STRETCH + 60_001);
+            from = passage.next;
+            all.extend(passage.entries);
+            if !passage.more {
+                break;
+            }
+        }
+        tapes.forget(id);
+        assert_eq!((all.len(), from), (12, tape.end().0));
+        assert_eq!((all[0].bytes.len(), all[1].bytes.len(), &all[11].what), (0, 60_000, &What::End));
+    }
+}
