@@ -191,9 +191,7 @@ impl Engine {
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
-            Input::Tape { id, run, from, passage } => self.passage(id, run, from, *passage),
-            Input::Swept { all, outcome } => self.swept(all, outcome),
-            Input::VendorHeld { id, run, vendor, result } => self.vendor_held(id, run, &vendor, result),
+            Input::Tape { .. } | Input::Swept { .. } | Input::VendorHeld { .. } => self.take_taped(input),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
@@ -217,6 +215,17 @@ impl Engine {
             Input::Checked(findings) => self.checked(findings),
             Input::Note { event, reply } => self.note(*event, reply),
             Input::Down { agents, by, reply } => self.go_down(agents, by, reply),
+        }
+    }
+
+    /// Something about runs with a tape.
+    fn take_taped(&mut self, input: Input) {
+        if let Input::Tape { id, run, from, passage } = input {
+            self.passage(id, run, from, *passage);
+        } else if let Input::Swept { all, outcome } = input {
+            self.swept(all, outcome);
+        } else if let Input::VendorHeld { id, run, vendor, result } = input {
+            self.vendor_held(id, run, &vendor, result);
         }
     }
 
