@@ -53,11 +53,16 @@ fn write_more_than_fits(folder: &Path) {
     let store = open_on_small_disk(folder);
     let (driven, create) = Driven::on_demand(1, "api");
     store.commit(create).wait().unwrap();
-    for number in 0..1_000 {
+    let define = |store: &Store, number: u32| {
         let mut batch = Batch::new();
         batch.define(driven.id, &serde_json::json!({ "number": number, "text": "x".repeat(3_000) }));
         store.commit(batch).wait().unwrap();
-    }
+    };
+    (1_000..1_004).for_each(|number| define(&store, number));
+    // The file has all of its pages with this: from here on only the log grows, for every definition is as long.
+    drop(store);
+    let store = Store::open(&folder.join("pinfold.db"), &Options::default()).unwrap();
+    (1_004..2_000).for_each(|number| define(&store, number));
     println!("\nall was written");
 }
 
