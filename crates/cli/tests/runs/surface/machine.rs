@@ -20,6 +20,9 @@ pub(super) fn named(text: &str) -> String {
     out
 }
 
+/// Metrics whose values are another machine's.
+const MEASURED: [&str; 2] = ["process_resident_memory_bytes", "pinfold_database_bytes"];
+
 /// What the lines before say of the next one.
 struct Lines {
     /// How far the object is indented that has the abilities of the kernel.
@@ -49,10 +52,14 @@ impl Lines {
             Some((name @ "\"contained\"", value)) => {
                 Some(format!("{}{name}:[machine]{}", &line[..indent], comma(value)))
             }
-            Some(("\"value\"", value)) if self.metric == "process_resident_memory_bytes" => {
+            Some(("\"value\"", value)) if MEASURED.contains(&self.metric.as_str()) => {
                 Some(format!("{}\"value\":[bytes]{}", &line[..indent], comma(value)))
             }
             _ if line.starts_with("contained  ") => None,
+            _ if line.starts_with("pinfold_database_bytes{") => {
+                let (label, _) = line.rsplit_once(' ')?;
+                Some(format!("{label} [bytes]"))
+            }
             _ => Some(ability(line).unwrap_or_else(|| line.to_owned())),
         }
     }

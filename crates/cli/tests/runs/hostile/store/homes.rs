@@ -60,11 +60,16 @@ fn compare_rows(what: &str, told: &[Value], now: &[Value], found: &mut Vec<Strin
     }
 }
 
+/// What was told is told; there may be more.
 fn compare(what: &str, told: &Value, now: &Value, found: &mut Vec<String>) {
-    for (field, value) in told.as_object().unwrap() {
-        if now.get(field) != Some(value) {
-            found.push(format!("{what}: {field}: {value} became {:?}", now.get(field)));
+    match told.as_object() {
+        Some(fields) => {
+            for (field, value) in fields {
+                compare(&format!("{what}: {field}"), value, now.get(field).unwrap_or(&Value::Null), found);
+            }
         }
+        None if told != now => found.push(format!("{what}: {told} became {now}")),
+        None => {}
     }
 }
 
