@@ -4,7 +4,7 @@ use super::Engine;
 use crate::crash;
 use crate::engine::feed::News;
 use crate::engine::input::Input;
-use crate::engine::session::Tracked;
+use crate::engine::session::{Reservation, Tracked};
 use crate::output::last_line;
 use crate::output::lines::Lines;
 use crate::ports::locks::Lost;
@@ -178,7 +178,6 @@ impl Engine {
             Some((Some(run), _)) => self.exited_unknown(id, run),
             Some((None, _)) | None => self.happened(id, &Event::ShimLeft, &Facts::default(), None),
         }
-        self.shim_has_left(id);
     }
 
     /// The shim died. What is left of its run is ended before anything is said of it.
@@ -190,10 +189,14 @@ impl Engine {
             shim = shim.map_or(0, |shim| shim.pid),
             "its shim is gone without a word"
         );
+        let behind = matches!(tracked.reservation, Reservation::Behind);
         let Some(run) = tracked.session.live_run() else {
-            self.happened(id, &Event::ShimLeft, &Facts::default(), None);
-            return self.shim_has_left(id);
+            return self.happened(id, &Event::ShimLeft, &Facts::default(), None);
         };
+        // It was to leave, and this run waited for that: it had nothing of it.
+        if behind {
+            return self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
+        }
         let Some(lost) = self.sessions.get(&id).map(|tracked| self.lost(tracked)) else { return };
         let handle = self.handle.clone();
         let told = move |proved| handle.tell(Input::ShimGone { id, run, proved });

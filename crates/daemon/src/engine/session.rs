@@ -104,8 +104,8 @@ pub(crate) struct Handing {
 /// The locks of a run between the decision and its shim.
 pub(crate) enum Reservation {
     Nothing,
-    /// Our own last shim has them and was told to leave; then they are taken, for this run.
-    Behind(RunNumber),
+    /// Our own last shim has them and was told to leave; then they are taken.
+    Behind,
     /// They are being taken, for this run; a later run takes an earlier one's place.
     UnderWay(RunNumber),
     /// They are being taken, and nobody wants them any more.

@@ -76,23 +76,14 @@ impl Engine {
                 return self.of_run(id, run, RunEvent::Reserved);
             }
             Reservation::UnderWay(_) | Reservation::Unwanted => return,
-            Reservation::Nothing | Reservation::Behind(_) => {}
+            Reservation::Nothing | Reservation::Behind => {}
         }
         // Our own shim is no stranger who holds the lock: it goes first.
         if let Some(shim) = &mut tracked.shim {
-            tracked.reservation = Reservation::Behind(run);
+            tracked.reservation = Reservation::Behind;
             return shim.dismiss();
         }
         self.take_locks(id, run);
-    }
-
-    /// Goes on with a start that waited for the session's last shim to leave.
-    pub(super) fn shim_has_left(&mut self, id: SessionId) {
-        let Some(tracked) = self.sessions.get_mut(&id) else { return };
-        if let Reservation::Behind(run) = tracked.reservation {
-            tracked.reservation = Reservation::UnderWay(run);
-            self.take_locks(id, run);
-        }
     }
 
     fn take_locks(&mut self, id: SessionId, run: RunNumber) {
@@ -143,10 +134,7 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         let held = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
             Reservation::Taken(held) => held,
-            Reservation::Nothing
-            | Reservation::Behind(_)
-            | Reservation::UnderWay(_)
-            | Reservation::Unwanted => {
+            Reservation::Nothing | Reservation::Behind | Reservation::UnderWay(_) | Reservation::Unwanted => {
                 return match tracked.shim.as_mut().filter(|shim| !shim.leaving) {
                     // One that is older than tapes goes, and another one is taken.
                     Some(shim) if needs_tape && !shim.can.tape => {
@@ -256,7 +244,7 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.reservation = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
             Reservation::UnderWay(_) | Reservation::Unwanted => Reservation::Unwanted,
-            Reservation::Nothing | Reservation::Behind(_) => Reservation::Nothing,
+            Reservation::Nothing | Reservation::Behind => Reservation::Nothing,
             Reservation::Taken(held) => {
                 drop(held);
                 Reservation::Nothing
