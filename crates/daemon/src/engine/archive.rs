@@ -150,8 +150,8 @@ impl Engine {
         }
         let inbox = tracked.session.inbox();
         let (settled, failed) = inbox.settled();
-        let open = inbox.queued() as u64 + u64::from(inbox.in_flight().is_some());
-        let messages = settled + failed + open;
+        // None has its turn: no run lives.
+        let messages = settled + failed + inbox.queued() as u64;
         let runs = tracked.session.runs().count;
         Ok(Removed { id: id.to_string(), name: name.clone(), messages, runs, bytes: 0 })
     }

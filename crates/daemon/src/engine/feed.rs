@@ -183,6 +183,12 @@ mod tests {
         }
         assert_eq!(read(&numbers, 1), None, "its end is not known any more");
         assert_eq!(read(&numbers, 2).map(|rest| rest.len()), Some(MOST_REMOVED));
+        numbers.note(id(2), Became::Changed);
+        assert_eq!(
+            read(&numbers, 2).map(|rest| rest.len()),
+            Some(MOST_REMOVED + 1),
+            "no more than has to be"
+        );
     }
 
     #[test]

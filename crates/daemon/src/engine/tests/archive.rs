@@ -2,7 +2,7 @@
 
 use super::hand::{FIRST, Room, SHIM, person, run_of};
 use crate::engine::command::Command as Order;
-use crate::engine::input::Input;
+use crate::engine::input::{Input, Post};
 use crate::engine::{CallerSocket, Candidate, Modes, Reply, WhyNot};
 use pinfold_api::object::Removed;
 use pinfold_api::request::{Caller, Purge};
@@ -66,6 +66,14 @@ fn a_session_whose_name_was_taken_does_not_come_back() {
 }
 
 #[test]
+fn a_session_that_is_there_has_nothing_to_come_back_from() {
+    let mut room = Room::new();
+    let id = room.create("a", &json!({}));
+    assert_eq!(restore(&mut room, id), Ok(Answer::Refused(Refusal::NotArchived)));
+    assert_eq!(room.state(id), State::Idle);
+}
+
+#[test]
 fn nothing_comes_back_or_is_removed_that_cannot_be_recorded() {
     let mut room = Room::new();
     let id = room.archived("a", &json!({}));
@@ -90,17 +98,20 @@ async fn what_was_removed_is_told_counted_and_gone() {
         },
     );
     room.send(id, "y", None);
+    room.send(id, "z", None);
+    let cancelled = room.send(id, "not this one", None);
+    room.post(id, Post::Cancel { message: cancelled });
     room.ask(id, Ask::Archive);
     room.ends(id, FIRST, Exit::Code(0));
     room.says(id, pinfold_shim::Report::Leaving);
     std::fs::write(room.engine.home.session(id).join("file"), "12345").unwrap();
     let removed = remove(&mut room, id).await.unwrap();
     assert_eq!((removed.id.as_str(), removed.name.as_str()), (id.to_string().as_str(), "a"));
-    assert_eq!((removed.runs, removed.messages, removed.bytes), (1, 2, 5));
+    assert_eq!((removed.runs, removed.messages, removed.bytes), (1, 4, 5));
     let event = room.last_event("removed");
     assert_eq!(
         (&event.data["runs"], &event.data["messages"], &event.data["bytes"]),
-        (&json!(1), &json!(2), &json!(5))
+        (&json!(1), &json!(4), &json!(5))
     );
     assert_eq!((&event.data["by"]["user"], event.session), (&json!(77), Some(id)));
     assert!(!room.engine.sessions.contains_key(&id) && !room.engine.home.session(id).exists());

@@ -108,6 +108,74 @@ fn only_what_ends_something_is_done_before_it_is_recorded() {
 }
 
 #[test]
+fn a_run_that_nobody_asked_to_stop_is_not_ended_before_that_is_recorded() {
+    let mut room = Room::configured("[agents.w.policy]\nwatchdog = \"10s\"\n");
+    let id = room.running("a", &json!({ "agent": "w" }));
+    troubled(&mut room, Trouble::Full);
+    room.pass(std::time::Duration::from_secs(10));
+    assert_eq!((room.state(id), room.heard(id)), (State::Stopping, Vec::new()));
+    room.write();
+    assert!(matches!(room.heard(id)[..], [Command::Stop { run: FIRST, .. }]));
+}
+
+#[test]
+fn what_ends_nothing_waits_for_its_record_in_a_session_that_stops_first_too() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    room.engine.stop_as_noted();
+    troubled(&mut room, Trouble::Full);
+    room.stop(id);
+    room.hangs_up(id);
+    let (_, then) = room.desk.lock().proofs.pop().unwrap();
+    then(false);
+    room.settle();
+    assert!(room.desk.lock().looks.is_empty());
+    room.write();
+    assert_eq!(room.desk.lock().looks.len(), 1, "it is looked at again");
+}
+
+#[test]
+fn a_stop_is_noted_until_everything_that_was_decided_since_is_recorded() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    room.engine.stop_as_noted();
+    troubled(&mut room, Trouble::Full);
+    room.stop(id);
+    room.ends(id, FIRST, Exit::Code(0));
+    room.write_first();
+    let noted = Noted { session: id, wish: Wish::Stop, run: FIRST };
+    assert_eq!(Stops::open(room.engine.home.stops()).unwrap().all(), [noted]);
+    room.write();
+    assert_eq!(Stops::open(room.engine.home.stops()).unwrap().all(), []);
+}
+
+#[test]
+fn a_store_can_be_read_unless_its_file_has_lost_its_name() {
+    let mut room = Room::new();
+    assert!(room.view().readable().is_some());
+    troubled(&mut room, Trouble::Full);
+    assert!(room.view().readable().is_some());
+    troubled(&mut room, gone());
+    assert!(room.view().readable().is_none());
+}
+
+#[test]
+fn a_stop_that_was_noted_is_recorded_with_the_reason() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    room.says(
+        id,
+        pinfold_shim::Report::Exited(super::hand::exited(FIRST, Exit::Code(1), std::time::Duration::ZERO)),
+    );
+    assert_eq!(room.state(id), State::Backoff);
+    let mut noted = Stops::open(room.engine.home.stops()).unwrap();
+    noted.note(Noted { session: id, wish: Wish::Stop, run: FIRST }).unwrap();
+    room.engine.stop_as_noted();
+    room.settle();
+    assert_eq!(room.last_event("stopped").why, "it was stopped while nothing could be recorded");
+}
+
+#[test]
 fn whoever_waits_for_a_record_hears_why_there_is_none() {
     let mut room = Room::new();
     let id = room.create("a", &json!({}));

@@ -69,6 +69,22 @@ fn a_message_is_delivered_as_the_agent_reads_it() {
 }
 
 #[test]
+fn a_message_that_is_delivered_again_is_another_delivery() {
+    let mut room = Room::new();
+    let id = room.running("a", &turns());
+    let message = room.send(id, "x", None);
+    assert_eq!(delivered(&mut room, id).1, 1);
+    room.ends(id, FIRST, Exit::Code(0));
+    room.says(id, Report::Started { run: SECOND, process: super::hand::PROCESS, at: pinfold_core::Wall(0) });
+    let (again, delivery, ..) = delivered(&mut room, id);
+    assert_eq!((again, delivery), (message, 2));
+    done(&mut room, id, turn(SECOND, message, 1, None));
+    assert_ne!(room.row(message).state, MessageState::Done, "that was said of the first");
+    done(&mut room, id, turn(SECOND, message, 2, None));
+    assert_eq!(room.row(message).state, MessageState::Done);
+}
+
+#[test]
 fn what_another_session_sends_is_marked_and_on_record() {
     let mut room = Room::new();
     let (id, other) = (room.running("a", &json!({})), room.create("b", &json!({})));

@@ -2,13 +2,16 @@
 //! comes to it (`hand` is a loop whose ports the test has in its hand).
 
 mod archive;
+mod attach;
 mod durable;
 mod ends;
 mod files;
 mod fold;
+mod given;
 pub(crate) mod hand;
 mod health;
 mod inbox;
+mod logged;
 mod names;
 mod outside;
 mod reading;

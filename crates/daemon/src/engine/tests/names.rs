@@ -88,6 +88,17 @@ fn an_archived_session_gives_its_name_up_and_has_it_again_when_it_is_restored() 
 }
 
 #[test]
+fn an_archived_session_does_not_take_the_name_from_the_one_that_has_it_now() {
+    let mut room = Room::new();
+    let old = room.archived("a", &json!({}));
+    room.pass(Duration::from_secs(1));
+    let new = room.create("a", &json!({}));
+    room.ask(old, Ask::Archive);
+    assert_eq!(room.view().find("a"), Ok(new));
+    assert_eq!(room.view().is_free("a"), Err(WhyNot::Exists { name: "a".into() }));
+}
+
+#[test]
 fn there_are_as_many_sessions_as_there_may_be() {
     let mut room = Room::configured("[policy]\nsession_limit = 2\n");
     room.create("a", &json!({}));

@@ -1,16 +1,16 @@
 //! What is read of the engine: views of sessions and of the daemon, numbers that are measured, and the handle by which
 //! everybody else reaches the loop.
 
-use super::hand::{AGENT, FIRST, Room, SHIM, person};
+use super::hand::{AGENT, FIRST, Room, SHIM, person, sending};
 use crate::caller::Act;
 use crate::engine::WhyNot;
 use crate::engine::command::Command as Order;
 use crate::engine::input::{Input, Post};
 use crate::output::written::Written;
 use pinfold_core::decision::Answer;
-use pinfold_core::event::Ask;
+use pinfold_core::event::{Ask, ConsumerKind};
 use pinfold_core::exit::Exit;
-use pinfold_core::{Event, MessageId, State};
+use pinfold_core::{ConsumerId, Event, MessageId, State};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, SessionId, Trouble, Ulid};
 use serde_json::json;
@@ -241,6 +241,9 @@ async fn a_handle_reads_asks_posts_and_orders() {
     assert_eq!(room.last_event("stopped").data["by"]["user"], json!(77));
     let posts = handle.post(id, Post::Cancel { message: MessageId(1) });
     assert!(matches!(asked(&mut room, posts).await, Ok(Answer::Refused(_))));
+    let posts = handle.post(id, sending("x", None));
+    assert!(matches!(asked(&mut room, posts).await, Ok(Answer::Queued { .. })));
+    assert_eq!(room.last_event("message_queued").data["by"]["user"], json!(77));
     let orders = handle.order(|done| Order::TakeAudit { done });
     assert_eq!(asked(&mut room, orders).await, Ok(()));
 }
@@ -270,13 +273,16 @@ async fn whoever_gets_no_answer_hears_why() {
     handle.refuse(Some(WhyNot::Unrecordable(Trouble::Full)));
     assert_eq!(handle.going_down(), WhyNot::Unrecordable(Trouble::Full));
     handle.refuse(None);
+    let mut ended = Box::pin(handle.ended());
+    let early = std::future::poll_fn(|context| std::task::Poll::Ready(ended.as_mut().poll(context))).await;
+    assert!(early.is_pending(), "the loop has not ended");
     drop(room);
-    handle.ended().await;
+    tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the loop has ended");
     assert_eq!(handle.view(|view| view.sessions().count()).await, Err(WhyNot::GoingDown));
 }
 
 #[test]
-fn a_deadline_wakes_the_loop_and_one_that_nothing_came_of_is_not_waited_for_again() {
+fn a_deadline_wakes_the_loop_as_long_as_something_is_waited_for() {
     let mut room = Room::new();
     assert_eq!(room.desk.lock().alarm, None);
     let id = room.running("a", &json!({}));
@@ -285,4 +291,49 @@ fn a_deadline_wakes_the_loop_and_one_that_nothing_came_of_is_not_waited_for_agai
     assert_eq!(room.desk.lock().alarm, Some(due));
     room.stop(id);
     assert_eq!(room.desk.lock().alarm, None, "a stopped session waits for nothing");
+}
+
+#[test]
+fn a_deadline_that_passed_while_something_else_happened_is_met_all_the_same() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    room.says(id, Report::Exited(super::hand::exited(FIRST, Exit::Code(1), Duration::ZERO)));
+    assert_eq!(room.state(id), State::Backoff);
+    // It is late, and nobody has looked at the clock yet.
+    room.desk.lock().now += super::hand::LONG;
+    room.says(id, Report::Leaving);
+    assert_eq!(room.state(id), State::Backoff);
+    room.pass(Duration::ZERO);
+    assert_eq!(room.state(id), State::Starting);
+}
+
+#[test]
+fn a_deadline_that_is_left_when_another_has_passed_is_waited_for() {
+    let text = "[agents.w.policy]\nwatchdog = \"1h\"\ntakeover_deadline = \"10s\"\n";
+    let mut room = Room::configured(text);
+    let id = room.running("a", &json!({ "agent": "w", "interactive": ["ui"], "turns": "done" }));
+    let consumer = ConsumerId(4);
+    room.event(id, Event::ConsumerJoined { consumer, kind: ConsumerKind::Attach });
+    room.send(id, "x", None);
+    room.ask(id, Ask::Takeover { consumer, urgent: false });
+    assert!(room.engine.sessions[&id].session.takeover().is_some(), "it waits for the turn");
+    room.pass(Duration::from_secs(10));
+    assert!(room.engine.sessions[&id].session.takeover().is_none(), "it was waited for long enough");
+    let watchdog = room.engine.sessions[&id].session.next_deadline().unwrap().at;
+    assert_eq!(room.desk.lock().alarm, Some(watchdog));
+    room.pass(super::hand::LONG);
+    assert_eq!(room.state(id), State::Stopping, "it gave no sign of life");
+}
+
+#[test]
+fn what_happens_to_a_session_is_recorded_with_the_run_that_lived_then() {
+    let mut room = Room::new();
+    let id = room.running("a", &json!({}));
+    let first = room.engine.sessions[&id].latest.map(|(_, run)| run.to_string());
+    room.send(id, "x", None);
+    assert_eq!(room.last_event("message_queued").run, first);
+    let idle = room.create("b", &json!({ "mode": "always" }));
+    room.stop(idle);
+    room.send(idle, "x", None);
+    assert_eq!(room.last_event("message_queued").run, None, "none lived");
 }

@@ -399,7 +399,8 @@ fn a_session_that_is_not_in_the_store_any_more_is_left_alone_and_whoever_asked_h
     assert_eq!(room.view().damaged().next().unwrap().problem, "it is not in the database any more");
     let told = room.view().changes_after(0, 100).unwrap().pop().unwrap();
     assert!(matches!(told.what, crate::engine::Changed::Removed(name) if name == "a"));
-    assert!(room.kinds().contains(&"left_alone".to_owned()));
+    assert_eq!(room.last_event("left_alone").session, Some(id));
+    assert_eq!(room.view().find("b"), Ok(other));
     assert_eq!(room.ask(other, Ask::Stop { grace: None }), Some(Ok(pinfold_core::decision::Answer::Done)));
 }
 
@@ -407,7 +408,7 @@ fn a_session_that_is_not_in_the_store_any_more_is_left_alone_and_whoever_asked_h
 fn a_session_that_contradicts_what_is_stored_begins_again_with_those_who_wait_and_are_connected() {
     use pinfold_store::CommitError;
     let mut room = Room::new();
-    let id = room.running("a", &json!({}));
+    let id = room.running("a", &json!({ "memory": 1000 }));
     room.event(id, Event::ConsumerJoined { consumer: ConsumerId(3), kind: ConsumerKind::Watch });
     let (waiter, _hears) = tokio::sync::oneshot::channel();
     room.engine.sessions.get_mut(&id).unwrap().wait_for(pinfold_core::MessageId(1), waiter);
@@ -418,6 +419,7 @@ fn a_session_that_contradicts_what_is_stored_begins_again_with_those_who_wait_an
     let tracked = &room.engine.sessions[&id];
     assert_eq!((tracked.beginnings, tracked.reloaded, tracked.waiters.len()), (1, true, 1));
     assert!(tracked.shim.is_none() && room.view().revision().1 > before);
+    assert_eq!(room.desk.lock().memory, [("watch", FIRST), ("forget", FIRST)]);
     let seen = keeping(&room, id, FIRST, Vec::new());
     finds(&mut room, id, seen);
     assert_eq!(room.engine.sessions[&id].session.consumers(), 1);
@@ -440,6 +442,9 @@ fn what_was_decided_before_a_session_began_again_has_not_happened() {
     let of = Some(Committer { id, beginnings: 0 });
     let committed = pinfold_store::Committed { seqs: 900..901, ..Default::default() };
     room.tell(Input::Committed { of, outcome: Ok(committed) });
+    let failed = pinfold_store::CommitError::BuildsOnFailed { id };
+    room.tell(Input::Committed { of, outcome: Err(failed.into()) });
+    assert_eq!(room.engine.sessions[&id].beginnings, 1, "it failed with the one before it");
     assert_eq!(room.engine.sessions[&id].pending.len(), 1, "nothing follows from a batch of before");
     assert_eq!(*room.engine.last_event.borrow(), 900, "but its events are there");
 }

@@ -323,6 +323,13 @@ impl Room {
         self.settle();
     }
 
+    /// The disk takes the first of what waits for it.
+    pub(crate) fn write_first(&mut self) {
+        let (batch, with, then) = self.desk.lock().commits.remove(0);
+        self.journal.commit(batch, with, then);
+        self.settle();
+    }
+
     /// Lets time pass while the machine is awake; what comes due meanwhile happens.
     pub(crate) fn pass(&mut self, time: Duration) {
         let due = self.desk.pass(time);
