@@ -4,7 +4,7 @@
 /// Has all threads allocate from one place, and long answers come from the kernel and go back to it: a place of its
 /// own for each thread would keep what a burst of them left behind.
 ///
-/// For a program whose threads mostly wait, and that calls [`trim`] when it has nothing to do. Call it before there are any.
+/// For a program whose threads mostly wait, and that calls [`trim`] after what needed much. Call it before there are any.
 pub fn keep_little() {
     // SAFETY: sets numbers inside the allocator.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -2,7 +2,7 @@
 //!
 //! The variable names the point; or, as `trace:PATH`, a file to which the name of every point that is passed is added.
 //! As `stop:POINT@PATH` whoever passes the point first, and so makes the file, stops there until it is continued or killed:
-//! then a test kills whom it wants.
+//! then a test kills whom it wants. `POINT#3` is the third time that a process passes it.
 
 /// The variable that names the point at which to abort.
 pub const VARIABLE: &str = "PINFOLD_CRASH_AT";
@@ -79,8 +79,14 @@ pub fn stop_at(wanted: &str, name: &str) {
     let Some((point, file)) = wanted.strip_prefix("stop:").and_then(|rest| rest.split_once('@')) else {
         return;
     };
+    static PASSED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let (point, time) = point.split_once('#').unwrap_or((point, "1"));
+    if point != name {
+        return;
+    }
+    let is_time = (PASSED.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1).to_string() == time;
     let first = || std::fs::OpenOptions::new().write(true).create_new(true).open(file).is_ok();
-    if point == name && first() {
+    if is_time && first() {
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::STOP);
     }
 }

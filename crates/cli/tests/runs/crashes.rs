@@ -1,5 +1,7 @@
 //! The daemon, or a shim, aborts at every step in turn; `up` follows, and the promises hold.
 
+mod tape;
+
 use crate::processes;
 use crate::world::{World, finish};
 use std::time::{Duration, Instant};

@@ -58,6 +58,13 @@ pub(crate) fn lives(pid: u32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
+/// Whether a process was stopped.
+#[cfg(feature = "crash-points")]
+pub(crate) fn stands(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('T'))
+}
+
 /// Every process, as the kernel lists them.
 pub(crate) fn all() -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").unwrap();

@@ -84,4 +84,11 @@ impl Engine {
             }
         }
     }
+
+    /// The run has ended: a lock that its shim did not say it holds is nobody's.
+    pub(super) fn let_handed_go(&mut self, id: SessionId) {
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.handing.clear();
+        }
+    }
 }

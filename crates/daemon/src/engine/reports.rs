@@ -127,6 +127,7 @@ impl Engine {
     pub(super) fn ended(&mut self, id: SessionId, exited: &Exited, shim: Shim, read: Read) {
         let run = exited.run;
         self.let_viewers_go(id);
+        self.let_handed_go(id);
         self.settle_turn(id);
         if let Some(failure) = exited.failure {
             let failure = self.cannot_start(id, failure);
@@ -239,6 +240,7 @@ impl Engine {
     /// The shim of a run was lost; `read`: whether the agent may have read the message of its turn.
     pub(super) fn lost_without_record(&mut self, id: SessionId, run: RunNumber, read: Read) {
         self.let_viewers_go(id);
+        self.let_handed_go(id);
         self.settle_turn(id);
         let output = self.last_lines(id, run);
         let last_line = last_line::of(&output);
