@@ -81,6 +81,10 @@ impl de::Error for Fault {
         Fault::new(Problem::OfKey(expected.to_string()))
     }
 
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Fault {
+        one_of(expected)
+    }
+
     /// A number of `[policy]` that stands outside of one is told its place.
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Fault {
         let misplaced = expected.contains(&"policy") && super::policy::KEYS.contains(&field);
@@ -151,10 +155,28 @@ impl<'de> Deserializer<'de> for Node<'_, '_> {
         self.deserialize_map(visitor)
     }
 
+    /// A word out of a few.
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        words: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let span = self.span();
+        let DeValue::String(text) = self.value.get_ref() else { return Err(one_of(words).at(&span)) };
+        let word: StrDeserializer<'_, Fault> = text.as_ref().into_deserializer();
+        visitor.visit_enum(word).map_err(|fault| fault.at(&span))
+    }
+
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct seq tuple
-        tuple_struct enum identifier ignored_any
+        tuple_struct identifier ignored_any
     }
+}
+
+fn one_of(words: &[&str]) -> Fault {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    Fault::new(Problem::OfKey(format!("is {}", words.join(" or "))))
 }
 
 fn integer<'de, V: Visitor<'de>>(number: &DeInteger<'_>, visitor: V) -> Result<V::Value, Fault> {

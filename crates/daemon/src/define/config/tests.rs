@@ -236,3 +236,13 @@ fn what_a_program_may_do_to_a_terminal_is_said_in_words_that_are_known() {
         assert!(error.line == line && error.problem.contains(said), "{text:?}: {error}");
     }
 }
+
+#[test]
+fn an_agent_that_runs_once_can_read_its_message_and_a_wrong_word_is_answered_with_the_right_ones() {
+    let agent = "[agents.x]\ncommand = [\"x\"]\nprotocol = \"exec\"\n[agents.x.exec]\nprompt = ";
+    assert!(Config::parse(&format!("{agent}\"stdin\"")).is_ok());
+    for wrong in ["\"pipe\"", "3"] {
+        let error = Config::parse(&format!("{agent}{wrong}")).unwrap_err();
+        assert_eq!((error.line, error.problem.as_str()), (5, "`prompt` is `argv` or `stdin`"), "{wrong}");
+    }
+}
