@@ -145,16 +145,7 @@ impl Room {
         let link = Link::connect(&socket).unwrap();
         let (stream, _) = listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
-        let welcome = Welcome {
-            version: pinfold_shim::VERSION,
-            shim: std::process::id(),
-            generation: self.engine.generation,
-            keeping: Keeping::Standing,
-            exits: Vec::new(),
-            log: Position(0),
-            can: pinfold_shim::Can::default(),
-            tape: None,
-        };
+        let welcome = welcome(self.engine.generation, Keeping::Standing);
         let up = Greeted { socket, link, welcome: Box::new(welcome), child: None }.up();
         self.engine.take(Input::ShimUp { id, run: FIRST, result: Ok(Box::new(up)) });
         Shim { stream, decoder: Decoder::default() }
@@ -203,6 +194,20 @@ impl Room {
         });
         arrived.recv_timeout(PATIENCE).unwrap_err();
         held
+    }
+}
+
+/// What a shim says to a daemon that comes.
+fn welcome(generation: u64, keeping: Keeping) -> Welcome {
+    Welcome {
+        version: pinfold_shim::VERSION,
+        shim: std::process::id(),
+        generation,
+        keeping,
+        exits: Vec::new(),
+        log: Position(0),
+        can: pinfold_shim::Can::default(),
+        tape: None,
     }
 }
 
@@ -454,5 +459,34 @@ fn a_shim_that_stood_in_its_restart_gap_is_absent_only_when_its_lock_is_free() {
         let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
         let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
         assert_eq!(seen.world.shim, ShimSeen::Nobody, "its lock is free");
+    });
+}
+
+#[test]
+fn a_shim_whose_agent_is_just_being_started_is_asked_again_until_it_runs_or_not() {
+    play(async || {
+        let mut room = Room::new();
+        let (id, shim) = room.running("always").await;
+        drop(shim);
+        let mut room = room.again();
+        let socket = room.engine.home.shim_socket(id);
+        std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
+        let listener = UnixListener::bind(&socket).unwrap();
+        let keeps = std::thread::spawn(move || {
+            let starting = Keeping::Starting { run: FIRST };
+            for keeping in
+                [starting, starting, Keeping::Running { run: FIRST, process: PROCESS, at: Wall(0) }]
+            {
+                let (stream, _) = listener.accept().unwrap();
+                let mut shim = Shim { stream, decoder: Decoder::default() };
+                shim.say(&Report::Welcome(Box::new(welcome(2, keeping))));
+                shim.heard();
+            }
+        });
+        room.engine.look_around(Machine::Same);
+        let seen = room.until("what was seen", |input| matches!(input, Input::Observed { .. })).await;
+        let Input::Observed { seen, .. } = seen else { unreachable!("it was wanted") };
+        assert_eq!(seen.world.shim, ShimSeen::Keeping { run: FIRST, process: PROCESS });
+        keeps.join().unwrap();
     });
 }

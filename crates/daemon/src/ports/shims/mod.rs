@@ -120,6 +120,11 @@ impl Greeted {
         let connection = Box::new(SocketConnection { link: self.link, child: self.child });
         ShimUp { socket: self.socket, connection, welcome: self.welcome }
     }
+
+    /// Whether its agent is between fork and exec.
+    fn is_starting(&self) -> bool {
+        matches!(self.welcome.keeping, pinfold_shim::Keeping::Starting { .. })
+    }
 }
 
 struct SocketConnection {

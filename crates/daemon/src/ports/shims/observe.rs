@@ -71,7 +71,7 @@ pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
             let shim = match up.welcome.keeping {
                 Keeping::Standing => ShimSeen::Standing,
                 Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
-                // Whether exec succeeds is not known yet: ask again in a moment.
+                // Whether exec succeeds was not known for as long as one looks: it is asked again later.
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(up.up()) };
@@ -95,6 +95,12 @@ fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> F
                 return Found::Nobody;
             }
             Found::Nobody => {}
+            // Whether exec succeeds is known in a moment; whoever asks something of the session waits that long.
+            Found::Shim(up) if up.is_starting() && begun.elapsed() < LISTENS => {
+                drop(up);
+                std::thread::sleep(AGAIN);
+                continue;
+            }
             found @ (Found::Mute | Found::Shim(_)) => return found,
         }
         if Instant::now() >= elsewhere {
