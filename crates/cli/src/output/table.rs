@@ -75,22 +75,34 @@ impl Paper {
     pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
         let heads = heads.map(|head| Cell { text: head.into(), shade: Shade::Faint });
         let seen: Vec<[Cell<'_>; N]> = std::iter::once(&heads).chain(rows).map(Cell::visible).collect();
-        let all = || seen.iter();
-        let widest = |column: usize| all().map(|row| columns(&row[column].text)).max().unwrap_or(0);
+        let taken = |row: &[Cell<'_>; N]| row.each_ref().map(|cell| columns(&cell.text));
+        let taken: Vec<[usize; N]> = seen.iter().map(taken).collect();
+        let widest = |column: usize| taken.iter().map(|row| row[column]).max().unwrap_or(0);
         let widths: [usize; N] = std::array::from_fn(widest);
         let mut text = String::with_capacity(LINE * (rows.len() + 1));
-        for row in all() {
-            self.write_row(row, &widths, &mut text);
+        for (row, taken) in seen.iter().zip(&taken) {
+            self.write_row(row.iter().zip(taken).zip(&widths), &mut text);
         }
         text
     }
 
-    fn write_row(self, row: &[Cell<'_>], widths: &[usize], text: &mut String) {
+    /// Each cell with the columns that it takes and the width of its column.
+    fn write_row<'a>(
+        self,
+        row: impl Iterator<Item = ((&'a Cell<'a>, &'a usize), &'a usize)>,
+        text: &mut String,
+    ) {
         let mut used = 0;
-        for (cell, width) in row.iter().zip(widths) {
+        for ((cell, &taken), width) in row {
             let room = self.width.map_or(usize::MAX, |width| width.saturating_sub(used));
-            let cut = cut(&cell.text, room);
-            let taken = columns(&cut);
+            let (cut, taken) = match cell.text.as_ref() {
+                whole if taken <= room => (whole.into(), taken),
+                long => {
+                    let cut = cut(long, room);
+                    let taken = columns(&cut);
+                    (cut, taken)
+                }
+            };
             let padding = (width + 2 - taken).min(room - taken);
             used += taken + padding;
             text.push_str(&self.paint(&cut, cell.shade));
@@ -111,13 +123,13 @@ impl Paper {
 
 /// The columns that a terminal needs for a text; many characters take two, some none.
 fn columns(text: &str) -> usize {
-    text.width()
+    // Most texts are printable ASCII. All bytes are looked at, not only up to the first other one: then it is done in chunks.
+    let is_plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
+    if is_plain { text.len() } else { text.width() }
 }
 
+/// A text that needs more than these columns, cut to them.
 fn cut(text: &str, room: usize) -> Cow<'_, str> {
-    if columns(text) <= room {
-        return text.into();
-    }
     let end = end_within(text, room.saturating_sub(1));
     if room == 0 { "".into() } else { format!("{}…", &text[..end]).into() }
 }
