@@ -109,8 +109,9 @@ pub const PRUNE_AT_ONCE: u64 = 500;
 pub const KEPT_EVENTS: u64 = 100;
 /// Of each session so many of the newest runs stay.
 pub const KEPT_RUNS: u64 = 10;
-/// A step that takes longer than this keeps others waiting; what it does not get to is left for the next one.
-pub const PRUNE_WITHIN: Duration = Duration::from_millis(2);
+/// A step that takes longer than this keeps others waiting, who wait for its commit as well: that takes as long again, or twice. What
+/// it does not get to is left for the next one.
+pub const PRUNE_WITHIN: Duration = Duration::from_millis(1);
 
 /// What happens to a run.
 #[derive(Debug, Clone)]
@@ -192,8 +193,10 @@ pub struct Prune {
     pub before: Wall,
     /// Why it goes.
     pub reason: Reason,
-    /// The time after which no more of it is begun.
+    /// The time after which no more of it is begun,
     pub within: Duration,
+    /// unless fewer events than this were passed over.
+    pub at_least: u64,
 }
 
 /// What there is of the past.

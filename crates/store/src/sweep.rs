@@ -43,8 +43,8 @@ pub struct Sweep {
     shrunk: bool,
     /// There is too much, and no event can go any more.
     exhausted: bool,
-    /// There is much more than there may be.
-    hurried: bool,
+    /// There is much more than there may be: the newest event when that was last seen.
+    hurried: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Sweep {
     /// A sweep that has not begun.
     #[must_use]
     pub fn new(limits: Limits) -> Sweep {
-        Sweep { limits, stage: Stage::Events, shrunk: false, exhausted: false, hurried: false }
+        Sweep { limits, stage: Stage::Events, shrunk: false, exhausted: false, hurried: None }
     }
 
     /// The next batch; nothing when all is done.
@@ -121,7 +121,7 @@ impl Sweep {
     /// How long to rest after a batch that took so long: others get four times as much, unless there is far too much.
     #[must_use]
     pub fn rest(&self, took: Duration) -> Duration {
-        if self.hurried { Duration::ZERO } else { (took * 4).min(LONGEST_REST) }
+        if self.hurried.is_some() { Duration::ZERO } else { (took * 4).min(LONGEST_REST) }
     }
 
     fn events(&self, reader: &dyn Query) -> Read<Option<Batch>> {
@@ -134,9 +134,19 @@ impl Sweep {
     fn size(&mut self, reader: &dyn Query) -> Read<Option<Batch>> {
         let Some(size) = self.limits.size.filter(|_| !self.exhausted) else { return Ok(None) };
         let used = reader.bytes_used()?;
-        self.hurried = used > size + size / 8;
-        let oldest = || prune(Old::Events { keep: NEWEST }, Wall(i64::MAX), Reason::Size);
-        Ok((used > size).then(oldest))
+        let newest = reader.max_seq()?;
+        let before = std::mem::replace(&mut self.hurried, (used > size + size / 8).then_some(newest));
+        // However fast others write, more goes than comes.
+        let came =
+            before.filter(|_| self.hurried.is_some()).map_or(0, |before| newest.saturating_sub(before));
+        let oldest = Prune {
+            old: Old::Events { keep: NEWEST },
+            before: Wall(i64::MAX),
+            reason: Reason::Size,
+            within: PRUNE_WITHIN,
+            at_least: came + came / 2,
+        };
+        Ok((used > size).then(|| batch_of(oldest)))
     }
 
     fn next_stage(&mut self, reader: &dyn Query) -> Read<Stage> {
@@ -150,7 +160,7 @@ impl Sweep {
             (Stage::Size, _) if self.exhausted => runs(Wall(i64::MAX), Reason::Size),
             // Runs go with the events that told of them.
             (Stage::Size, _) if self.shrunk => {
-                self.hurried = false;
+                self.hurried = None;
                 let oldest = reader.complete_from()?.map_or(Wall(i64::MIN), |from| from.at);
                 runs(oldest, Reason::Size)
             }
@@ -192,7 +202,11 @@ fn room(reader: &dyn Query, giving: &mut bool) -> Read<Option<Batch>> {
 }
 
 fn prune(old: Old, before: Wall, reason: Reason) -> Batch {
+    batch_of(Prune { old, before, reason, within: PRUNE_WITHIN, at_least: 0 })
+}
+
+fn batch_of(prune: Prune) -> Batch {
     let mut batch = Batch::new();
-    batch.prune(Prune { old, before, reason, within: PRUNE_WITHIN });
+    batch.prune(prune);
     batch
 }

@@ -2,11 +2,12 @@
 //!
 //! A batch goes from `journal` (its queue) to `writer` (one transaction and one fsync for all that wait), which has
 //! `apply` turn steps into `statements`; `sums` makes the checksums within them, `witness` notes how far it is.
-//! `footing`, `reserve` and `wal_space` look after the files. Rows come back through `reader`, `parse` and `query`.
+//! `footing`, `reserve`, `wal_space` and `checkpoints` look after the files. Rows come back through `reader`, `parse` and `query`.
 
 mod apply;
 pub(crate) mod backup;
 mod check;
+mod checkpoints;
 mod errors;
 mod files;
 mod footing;

@@ -1,6 +1,7 @@
 //! The one thread that writes: everything that waits goes into one transaction and one fsync.
 
 use super::apply::{Applier, Known};
+use super::checkpoints::Checkpoints;
 use super::errors::commit_error;
 use super::files::log_of;
 use super::footing::Footing;
@@ -68,6 +69,7 @@ pub(crate) struct Writer {
     known: Known,
     version: Option<i64>,
     footing: Footing,
+    checkpoints: Checkpoints,
     around: Surroundings,
 }
 
@@ -76,8 +78,11 @@ type Written = (Committed, Option<i64>);
 type Outcomes = Result<Vec<Committed>, CommitError>;
 
 impl Writer {
-    pub(crate) fn new(conn: Connection, position: Position, around: Surroundings) -> Writer {
+    pub(crate) fn new(mut conn: Connection, position: Position, around: Surroundings) -> Writer {
         let (path, footing) = (around.path.clone(), Footing::new(&around.path));
+        let checkpoints = Checkpoints::default();
+        // Where it cannot be had, SQLite does it within the commits.
+        drop(checkpoints.watch(&mut conn));
         Writer {
             conn,
             path,
@@ -87,6 +92,7 @@ impl Writer {
             known: Known::default(),
             version: None,
             footing,
+            checkpoints,
             around,
         }
     }
@@ -97,12 +103,14 @@ impl Writer {
             let mut group = vec![job];
             group.extend(jobs.try_iter().take(LARGEST_GROUP - 1));
             self.commit_group(group);
+            self.bring_home();
         }
         self.finish();
     }
 
     /// Brings everything from the log into the file: whoever copies the file alone then has all of it.
     fn finish(&mut self) {
+        self.checkpoints.end();
         if self.footing.is_cut() {
             // What is left of a log that was cut would be written over pages that are whole.
             drop(self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
@@ -111,6 +119,18 @@ impl Writer {
         // A foreign reader that keeps the log in use does not keep the daemon; SQLite reads the log again next time.
         drop(self.conn.busy_timeout(LAST_TRY));
         self.make_room();
+    }
+
+    /// Brings the log into the file when it is time. Whoever asked for the last group is told already.
+    fn bring_home(&mut self) {
+        if !self.checkpoints.is_due() || self.footing.lost().is_some() {
+            return;
+        }
+        if !self.checkpoints.has_thread() {
+            let footing = &mut self.footing;
+            self.checkpoints.begin(&self.path, || footing.lost().is_none());
+        }
+        self.checkpoints.make(&self.conn);
     }
 
     fn next(&mut self, jobs: &Receiver<Job>) -> Option<Job> {
@@ -369,6 +389,7 @@ impl Writer {
 
     /// Gives the space of the log back, as far as no reader needs it.
     fn make_room(&mut self) {
+        let _turn = self.checkpoints.turn();
         // Failing to is no worse than not trying: the batches get their own errors next.
         drop(self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())));
         self.footing.log_is_cut();

@@ -19,8 +19,12 @@ fn fill(store: &Store, count: i64) {
 }
 
 fn prune(store: &Store, old: Old, within: Duration) -> Committed {
+    prune_at_least(store, old, within, 0)
+}
+
+fn prune_at_least(store: &Store, old: Old, within: Duration, at_least: u64) -> Committed {
     let mut batch = Batch::new();
-    batch.prune(Prune { old, before: Wall(i64::MAX), reason: Reason::Age, within });
+    batch.prune(Prune { old, before: Wall(i64::MAX), reason: Reason::Age, within, at_least });
     store.commit(batch).wait().unwrap()
 }
 
@@ -103,6 +107,16 @@ fn a_step_whose_time_is_up_leaves_the_rest_to_the_next_one() {
     assert!(first.more && (1..50).contains(&first.pruned.events), "{first:?}");
     let rest = prune(&store, old(), Duration::MAX);
     assert_eq!((rest.pruned.events + first.pruned.events, rest.more), (99, false));
+}
+
+#[test]
+fn a_step_that_has_to_keep_up_with_others_goes_on_for_as_long_as_that_takes() {
+    let home = Home::new();
+    let store = home.open();
+    fill(&store, 1000);
+    let old = || Old::Events { keep: NonZeroU64::MIN };
+    let first = prune_at_least(&store, old(), Duration::ZERO, 700);
+    assert!(first.more && (700..750).contains(&first.pruned.events), "{first:?}");
 }
 
 #[test]

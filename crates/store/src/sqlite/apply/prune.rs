@@ -101,7 +101,7 @@ impl Applier<'_> {
         let clock = Clock::new(prune.within);
         let Some(from) = self.complete_from()? else { return Ok(Tally::default()) };
         let kept_from = self.next_seq()?.saturating_sub(keep.get());
-        let end = kept_from.min(from + PRUNE_AT_ONCE);
+        let end = kept_from.min(from + PRUNE_AT_ONCE.max(prune.at_least));
         let (mut at, mut floors, mut events) = (from, BTreeMap::new(), 0);
         let mut more = end < kept_from;
         while at < end {
@@ -112,7 +112,7 @@ impl Applier<'_> {
                 events += self.pass(event, at, &mut floors)?;
             }
             at = young.unwrap_or(end.min(at + PIECE));
-            if young.is_some() || clock.is_up() {
+            if young.is_some() || (clock.is_up() && at - from >= prune.at_least) {
                 more = young.is_none() && at < kept_from;
                 break;
             }

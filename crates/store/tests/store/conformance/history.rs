@@ -135,7 +135,7 @@ fn events_are_found_by_number_time_and_session(ground: &Ground) {
 fn prune(store: &Store, before: i64, keep: u64) -> u64 {
     let mut batch = Batch::new();
     let old = Old::Events { keep: NonZeroU64::new(keep).unwrap() };
-    batch.prune(Prune { old, before: Wall(before), reason: Reason::Age, within: Duration::MAX });
+    batch.prune(Prune { old, before: Wall(before), reason: Reason::Age, within: Duration::MAX, at_least: 0 });
     store.commit(batch).wait().unwrap().pruned.events
 }
 

@@ -18,7 +18,7 @@ const FOR_EVER: Wall = Wall(i64::MAX);
 const ALL_EVENTS: Old = Old::Events { keep: NonZeroU64::MIN };
 
 pub(crate) fn prune(old: Old, before: Wall) -> Prune {
-    Prune { old, before, reason: Reason::Age, within: Duration::MAX }
+    Prune { old, before, reason: Reason::Age, within: Duration::MAX, at_least: 0 }
 }
 
 fn committed(store: &Store, prune: Prune) -> Committed {
