@@ -16,6 +16,8 @@ pub(crate) struct Head {
 pub struct Rest {
     /// How many rows there would be, if not only some were asked for.
     pub total: Option<u64>,
+    /// Where they were not all counted: there are more than this.
+    pub more_than: Option<u64>,
     /// The number from which on no event was forgotten.
     pub complete_from: Option<u64>,
     /// When that event was.
@@ -66,6 +68,8 @@ pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
             body = Body::Chunked;
         } else if let Some(count) = line.strip_prefix("total:") {
             rest.total = count.trim().parse().ok();
+        } else if let Some(count) = line.strip_prefix("more-than:") {
+            rest.more_than = count.trim().parse().ok();
         } else if let Some(seq) = line.strip_prefix("complete-from:") {
             rest.complete_from = seq.trim().parse().ok();
         } else if line.starts_with("complete-since:") {

@@ -46,9 +46,13 @@ pub(crate) fn pass_on<E: Endpoint>(client: &Client, call: &Call<E>) -> Result<Re
 }
 
 /// Says what was left out.
-pub(crate) fn say_how_many_more(total: Option<u64>, shown: u64, what: &str, global: &Global) {
-    let hidden = total.unwrap_or(0).saturating_sub(shown);
+pub(crate) fn say_how_many_more(rest: &Rest, shown: u64, what: &str, global: &Global) {
+    let (count, over) = match (rest.total, rest.more_than) {
+        (None, Some(count)) => (count, "more than "),
+        (total, _) => (total.unwrap_or(0), ""),
+    };
+    let hidden = count.saturating_sub(shown);
     if hidden > 0 && !global.quiet {
-        talk(&format!("{hidden} earlier {what} are not shown; `-n all` shows them"));
+        talk(&format!("{over}{hidden} earlier {what} are not shown; `-n all` shows them"));
     }
 }

@@ -122,7 +122,7 @@ pub use open::{Damage, HeldUp, OpenError, Opened, Options};
 pub use owners::{Owner, Owners, Put};
 pub use pace::Pace;
 pub use position::Position;
-pub use query::{EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
+pub use query::{COUNTED, Count, EventQuery, MessageQuery, Part, Place, Query, Read, ReadError, Take};
 pub use rows::{
     Complete, Cursor, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, RowDamage, Run,
     SpentKey, StoredSession, TurnPlace, UnknownMessageState,

@@ -73,6 +73,32 @@ pub struct EventQuery {
     pub take: Take,
 }
 
+impl EventQuery {
+    /// Whether it may leave some out, other than by their place.
+    pub(crate) fn is_of_some(&self) -> bool {
+        self.until.is_some() || self.since.is_some() || self.session.is_some()
+    }
+}
+
+/// So many rows are counted one by one at most: a person has seen enough, and it takes less than a millisecond.
+pub const COUNTED: u64 = 10_000;
+
+/// How many rows there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Count {
+    /// So many.
+    Exactly(u64),
+    /// They were not all counted.
+    MoreThan(u64),
+}
+
+impl Count {
+    /// Of rows that were counted one by one, up to one more than [`COUNTED`].
+    pub(crate) fn of_some(count: u64) -> Count {
+        if count > COUNTED { Count::MoreThan(COUNTED) } else { Count::Exactly(count) }
+    }
+}
+
 /// Which messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MessageQuery {
@@ -178,8 +204,8 @@ pub trait Query: Debug + Send {
     /// The last event of a list of `most` after a number, if more come after it.
     fn event_behind_which_more_come(&self, query: &EventQuery, after: u64, most: u64) -> Read<Option<u64>>;
 
-    /// How many events there are after a number.
-    fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64>;
+    /// How many events there are after a number. Of one session, or since a time, no more than [`COUNTED`] are counted.
+    fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count>;
 
     /// The number of the newest event; 0 before the first.
     fn max_seq(&self) -> Read<u64>;

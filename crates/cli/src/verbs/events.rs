@@ -50,10 +50,10 @@ impl Asks for Events {
         };
         let hidden = match (global.json, rest.total) {
             (true, _) => which.last.is_some(),
-            (false, total) => total.is_some_and(|total| total > shown),
+            (false, total) => total.or(rest.more_than).is_some_and(|total| total > shown),
         };
         if !global.json {
-            long_list::say_how_many_more(rest.total, shown, "events", global);
+            long_list::say_how_many_more(&rest, shown, "events", global);
         }
         if let Some(gap) = gap(&rest, &which, first, hidden).filter(|_| !global.quiet) {
             talk(&gap);
@@ -148,7 +148,7 @@ mod tests {
         let rest = |from| Rest {
             complete_from: Some(from),
             complete_since: Some("2026-11-15T18:00:00.000Z".into()),
-            total: None,
+            ..Rest::default()
         };
         let text = Some(
             "every event from 7 on is there (2026-11-15 18:00:00); of earlier ones, each session's newest are"

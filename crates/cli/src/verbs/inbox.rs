@@ -53,15 +53,15 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
         return long_list::pass_on(client, &call).map(drop);
     }
     let mut rows: Vec<[Cell<'static>; 6]> = Vec::new();
-    let total = client.each(&call, |message: Message| rows.push(row(&message)))?.total;
-    if rows.is_empty() && total.unwrap_or(0) == 0 {
+    let rest = client.each(&call, |message: Message| rows.push(row(&message)))?;
+    if rows.is_empty() && rest.total.unwrap_or(0) == 0 {
         if !global.quiet {
             talk(&format!("no messages; `pinfold send {} TEXT` sends one", quoted(&inbox.session)));
         }
         return Ok(());
     }
     print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
-    long_list::say_how_many_more(total, rows.len() as u64, "messages", global);
+    long_list::say_how_many_more(&rest, rows.len() as u64, "messages", global);
     Ok(())
 }
 

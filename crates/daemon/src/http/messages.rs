@@ -23,7 +23,7 @@ use pinfold_core::quoted::quoted;
 use pinfold_core::talk::{Permit, RequestAnswer};
 use pinfold_core::{Event, Life, MessageId};
 use pinfold_store::{
-    Facts, MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid,
+    Count, Facts, MessageQuery, MessageState, Part, Place, ReadError, Reader, SessionId, Take, Ulid,
 };
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -151,7 +151,7 @@ fn begin(which: &Which, reader: &Reader, query: MessageQuery) -> Result<Option<(
         None => None,
     };
     let some = which.last.is_some() || which.limit.is_some();
-    let total = if some { Some(reader.count_messages(query, after)?) } else { None };
+    let total = if some { Some(Count::Exactly(reader.count_messages(query, after)?)) } else { None };
     Ok(Some((from, Head { total, next: next.map(|next| next.to_string()), complete: None })))
 }
 

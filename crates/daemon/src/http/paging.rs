@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use pinfold_api::ErrorBody;
-use pinfold_store::{Part, ReadError, Reader};
+use pinfold_store::{Count, Part, ReadError, Reader};
 use serde::Serialize;
 use std::io;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) const PART: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Head {
     /// How many rows there would be, if not only some were asked for.
-    pub(crate) total: Option<u64>,
+    pub(crate) total: Option<Count>,
     /// What `after` has to be for the rows that follow; nothing where none do.
     pub(crate) next: Option<String>,
     /// The event from which on none was forgotten, and when it was.
@@ -32,13 +32,23 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn fields(&self) -> HeaderMap {
-        let total = self.total.map(HeaderValue::from);
+        let (total, more_than) = match self.total {
+            Some(Count::Exactly(count)) => (Some(HeaderValue::from(count)), None),
+            Some(Count::MoreThan(count)) => (None, Some(HeaderValue::from(count))),
+            None => (None, None),
+        };
         let next = self.next.as_deref().and_then(|next| next.parse().ok());
         let (from, since) = match &self.complete {
             Some((seq, at)) => (Some(HeaderValue::from(*seq)), at.parse().ok()),
             None => (None, None),
         };
-        let fields = [("total", total), ("next", next), ("complete-from", from), ("complete-since", since)];
+        let fields = [
+            ("total", total),
+            ("more-than", more_than),
+            ("next", next),
+            ("complete-from", from),
+            ("complete-since", since),
+        ];
         let fields = fields.into_iter().filter_map(|(name, value)| Some((name.parse().ok()?, value?)));
         fields.collect()
     }

@@ -28,7 +28,7 @@ use pinfold_core::life::CannotStart;
 use pinfold_core::quoted::quoted;
 use pinfold_core::session::Runs;
 use pinfold_core::{Event, Now, Refusal, State as CoreState};
-use pinfold_store::{Facts, SessionId};
+use pinfold_store::{Count, Facts, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{oneshot, watch};
@@ -88,7 +88,8 @@ async fn listed(context: &Context, filter: Filter, listing: Listing) -> Result<R
     };
     let next = after.filter(|_| more && filter.limit != Some(0)).map(|last| last.to_string());
     let kind = [(CONTENT_TYPE, "application/json")];
-    Ok((Head { total, next, complete: None }.fields(), kind, writing.finish()).into_response())
+    Ok((Head { total: total.map(Count::Exactly), next, complete: None }.fields(), kind, writing.finish())
+        .into_response())
 }
 
 /// Has the loop copy some sessions, and writes them.

@@ -4,7 +4,7 @@ use super::lists;
 use super::tables::{SessionRow, Tables};
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
-use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
+use crate::query::{Count, EventQuery, MessageQuery, Part, Place, Query, Read, Take};
 use crate::rows::{
     Complete, Cursor, DamagedSession, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey,
     StoredSession,
@@ -140,8 +140,9 @@ impl Query for MemoryReader {
         Ok(lists::last_of_more(lists::events_after(&tables, query, after).map(|event| event.seq), most))
     }
 
-    fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
-        Ok(lists::events_after(&self.tables(), query, after).count() as u64)
+    fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
+        let count = lists::events_after(&self.tables(), query, after).count() as u64;
+        Ok(if query.is_of_some() { Count::of_some(count) } else { Count::Exactly(count) })
     }
 
     fn max_seq(&self) -> Read<u64> {

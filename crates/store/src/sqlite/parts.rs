@@ -3,7 +3,7 @@
 
 use super::parse::{event_row, message_row};
 use super::reader::{EVENT, MESSAGE, Reader};
-use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
+use crate::query::{COUNTED, Count, EventQuery, MessageQuery, Part, Place, Query, Read, Take};
 use crate::rows::{Event, Message, MessageState};
 use crate::size::{MOST, of_event, of_message};
 use crate::ulid::{SessionId, Ulid};
@@ -148,13 +148,16 @@ impl Reader {
         Ok(Some(last))
     }
 
-    /// How many events there are behind a number.
-    pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
-        if let EventQuery { until: None, since: None, session: None, .. } = query {
-            return self.count_all_events(after);
+    /// How many events there are behind a number. A session may have a million of them.
+    pub(super) fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
+        if !query.is_of_some() {
+            return self.count_all_events(after).map(Count::Exactly);
         }
-        let sql = format!("SELECT count(*) FROM events {}", where_events(query));
-        self.count(&sql, event_params(query, after))
+        let all = EventQuery { after, take: Take::All, ..query.clone() };
+        let after = self.event_place(&all)?;
+        let some = format!("SELECT 1 FROM events {} LIMIT ?5", where_events(query));
+        let sql = format!("SELECT count(*) FROM ({some})");
+        Ok(Count::of_some(self.count(&sql, with(event_params(query, after), COUNTED + 1))?))
     }
 
     /// From where on nothing was forgotten there are no gaps: only what stayed of the time before has to be counted.

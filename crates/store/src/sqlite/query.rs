@@ -6,7 +6,7 @@ use super::parts::in_state;
 use super::reader::{CURSOR, EVENT, Inbox, KEY, MESSAGE, RUN, Reader, SESSION, WAITING};
 use crate::copy::{BackupError, Files};
 use crate::pace::Pace;
-use crate::query::{EventQuery, MessageQuery, Part, Place, Query, Read, Take};
+use crate::query::{Count, EventQuery, MessageQuery, Part, Place, Query, Read, Take};
 use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{self, RunId, SessionId, Ulid};
@@ -162,7 +162,7 @@ impl Query for Reader {
         self.event_behind_which_more_come(query, after, most)
     }
 
-    fn count_events(&self, query: &EventQuery, after: u64) -> Read<u64> {
+    fn count_events(&self, query: &EventQuery, after: u64) -> Read<Count> {
         self.count_events(query, after)
     }
 

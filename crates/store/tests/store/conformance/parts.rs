@@ -4,7 +4,10 @@ use crate::conformance::Ground;
 use crate::driven::Driven;
 use crate::home::{audit, id, note};
 use pinfold_core::{MessageId, Wall};
-use pinfold_store::{EventQuery, MessageQuery, MessageState, Place, Reader, Store, Take, Ulid};
+use pinfold_store::{
+    AuditEvent, Batch, COUNTED, Count, EventQuery, MessageQuery, MessageState, Place, Reader, Store, Take,
+    Ulid,
+};
 
 /// A store with messages 1 to `count` in one session and one of another session between them.
 fn with_messages(ground: &Ground, count: u128) -> (Store, MessageQuery) {
@@ -118,8 +121,32 @@ fn events_come_in_parts_and_are_those_that_come_whole(ground: &Ground) {
         }
         let counted = EventQuery { take: Take::All, ..query };
         let count = reader.events(&counted).unwrap().len() as u64;
-        assert_eq!(reader.count_events(&counted, counted.after).unwrap(), count, "{counted:?}");
+        assert_eq!(
+            reader.count_events(&counted, counted.after).unwrap(),
+            Count::Exactly(count),
+            "{counted:?}"
+        );
     }
+}
+
+fn of_a_session_with_many_events_not_all_are_counted(ground: &Ground) {
+    let store = ground.open();
+    let (_, batch) = Driven::on_demand(1, "api");
+    store.commit(batch).wait().unwrap();
+    let query = EventQuery { session: Some(id(1)), ..EventQuery::default() };
+    let reader = store.reader().unwrap();
+    let Count::Exactly(before) = reader.count_events(&query, 0).unwrap() else { panic!("it is new") };
+    let mut batch = Batch::new();
+    (before..COUNTED)
+        .for_each(|at| batch.event(AuditEvent { session: Some(id(1)), ..audit("note", at as i64, &[]) }));
+    store.commit(batch).wait().unwrap();
+    assert_eq!(reader.count_events(&query, 0).unwrap(), Count::Exactly(COUNTED));
+    let mut one = Batch::new();
+    one.event(AuditEvent { session: Some(id(1)), ..audit("note", 1, &[]) });
+    store.commit(one).wait().unwrap();
+    assert_eq!(reader.count_events(&query, 0).unwrap(), Count::MoreThan(COUNTED));
+    let all = EventQuery::default();
+    assert_eq!(reader.count_events(&all, 0).unwrap(), Count::Exactly(COUNTED + 1), "all together are known");
 }
 
 fn more_events_are_told_of_only_where_there_are_more(ground: &Ground) {
@@ -141,4 +168,5 @@ crate::conformance::on_every_back_end! {
     more_messages_are_told_of_only_where_there_are_more,
     events_come_in_parts_and_are_those_that_come_whole,
     more_events_are_told_of_only_where_there_are_more,
+    of_a_session_with_many_events_not_all_are_counted,
 }
