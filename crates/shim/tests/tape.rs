@@ -5,7 +5,7 @@ use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::checksum::checksum;
 use pinfold_shim::SayNumber;
-use pinfold_shim::tape::{Limits, Position, Reader, Tape, What};
+use pinfold_shim::tape::{Limits, Position, Reader, Tape, What, forget};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -313,6 +313,23 @@ fn what_was_not_heard_stays_and_of_the_rest_the_last_is_kept() {
     assert_eq!((tape.heard_to(), tape.unheard()), (tape.end(), 0));
     let size: u64 = segments(temp.path()).iter().map(|(_, path)| path.metadata().unwrap().len()).sum();
     assert!(size <= 6000, "{size}");
+}
+
+#[test]
+fn segments_that_were_heard_and_are_old_can_be_forgotten_but_for_the_last() {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path().join("tape");
+    let (_, end) = written(&folder, 7, 60);
+    let bases: Vec<u64> = segments(&folder).into_iter().map(|(base, _)| base).collect();
+    assert!(bases.len() > 5, "{bases:?}");
+    let (past, future) = (Wall(1), Wall(i64::MAX));
+    assert_eq!(forget(&folder, end, past).unwrap(), 0, "none is that old");
+    assert_eq!(forget(&folder, Position(bases[2] + 1), future).unwrap(), 2, "what was not heard stays");
+    assert_eq!(all(&folder)[0].0, bases[2] + 32);
+    assert_eq!(forget(&folder, end, future).unwrap(), bases.len() - 3);
+    assert_eq!(segments(&folder).len(), 1);
+    assert_eq!(Tape::open(&folder, LIMITS).unwrap().end(), end, "it goes on where it was");
+    assert_eq!(forget(&place.path().join("none"), end, future).unwrap(), 0);
 }
 
 #[test]

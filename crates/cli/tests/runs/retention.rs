@@ -4,7 +4,8 @@ use crate::world::World;
 use pinfold_core::{EventKind, Wall};
 use pinfold_store::{AuditEvent, Batch, Pace, Reader, Store};
 use serde_json::{Map, Value, json};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A home with events of so many days ago, each of a size.
@@ -76,6 +77,55 @@ fn past_its_size_the_oldest_events_go_and_the_newest_stay() {
     let gone = pruned["events"].as_u64().unwrap();
     assert!((1000..=2100).contains(&gone), "{pruned}");
     assert_eq!(world.events()[0]["seq"], gone + 1);
+}
+
+/// Makes a file look as if it had been written so many days ago.
+fn aged(path: &Path, days: u64) {
+    let at = SystemTime::now() - Duration::from_secs(days * 86_400);
+    std::fs::File::options().append(true).open(path).unwrap().set_modified(at).unwrap();
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn what_agents_printed_is_private_goes_by_age_but_for_the_newest_and_goes_with_rm() {
+    let world = World::new();
+    world.with_player("");
+    world.play("talks");
+    world.ok(&["send", "talks", "hello", "--wait", "60s"]);
+    world.ok(&["new", "prints", "--mode", "once", "--", "echo", "hello"]);
+    world.printed("prints", "hello");
+    world.ok(&["stop", "talks"]);
+    world.ok(&["stop", "prints"]);
+    let folder = |name: &str| world.home.join("sessions").join(world.show(name)["id"].as_str().unwrap());
+    let (talks, prints) = (folder("talks"), folder("prints"));
+    let tapes = files(&talks.join("tape"));
+    let log = prints.join("output.log");
+    assert_eq!(tapes.len(), 1, "{tapes:?}");
+    for file in files(&world.home.join("sessions")) {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}", file.display());
+    }
+    world.ok(&["down"]);
+    let older = ["output.log.1", "output.log.2"].map(|name| prints.join(name));
+    for (file, days) in older.iter().zip([399, 401]) {
+        std::fs::copy(&log, file).unwrap();
+        aged(file, days);
+    }
+    aged(&log, 1000);
+    aged(&tapes[0], 1000);
+    world.ok(&["up"]);
+    world.until("the oldest is gone", || (!older[1].exists()).then_some(()));
+    assert!(older[0].exists() && log.exists() && tapes[0].exists());
+    for (name, folder) in [("talks", talks), ("prints", prints)] {
+        world.ok(&["archive", name]);
+        world.ok(&["rm", name, "--yes"]);
+        world.until("nothing is left", || files(&folder).is_empty().then_some(()));
+    }
 }
 
 /// Waits for something in the database that no event tells of.

@@ -17,7 +17,7 @@ use pinfold_api::request::Purge;
 use pinfold_core::{RunNumber, Session, State};
 use pinfold_store::{DamagedSession, RunId, SessionId, Store};
 use std::ops::Bound::{Excluded, Unbounded};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
@@ -209,6 +209,14 @@ impl<'a> View<'a> {
     pub(crate) fn written_of(self, id: SessionId) -> Written {
         let has_tape = self.0.sessions.get(&id).is_some_and(|tracked| tracked.definition.has_tape());
         if has_tape { Written::Tape(self.0.home.tape(id)) } else { Written::Log(self.0.home.log(id)) }
+    }
+
+    /// The sessions of which nothing is written now and that are not archived, with their log and their tape.
+    pub(crate) fn resting_output(self) -> Vec<(SessionId, PathBuf, PathBuf)> {
+        let rests = |known: &Known<'_>| known.core().live_run().is_none() && known.state() != State::Archived;
+        let places =
+            |known: Known<'_>| (known.id(), self.0.home.log(known.id()), self.0.home.tape(known.id()));
+        self.sessions().filter(rests).map(places).collect()
     }
 
     /// Tells the number of the latest change of a session, whenever there is one; and the same of what is live.

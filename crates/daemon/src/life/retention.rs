@@ -10,6 +10,7 @@ use crate::engine::Command;
 use crate::http::Context;
 use pinfold_api::ErrorBody;
 use pinfold_core::{EventKind, Wall};
+use pinfold_shim::tape::Position;
 use pinfold_store::{AuditEvent, Batch, Committed, Limits, Sweep, Tally, Untold};
 use serde_json::{Map, Value};
 use std::time::{Duration, Instant};
@@ -35,6 +36,9 @@ pub(crate) async fn keep(context: Context) {
         if let Err(error) = pass(&context).await {
             warn!("what is old was not forgotten: {}", error.message);
         }
+        if let Err(error) = sweep_output(&context).await {
+            warn!("what agents printed long ago was not forgotten: {}", error.message);
+        }
         sweep_locks(&context).await;
         let is_due = || begun.elapsed() >= EVERY || *context.last_event.borrow() >= events + MANY;
         while !is_due() {
@@ -44,6 +48,28 @@ pub(crate) async fn keep(context: Context) {
             }
         }
     }
+}
+
+/// Removes files with what agents printed, of sessions that have no run, when nobody wrote to them for as long as runs are
+/// kept. The newest of each session stays: it says where the next one goes on.
+async fn sweep_output(context: &Context) -> Result<(), ErrorBody> {
+    let (retention, sessions) = context.handle.view(|view| (view.retention(), view.resting_output())).await?;
+    let Some(before) = limits(retention, clock::wall()).runs else { return Ok(()) };
+    let gone = context.read(move |reader| {
+        let mut gone = 0;
+        for (id, log, tape) in sessions {
+            // One that cannot be looked at is looked at again in an hour.
+            gone += pinfold_shim::log::forget(&log, before).unwrap_or(0);
+            let heard = Position(reader.cursor(id)?.map_or(0, |cursor| cursor.position));
+            gone += pinfold_shim::tape::forget(&tape, heard, before).unwrap_or(0);
+        }
+        Ok(gone)
+    });
+    let gone = gone.await?;
+    if gone > 0 {
+        info!("{gone} files with what agents printed were removed: they were older than [retention] allows");
+    }
+    Ok(())
 }
 
 /// Removes lock files of keys that nobody uses any more.

@@ -4,9 +4,11 @@
 //! one goes. A position counts all bytes ever logged, so it stays valid over renames.
 
 mod format;
+mod old;
 mod reader;
 mod writer;
 
 pub use crate::protocol::output::{Position, Stream};
+pub use old::forget;
 pub use reader::{Entry, Reader, tail};
 pub use writer::Log;

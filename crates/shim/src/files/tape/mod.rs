@@ -23,11 +23,13 @@
 
 mod buffer;
 mod format;
+mod old;
 mod reader;
 mod segments;
 mod writer;
 
 pub use crate::protocol::output::Position;
 pub use format::{Entry, What};
+pub use old::forget;
 pub use reader::Reader;
 pub use writer::{Limits, MOST_OUTPUT, Tape};
