@@ -1,7 +1,7 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
+//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), `verbs`, `tape` (or `tape SESSIONS SECONDS`), or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
 //! FOLDER, and what verbs cost among two thousand sessions (`crowd`).
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
@@ -12,6 +12,7 @@ mod messages;
 mod peers;
 mod retention;
 mod table;
+mod tape;
 mod terminals;
 
 fn main() {
@@ -24,6 +25,9 @@ fn main() {
         ["feed"] => feed::run(),
         ["retention"] => retention::run(None),
         ["retention", events] => retention::run(Some(events.parse().unwrap())),
+        ["verbs"] => retention::verbs(),
+        ["tape"] => tape::run(1000, 60),
+        ["tape", sessions, seconds] => tape::run(sessions.parse().unwrap(), seconds.parse().unwrap()),
         ["peers", ref measures @ ..] => peers::run(measures),
         ["versions", folder, ref measures @ ..] => peers::beside_version(folder, measures),
         ["all"] => {
@@ -33,12 +37,14 @@ fn main() {
             messages::run();
             feed::run();
             retention::run(None);
+            retention::verbs();
+            tape::run(1000, 60);
             decisions::run();
         }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
         _ => eprintln!(
-            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, decisions, all"
+            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, verbs, tape, decisions, all"
         ),
     }
 }

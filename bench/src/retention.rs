@@ -25,10 +25,16 @@ const SWEPT_AFTER: u64 = 20_000;
 /// How often each verb is called.
 const CALLS: usize = 30;
 const STARTS: usize = 7;
+/// Enough steps for a steady tail,
+const ALONE: usize = 500;
+/// unless the disk is slow.
+const LONGEST: Duration = Duration::from_secs(30);
+/// A file of a version before files could shrink, without anything in it that matters.
+const OLD: &[u8] = include_bytes!("../../crates/store/tests/fixtures/v5.db");
 
 pub(crate) fn run(events: Option<u64>) {
     grow(events.unwrap_or(EVENTS));
-    verbs();
+    shrinkable();
 }
 
 fn session(number: u64) -> SessionId {
@@ -67,16 +73,30 @@ fn create(store: &Store) {
 }
 
 /// One sweep, as the daemon does it: how long each of its steps took.
-fn sweep(store: &Store, reader: &Reader, rest: bool) -> Vec<f64> {
+fn sweep(store: &Store, reader: &Reader, mut between: impl FnMut()) -> Vec<f64> {
     let limits = Limits { size: Some(SIZE), ..Limits::default() };
     let (mut sweep, mut took) = (Sweep::new(limits), Vec::new());
     while let Some(batch) = sweep.next(&**reader).unwrap() {
         let begun = Instant::now();
         sweep.done(&store.commit(batch).wait().unwrap());
         took.push(millis(begun.elapsed()));
-        std::thread::sleep(if rest { sweep.rest(begun.elapsed()) } else { Duration::ZERO });
+        between();
+        std::thread::sleep(sweep.rest(begun.elapsed()));
     }
     took
+}
+
+/// What the machine takes for the least that can be committed.
+fn one_event(store: &Store) -> f64 {
+    let begun = Instant::now();
+    store.commit(batch(1, |_| Some(session(0)))).wait().unwrap();
+    millis(begun.elapsed())
+}
+
+/// The middle, the 99 % and the longest.
+fn spread(times: &[f64]) -> String {
+    let [middle, tail, longest] = [0.5, 0.99, 1.0].map(|share| part(times.to_vec(), share));
+    format!("{middle:.2} / {tail:.2} / {longest:.2} ms")
 }
 
 fn mib(bytes: u64) -> String {
@@ -97,7 +117,7 @@ fn grow(events: u64) {
     });
     let took = begun.elapsed();
     let reader = store.reader().unwrap();
-    let mut alone = sweep(&store, &reader, false);
+    let mut alone = sweep(&store, &reader, || ());
     let mut table = Table::new(["what", "figure"]);
     let mut row = |what: &str, figure: String| table.row([what.to_owned(), figure]);
     row("written", format!("{:.0} events/s", events as f64 / took.as_secs_f64()));
@@ -106,19 +126,48 @@ fn grow(events: u64) {
     row("used in it", mib(reader.bytes_used().unwrap()));
     let left = reader.complete_from().unwrap().unwrap();
     row("complete from event", left.seq.to_string());
-    row("commits of 100 events beside it, median", format!("{:.2} ms", median(commits.clone())));
-    row("commits of 100 events beside it, 99 %", format!("{:.2} ms", part(commits.clone(), 0.99)));
-    row("steps beside the writer, with their wait, median", format!("{:.2} ms", median(beside.clone())));
-    row("steps beside the writer, with their wait, 99 %", format!("{:.2} ms", part(beside, 0.99)));
-    // Nobody else writes: what a step costs itself.
-    for _ in 0..20 {
+    row("commits of 100 events beside it: median / 99 % / longest", spread(&commits));
+    row("steps beside the writer, with their wait", spread(&beside));
+    // Nobody else writes: what a step costs itself, beside what anything costs on this machine.
+    let before: Vec<f64> = (0..ALONE).map(|_| one_event(&store)).collect();
+    let (mut between, begun) = (Vec::new(), Instant::now());
+    alone.clear();
+    while alone.len() < ALONE && begun.elapsed() < LONGEST {
         write(&store, 10_000.min(events));
-        alone.extend(sweep(&store, &reader, false));
+        alone.extend(sweep(&store, &reader, || between.push(one_event(&store))));
     }
-    row("steps alone", alone.len().to_string());
-    row("step alone, median", format!("{:.2} ms", median(alone.clone())));
-    row("step alone, 99 %", format!("{:.2} ms", part(alone.clone(), 0.99)));
-    row("longest step alone", format!("{:.2} ms", part(alone, 1.0)));
+    row("one event, nothing else happens", spread(&before));
+    row(&format!("{} steps, nobody else writes", alone.len()), spread(&alone));
+    row("one event behind each of these", spread(&between));
+    table.print();
+}
+
+/// What it costs that a file can shrink: commits into a new one, and into one of an earlier version, in memory and on disk.
+fn shrinkable() {
+    println!(
+        "\ncommits a second into a file that can shrink, and into one of an earlier version that cannot"
+    );
+    let mut table = Table::new(["where", "events in a commit", "can shrink", "cannot"]);
+    for (place, folder, rounds) in
+        [("memory", Path::new("/dev/shm"), 3000), ("disk", &std::env::temp_dir(), 300)]
+    {
+        for events in [1, 100] {
+            let rate = |old: bool| {
+                let folder = tempfile::tempdir_in(folder).unwrap();
+                let path = folder.path().join("pinfold.db");
+                if old {
+                    std::fs::write(&path, OLD).unwrap();
+                }
+                let store = Store::open(&path, &Options::default()).unwrap();
+                let begun = Instant::now();
+                for _ in 0..rounds {
+                    store.commit(batch(events, |_| None)).wait().unwrap();
+                }
+                format!("{:.0}/s", f64::from(rounds) / begun.elapsed().as_secs_f64())
+            };
+            table.row([place.to_owned(), events.to_string(), rate(false), rate(true)]);
+        }
+    }
     table.print();
 }
 
@@ -150,7 +199,7 @@ fn sweep_beside(store: &Store, over: &AtomicBool) -> Vec<f64> {
         let seq = store.position().seq;
         if seq >= swept + SWEPT_AFTER {
             swept = seq;
-            took.extend(sweep(store, &reader, true));
+            took.extend(sweep(store, &reader, || ()));
         }
         // Whoever writes does not say when.
         std::thread::sleep(Duration::from_millis(5));
@@ -159,26 +208,28 @@ fn sweep_beside(store: &Store, over: &AtomicBool) -> Vec<f64> {
 }
 
 /// Fills the database of a home whose daemon is down.
-fn fill(home: &Path, events: u64) {
+fn fill(home: &Path, events: u64, all_of: SessionId) {
     let store = Store::open(&home.join("pinfold.db"), &Options::default()).unwrap();
     let reader = store.reader().unwrap();
     while reader.max_seq().unwrap() < events {
         let many = (events - reader.max_seq().unwrap()).min(10_000);
-        store.commit(batch(many, |number| Some(session(number % SESSIONS)))).wait().unwrap();
+        store.commit(batch(many, |_| Some(all_of))).wait().unwrap();
     }
 }
 
-fn verbs() {
+pub(crate) fn verbs() {
     println!("\nverbs by the number of events: {CALLS} calls of each, median and 99 %; `up` {STARTS} times");
-    let mut table = Table::new(["events", "file", "up", "ls", "events -n 50", "send"]);
+    let heads = ["events", "file", "up", "ls", "events -n 50", "events --session -n 50", "send"];
+    let mut table = Table::new(heads);
     for events in [1_000, 1_000_000] {
         let home = Home::new();
         home.chat("chat", "line", "1h", "exec cat >/dev/null");
         home.say(&["stop", "chat"]);
-        home.say(&["down"]);
         std::fs::write(home.state().join("config.toml"), "[retention]\nevents = \"off\"\nsize = \"off\"\n")
             .unwrap();
-        fill(&home.state(), events);
+        let chat: Value = home.client.get("/v1/sessions/chat").unwrap();
+        home.say(&["down"]);
+        fill(&home.state(), events, chat["id"].as_str().unwrap().parse().unwrap());
         let bytes = std::fs::metadata(home.state().join("pinfold.db")).unwrap().len();
         let timed = |words: &[&str]| {
             let begun = Instant::now();
@@ -196,7 +247,13 @@ fn verbs() {
             let times: Vec<f64> = (0..CALLS).map(|_| timed(words)).collect();
             format!("{:.1} / {:.1} ms", median(times.clone()), part(times, 0.99))
         };
-        let verbs = [&["ls"][..], &["events", "-n", "50"], &["send", "chat", "how are you?"]].map(cell);
+        let verbs = [
+            &["ls"][..],
+            &["events", "-n", "50"],
+            &["events", "--session", "chat", "-n", "50"],
+            &["send", "chat", "how are you?"],
+        ];
+        let verbs = verbs.map(cell);
         table.row([events.to_string(), mib(bytes), up].into_iter().chain(verbs));
     }
     table.print();

@@ -16,6 +16,7 @@ pub(crate) struct Metrics {
     pub(crate) refused_starts: Count,
     pub(crate) respawn: Histogram,
     pub(crate) commit: Histogram,
+    pub(crate) fold: Histogram,
     /// Locks of runs, and locks held over HTTP.
     pub(crate) of_runs: Waits,
     pub(crate) of_holds: Waits,
@@ -172,6 +173,12 @@ impl Metrics {
                 MetricKind::Histogram,
                 "Time from a decision until it is durable, since the daemon started.",
                 self.commit.samples("pinfold_commit_seconds", &[]),
+            ),
+            metric(
+                "pinfold_fold_seconds",
+                MetricKind::Histogram,
+                "Time from when an agent with a protocol printed something until it was understood, since the daemon started.",
+                self.fold.samples("pinfold_fold_seconds", &[]),
             ),
         ];
         of_runs.into_iter().chain(self.waits()).chain(self.retention()).collect()

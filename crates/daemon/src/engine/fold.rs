@@ -23,7 +23,8 @@ use pinfold_core::{Boot, RunNumber};
 use pinfold_shim::tape::Position;
 use pinfold_shim::{Command, Exited, TapeReport};
 use pinfold_store::{Batch, Outcome, SessionId};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tracing::warn;
 
 /// Cursors of sessions from which nothing came are looked at so often.
@@ -197,6 +198,10 @@ impl Engine {
                 engine.fold_entry(id, run, entry, now);
             }
         });
+        if let Some(newest) = entries.last() {
+            let lag = self.ports.clock.wall().0.saturating_sub(newest.at.0);
+            self.metrics.fold.took(Duration::from_millis(u64::try_from(lag).unwrap_or(0)));
+        }
         if self.taping(id).is_some_and(|taping| taping.changed.is_some()) {
             self.sweep_soon(id, now);
         }
@@ -329,8 +334,11 @@ impl Engine {
         }
         self.sweep_at = (!self.unswept.is_empty()).then_some(now + SWEEP);
         if !all.is_empty() {
-            let handle = self.handle.clone();
-            let told = move |outcome| handle.tell(Input::Swept { all, outcome });
+            let (handle, metrics, begun) = (self.handle.clone(), Arc::clone(&self.metrics), Instant::now());
+            let told = move |outcome| {
+                metrics.commit.took(begun.elapsed());
+                handle.tell(Input::Swept { all, outcome });
+            };
             self.ports.journal.commit(batch, None, Box::new(told));
         }
     }
