@@ -1,25 +1,35 @@
 //! Agents with a protocol of their own: what is said to them is said once, what they ask a person answers, and whatever dies,
 //! what they printed counts.
 
-use crate::processes;
+use crate::processes::{self, Held};
 use crate::world::World;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Plays the protocol `scripted`. Every line that it reads stands in a file, with its run: what was said is counted there.
+/// Plays the protocol `scripted`. An interrupt that finds no turn is taken for the next one, as real agents do. Every line that it reads stands in a file, with its run: what was said is counted there.
 pub(crate) const PLAYER: &str = r#"
 field() { printf '%s' "$line" | sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }
+waits() { while [ ! -e "$ROOT/go" ]; do sleep 0.01; done; }
+long() { printf '{"type":"text","text":"'; head -c "$1" /dev/zero | tr '\0' x; }
+turn= crossed=
 while IFS= read -r line; do
     type=$(field type); id=$(field id)
     printf '%s %s %s %s\n' "$PINFOLD_RUN" "$type" "$(field delivery)" "$(field again)" >>"$ROOT/said"
     case $type in
     hello) echo "{\"type\":\"hello\",\"id\":$id}"; echo '{"type":"session","id":"conversation"}' ;;
     prompt)
-        turn=$id
+        turn=$id text=$(field text)
         echo "{\"type\":\"taken\",\"id\":$id}"
         echo "{\"type\":\"began\",\"id\":$id}"
-        case $(field text) in
+        case $crossed$text in
+        crossed*) echo "{\"type\":\"ended\",\"id\":$id,\"how\":\"cancelled\"}"; turn= crossed= ;;
+        waits*) waits; echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"waited\"}" ;;
+        line_*) long "${text#line_}"; echo '"}'; echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"printed\"}" ;;
+        later_line_*) waits; long "${text#later_line_}"; echo '"}'; echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"printed\"}" ;;
+        endless_*) waits; long "${text#endless_}" ;;
+        stubborn_*) trap 'exit 0' TERM; waits; long "${text#stubborn_}" ;;
         asks*) echo '{"type":"asks","request":"a1","kind":"permission","title":"Bash: rm -rf build"}' ;;
         answers_itself)
             echo '{"type":"asks","request":"a1","kind":"permission","title":"Bash: rm -rf build"}'
@@ -28,12 +38,16 @@ while IFS= read -r line; do
         hangs*) ;;
         dies) exit 3 ;;
         leaves*) echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"left\"}"; exit 0 ;;
-        *) echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"played\"}" ;;
+        *) echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"played\"}"; turn= ;;
         esac ;;
     answer)
         case $(field allow) in true) answer=allowed ;; *) answer=denied ;; esac
         echo "{\"type\":\"ended\",\"id\":$turn,\"answer\":\"$answer\"}" ;;
-    interrupt) echo "{\"type\":\"ended\",\"id\":$turn,\"how\":\"cancelled\"}" ;;
+    interrupt)
+        case $turn in
+        '') crossed=crossed ;;
+        *) echo; echo "{\"type\":\"ended\",\"id\":$turn,\"how\":\"cancelled\"}"; turn= ;;
+        esac ;;
     esac
 done
 "#;
@@ -60,7 +74,7 @@ impl World {
     }
 
     /// Sends a message; its id.
-    fn told(&self, name: &str, text: &str) -> String {
+    pub(crate) fn told(&self, name: &str, text: &str) -> String {
         self.ok(&["send", name, text]).stdout.trim().to_owned()
     }
 
@@ -191,9 +205,14 @@ fn what_an_agent_printed_while_no_daemon_lived_counts() {
     world.check_history();
 }
 
+/// How often a race is run.
+fn rounds() -> usize {
+    if std::env::var_os("PINFOLD_LONG").is_some() { 1000 } else { 10 }
+}
+
 #[test]
 fn an_agent_that_leaves_right_behind_the_end_of_its_turn_is_not_told_again() {
-    let rounds = if std::env::var_os("PINFOLD_LONG").is_some() { 1000 } else { 10 };
+    let rounds = rounds();
     let world = World::new();
     world.with_player("policy.clean_limit = 100000\n");
     world.play("a");
@@ -227,4 +246,119 @@ fn a_message_that_a_dead_agent_may_have_read_is_marked_and_one_that_it_did_not_i
     assert_eq!(marks, [false, false, true]);
     world.ok(&["interrupt", "a"]);
     world.message("a", &id, "failed");
+}
+
+#[test]
+fn an_interrupt_that_crosses_the_end_of_a_turn_costs_the_next_message_nothing() {
+    let world = World::new();
+    world.with_player("");
+    world.play("a");
+    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    let mut crossed = 0;
+    for round in 0..rounds() {
+        let id = world.told("a", "short");
+        // Whether there is still a turn depends on who is faster.
+        let answer = world.run(&["interrupt", "a"]);
+        assert!([0, 1, 75].contains(&answer.code), "round {round}: {answer:?}");
+        let next = world.told("a", "next");
+        let row = world.until("the next is over", || {
+            let row = world.inbox("a").into_iter().find(|row| row["id"] == *next)?;
+            ["done", "failed"].contains(&row["state"].as_str()?).then_some(row)
+        });
+        assert_eq!(
+            (&row["answer"], &row["tries"]),
+            (&json!("played"), &json!(1)),
+            "round {round}: {:?} {:#?}",
+            world.inbox("a"),
+            world.events()
+        );
+        let row = world.until("the first is over", || {
+            let row = world.inbox("a").into_iter().find(|row| row["id"] == *id)?;
+            ["done", "failed"].contains(&row["state"].as_str()?).then_some(row)
+        });
+        crossed += usize::from(row["state"] == "done" && answer.code == 0);
+    }
+    println!("{crossed} interrupts of {} met a turn that was over or ended by itself", rounds());
+    world.assert_said_once();
+    assert_eq!(world.events_of("a", "run_started").len(), 1);
+}
+
+/// The one file of a short tape.
+fn tape_of(world: &World, name: &str) -> PathBuf {
+    let id = world.show(name)["id"].as_str().unwrap().to_owned();
+    let folder = world.home.join("sessions").join(id).join("tape");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.max().unwrap()
+}
+
+/// Kills the daemon and the shim of a session, and its agent with that: as the power would, but for what the kernel has.
+fn cut_power(world: &World, name: &str) {
+    let shim = processes::parent(world.pid(name)).unwrap();
+    if let Some(daemon) = Held::open(world.daemon_pid()) {
+        daemon.kill();
+        daemon.wait();
+    }
+    let held = Held::open(shim);
+    processes::kill(shim);
+    held.inspect(Held::wait);
+}
+
+#[test]
+fn what_the_power_took_of_a_tape_is_repeated_with_a_mark_and_nothing_of_the_next_run_is_passed_over() {
+    // How much of what the agent printed while no daemon lived is left, in eighths; with all of it, its turn has ended.
+    for left in 0..=8 {
+        let world = World::new();
+        world.with_player("policy.backoff_initial = \"10ms\"\n");
+        world.play("a");
+        world.ok(&["send", "a", "hello", "--wait", "60s"]);
+        let id = world.told("a", "waits");
+        world.message("a", &id, "delivered");
+        let (tape, shim) = (tape_of(&world, "a"), processes::parent(world.pid("a")).unwrap());
+        world.kill_daemon();
+        let before = std::fs::metadata(&tape).unwrap().len();
+        std::fs::write(world.path("go"), "").unwrap();
+        world.until("it has ended its turn", || {
+            String::from_utf8_lossy(&std::fs::read(&tape).unwrap()).contains("waited").then_some(())
+        });
+        let held = Held::open(shim);
+        processes::kill(shim);
+        held.inspect(Held::wait);
+        let file = std::fs::File::options().write(true).open(&tape).unwrap();
+        let after = file.metadata().unwrap().len();
+        file.set_len(before + (after - before) * left / 8).unwrap();
+        world.ok(&["up"]);
+        let row = world.message("a", &id, "done");
+        let marks: Vec<bool> = world.said().into_iter().map(|(.., again)| again).collect();
+        let expected: &[bool] = if left == 8 { &[false, false] } else { &[false, false, true] };
+        assert_eq!(
+            (marks.as_slice(), &row["answer"]),
+            (expected, &json!("waited")),
+            "{left} eighths are left"
+        );
+        assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+        world.assert_said_once();
+        world.check_history();
+    }
+}
+
+#[test]
+fn a_tape_that_lost_even_what_was_stored_goes_on_above_that() {
+    // To the head of the segment, into it, and to nothing.
+    for left in [200, 33, 32, 7, 0] {
+        let world = World::new();
+        world.with_player("policy.backoff_initial = \"10ms\"\n");
+        world.play("a");
+        world.ok(&["send", "a", "hello", "--wait", "60s"]);
+        let id = world.told("a", "waits");
+        world.message("a", &id, "delivered");
+        let tape = tape_of(&world, "a");
+        cut_power(&world, "a");
+        std::fs::File::options().write(true).open(&tape).unwrap().set_len(left).unwrap();
+        std::fs::write(world.path("go"), "").unwrap();
+        world.ok(&["up"]);
+        assert_eq!(world.message("a", &id, "done")["answer"], "waited", "{left} bytes are left");
+        let marks: Vec<bool> = world.said().into_iter().map(|(.., again)| again).collect();
+        assert_eq!(marks, [false, false, true], "{left} bytes are left");
+        assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
+    }
 }

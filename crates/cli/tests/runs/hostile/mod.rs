@@ -12,5 +12,6 @@ mod reach;
 mod reasons;
 mod several;
 mod store;
+mod tapes;
 mod text;
 mod versions;

@@ -1,7 +1,7 @@
 //! Files of a home that are damaged, removed, replaced or too many for the disk: nothing acknowledged is lost in silence.
 
 mod backups;
-mod disk;
+pub(super) mod disk;
 mod disk_failed;
 mod disk_verbs;
 mod each;

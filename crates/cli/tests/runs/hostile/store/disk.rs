@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const SOON: Duration = Duration::from_secs(20);
 
 /// A file system of a few megabytes, gone with the test.
-pub(super) struct SmallDisk {
+pub(in crate::hostile) struct SmallDisk {
     folder: tempfile::TempDir,
 }
 
@@ -19,7 +19,7 @@ impl SmallDisk {
         SmallDisk::with("size=14m")
     }
 
-    pub(super) fn with(options: &str) -> SmallDisk {
+    pub(in crate::hostile) fn with(options: &str) -> SmallDisk {
         let folder = tempfile::tempdir().unwrap();
         let mount = ["-t", "tmpfs", "-o", options, "tmpfs"];
         let mounted = Command::new("mount").args(mount).arg(folder.path()).status().unwrap();
@@ -27,12 +27,12 @@ impl SmallDisk {
         SmallDisk { folder }
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(in crate::hostile) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// To the last byte; what was given back since goes too.
-    pub(super) fn fill(&self) {
+    pub(in crate::hostile) fn fill(&self) {
         for (number, piece) in [4096, 64].into_iter().enumerate() {
             let filler = self.path(&format!("filler-{number}"));
             let mut file = std::fs::OpenOptions::new().append(true).create(true).open(filler).unwrap();
@@ -46,7 +46,7 @@ impl SmallDisk {
         assert!(last.is_some_and(|last| last > 0), "there was none");
     }
 
-    pub(super) fn free(&self) {
+    pub(in crate::hostile) fn free(&self) {
         for entry in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
             let name = entry.file_name().into_string().unwrap();
             if name.starts_with("filler-") || name.starts_with("inode-") {
