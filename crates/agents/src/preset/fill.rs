@@ -78,6 +78,19 @@ impl Preset {
     pub fn interactive(&self, filling: Filling<'_>) -> Option<Result<Vec<String>, NotFilled>> {
         self.interactive.as_ref().map(|words| fill(words, filling))
     }
+
+    /// The same, where the vendor's own file says whether there is a session to go on with.
+    ///
+    /// # Errors
+    /// They name what is not known.
+    pub fn interactive_on(
+        &self,
+        filling: Filling<'_>,
+        transcript: Transcript,
+    ) -> Option<Result<Vec<String>, NotFilled>> {
+        let new = self.interactive_new.as_ref().filter(|_| transcript == Transcript::Missing);
+        new.map(|words| fill(words, filling)).or_else(|| self.interactive(filling))
+    }
 }
 
 fn fill(words: &[String], filling: Filling<'_>) -> Result<Vec<String>, NotFilled> {

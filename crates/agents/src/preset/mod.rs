@@ -24,6 +24,8 @@ pub struct PresetChanges {
     pub resume: Option<Vec<String>>,
     /// See [`Preset::interactive`].
     pub interactive: Option<Vec<String>>,
+    /// See [`Preset::interactive_new`].
+    pub interactive_new: Option<Vec<String>>,
     /// See [`Preset::protocol`].
     pub protocol: Option<Protocol>,
     /// See [`Preset::session`].
@@ -48,10 +50,14 @@ pub struct PresetChanges {
     pub transcript: Option<String>,
     /// See [`Preset::id_file`].
     pub id_file: Option<String>,
+    /// See [`Preset::last_line`].
+    pub last_line: Option<String>,
     /// See [`Preset::set`].
     pub set: Option<BTreeMap<String, String>>,
     /// See [`Preset::strip`].
     pub strip: Option<Vec<String>>,
+    /// See [`Preset::install`].
+    pub install: Option<String>,
 }
 
 /// What one layer of the configuration says of an agent of protocol `exec`.
@@ -75,6 +81,8 @@ pub struct Preset {
     pub resume: Option<Vec<String>>,
     /// Starts the vendor's own terminal program.
     pub interactive: Option<Vec<String>>,
+    /// Starts it on a vendor session that does not exist yet; `interactive` where there is none.
+    pub interactive_new: Option<Vec<String>>,
     /// How it is spoken to.
     pub protocol: Protocol,
     /// How the id of its vendor session comes about.
@@ -99,10 +107,14 @@ pub struct Preset {
     pub transcript: Option<String>,
     /// The file in which a process of it says which session it is in, below the store.
     pub id_file: Option<String>,
+    /// What is on the last line of its terminal program where it says which session it leaves.
+    pub last_line: Option<String>,
     /// Variables that every run is given, unless the session has others.
     pub set: BTreeMap<String, String>,
     /// Names of variables that no run is given: they would tell it that it runs inside of another one.
     pub strip: Vec<String>,
+    /// How it is installed, where its program is not found.
+    pub install: Option<String>,
 }
 
 /// How an agent of protocol `exec` is told its message, and how its output is read.
@@ -211,6 +223,7 @@ impl PresetChanges {
             command: above.command.clone().or(self.command),
             resume: above.resume.clone().or(self.resume),
             interactive: above.interactive.clone().or(self.interactive),
+            interactive_new: above.interactive_new.clone().or(self.interactive_new),
             protocol: above.protocol.or(self.protocol),
             session: above.session.or(self.session),
             env: above.env.clone().or(self.env),
@@ -223,8 +236,10 @@ impl PresetChanges {
             store: above.store.clone().or(self.store),
             transcript: above.transcript.clone().or(self.transcript),
             id_file: above.id_file.clone().or(self.id_file),
+            last_line: above.last_line.clone().or(self.last_line),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
+            install: above.install.clone().or(self.install),
         }
     }
 
@@ -235,6 +250,7 @@ impl PresetChanges {
             command: self.command,
             resume: self.resume,
             interactive: self.interactive,
+            interactive_new: self.interactive_new,
             protocol: self.protocol.unwrap_or_default(),
             session: self.session.unwrap_or_default(),
             env: self.env.unwrap_or_default(),
@@ -251,8 +267,10 @@ impl PresetChanges {
             store: self.store,
             transcript: self.transcript,
             id_file: self.id_file,
+            last_line: self.last_line,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
+            install: self.install,
         }
     }
 }

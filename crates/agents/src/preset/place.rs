@@ -28,9 +28,17 @@ impl Preset {
     #[must_use]
     pub fn transcript_of(&self, vendor_session: &str) -> Option<String> {
         // What is not a plain word could lead out of the store, or match the file of another session.
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
-        let pattern = self.transcript.as_ref().filter(|_| vendor_session.bytes().all(plain))?;
-        (!vendor_session.is_empty()).then(|| pattern.replace("{vendor_session}", vendor_session))
+        let pattern = self.transcript.as_ref().filter(|_| is_plain(vendor_session))?;
+        Some(pattern.replace("{vendor_session}", vendor_session))
+    }
+
+    /// The session that its terminal program says it leaves, on its last line.
+    #[must_use]
+    pub fn left_in<'l>(&self, line: &'l str) -> Option<&'l str> {
+        let (before, after) = self.last_line.as_deref()?.split_once("{vendor_session}")?;
+        let (_, rest) = line.split_once(before)?;
+        let word = rest.split_whitespace().next()?;
+        word.strip_suffix(after).filter(|id| is_plain(id) && !id.starts_with('-'))
     }
 
     /// The file in which this process says which session it is in, below its store.
@@ -38,4 +46,10 @@ impl Preset {
     pub fn id_file_of(&self, pid: u32) -> Option<String> {
         self.id_file.as_ref().map(|file| file.replace("{pid}", &pid.to_string()))
     }
+}
+
+/// Whether an id is nothing but letters, digits, dashes and underscores.
+fn is_plain(id: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    !id.is_empty() && id.len() <= 256 && id.bytes().all(plain)
 }

@@ -77,6 +77,9 @@ mod tests {
         assert_eq!((claude.protocol, claude.session), (Protocol::StreamJson, SessionIds::Choose));
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None };
         assert_eq!(claude.interactive(filling).unwrap().unwrap(), ["claude", "--resume=s-1"]);
+        let shown = |transcript| claude.interactive_on(filling, transcript).unwrap().unwrap().join(" ");
+        assert_eq!(shown(Transcript::Exists), "claude --resume=s-1");
+        assert_eq!(shown(Transcript::Missing), "claude --session-id=s-1");
         assert_eq!(claude.version().unwrap(), ["claude", "--version"]);
         assert_eq!(claude.set["CLAUDE_CODE_DISABLE_AGENT_VIEW"], "1");
     }
@@ -114,6 +117,23 @@ mod tests {
             assert_eq!(claude.transcript_of(odd), None, "{odd}");
         }
         assert_eq!(claude.id_file_of(7).as_deref(), Some("sessions/7.json"));
+    }
+
+    #[test]
+    fn the_last_line_of_claude_names_the_session_that_it_leaves() {
+        let claude = preset("claude");
+        let rows = [
+            ("claude --resume ee39-1", Some("ee39-1")),
+            ("or: claude --resume ee39-1 --verbose", Some("ee39-1")),
+            ("claude --resume", None),
+            ("claude --resume --help", None),
+            ("claude --resume ../x", None),
+            ("bye", None),
+        ];
+        for (line, left) in rows {
+            assert_eq!(claude.left_in(line), left, "{line}");
+        }
+        assert_eq!(preset("codex").left_in("claude --resume ee39-1"), None);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 mod ceiling;
 mod env;
 mod options;
+mod taken;
 
 pub(crate) use ceiling::warn_of_ceiling;
 pub(crate) use options::{Definition, request};
+pub(crate) use taken::take_from_here;

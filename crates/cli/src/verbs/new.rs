@@ -18,7 +18,8 @@ pub(crate) struct New {
 
 impl Asks for New {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        let request = definition::request(&self.definition)?;
+        let mut request = definition::request(&self.definition)?;
+        definition::take_from_here(&mut request, &daemon.global);
         let client = daemon.client()?;
         let session = client.ask(&endpoint::New::call(&request))?;
         if daemon.global.json {

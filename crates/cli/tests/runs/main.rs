@@ -29,6 +29,7 @@ mod lists;
 mod memory;
 mod metrics;
 mod openapi;
+mod presets;
 mod processes;
 mod program;
 mod programs;

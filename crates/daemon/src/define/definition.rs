@@ -2,8 +2,11 @@
 
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
-use crate::define::preset::{self, Exec, Filling, NotFilled, PROMPT, PromptBy, of_word};
+use crate::define::preset::{
+    self, Exec, Filling, NotFilled, PROMPT, PromptBy, SessionIds, Transcript, of_word,
+};
 pub(crate) use crate::define::preset::{COMMAND, Input, Preset, Protocol, Turns};
+use crate::define::transcript::Sought;
 use crate::define::variables::Variables;
 use pinfold_api::request::NewSession;
 use pinfold_api::units;
@@ -59,6 +62,9 @@ pub(crate) struct Definition {
     pub(crate) env: Variables,
     #[serde(default)]
     pub(crate) vendor_session: Option<String>,
+    /// Where its agent keeps its sessions, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) store: Option<String>,
     /// Whoever made it had this one; the daemon's own otherwise.
     #[serde(default)]
     pub(crate) umask: Option<u32>,
@@ -124,33 +130,59 @@ impl Definition {
             exec: preset
                 .filter(|preset| preset.protocol == Protocol::Exec)
                 .map(|preset| Box::new(preset.exec.clone())),
-            pty: false,
+            pty: preset.is_some_and(|preset| preset.pty),
             interactive: Vec::new(),
             parent: None,
             parent_id: None,
             tags: Vec::new(),
             env: Variables::of_caller(request.caller_env.clone().unwrap_or_default()),
             vendor_session: None,
+            store: None,
             umask: request.caller_umask,
         };
         definition.change(request)?;
         if let Some(preset) = preset {
+            if preset.session == SessionIds::Choose && definition.vendor_session.is_none() {
+                definition.vendor_session = Some(preset::chosen(crate::clock::dice()));
+            }
             let agent = definition.agent.clone();
-            definition.fill(preset).map_err(|why| BadDefinition::NotFilled { agent, why })?;
+            definition.fill(preset, None).map_err(|why| BadDefinition::NotFilled { agent, why })?;
         }
         Ok(definition)
     }
 
-    /// Takes the words of a preset for this directory and vendor session.
-    pub(crate) fn fill(&mut self, preset: &Preset) -> Result<(), NotFilled> {
+    /// Takes the words of a preset for this directory and vendor session; `transcript` says whether the vendor has one of
+    /// it, where that was looked for.
+    pub(crate) fn fill(&mut self, preset: &Preset, transcript: Option<Transcript>) -> Result<(), NotFilled> {
         let dir = self.dir.display().to_string();
         // The message is known when a run is started for it.
         let (vendor_session, prompt) = (self.vendor_session.as_deref(), Some(PROMPT));
         let filling = Filling { dir: &dir, vendor_session, prompt };
-        self.command = preset.headless(filling)?;
+        let (command, interactive) = match transcript {
+            Some(transcript) => {
+                (preset.headless_on(filling, transcript), preset.interactive_on(filling, transcript))
+            }
+            None => (preset.headless(filling), preset.interactive(filling)),
+        };
+        self.command = command?;
         // Without a vendor session there is nothing that its terminal program could go on with.
-        self.interactive = preset.interactive(filling).and_then(Result::ok).unwrap_or_default();
+        self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
         Ok(())
+    }
+
+    /// Where the vendor's file of its session would be, where the preset says so.
+    pub(crate) fn transcript(&self, preset: &Preset) -> Option<Sought> {
+        let pattern = preset.transcript_of(self.vendor_session.as_deref()?)?;
+        let folder = preset.store.as_ref()?.folder(|name| self.env.get(name))?;
+        Some(Sought { folder: PathBuf::from(folder), pattern })
+    }
+
+    /// The same with the words for a vendor session that there is, or is not yet.
+    pub(crate) fn on(&self, preset: &Preset, transcript: Transcript) -> Definition {
+        let mut on = self.clone();
+        // What could be filled in before can be again.
+        _ = on.fill(preset, Some(transcript));
+        on
     }
 
     /// Whether its headless runs have a tape: the shim itself knows protocol `line`.
@@ -168,7 +200,7 @@ impl Definition {
         let mut resuming = Definition { vendor_session: Some(vendor_session.to_owned()), ..self.clone() };
         if let Some(preset) = preset {
             // What could be filled in without the id can be with it.
-            _ = resuming.fill(preset);
+            _ = resuming.fill(preset, None);
         }
         resuming
     }
@@ -177,7 +209,7 @@ impl Definition {
     pub(crate) fn vendor_lock(&self) -> Option<Resource> {
         let id = self.vendor_session.as_ref()?;
         // Every agent keeps its sessions somewhere below the home of whoever runs it.
-        let store = self.env.get("HOME").unwrap_or("default");
+        let store = self.store.as_deref().or_else(|| self.env.get("HOME")).unwrap_or("default");
         Resource::parse(format!("vendor:{}:{store}:{id}", self.agent).as_ref()).ok()
     }
 
@@ -251,7 +283,9 @@ impl Definition {
         self.dir = real_directory(&self.dir).inspect_err(|_| self.dir = real_so_far(&self.dir))?;
         if let Some(preset) = preset {
             // It was filled before: only the directory's name has changed.
-            _ = self.fill(preset);
+            _ = self.fill(preset, self.transcript(preset).map(|sought| sought.look()));
+            let store = preset.store.as_ref().and_then(|store| store.folder(|name| self.env.get(name)));
+            self.store = store.map(|store| real(Path::new(&store)).display().to_string());
         }
         let program = self.command.first().map_or("", String::as_str);
         find_program(program, self.path(), &self.dir)
@@ -286,6 +320,11 @@ impl Definition {
 
 /// As much as the kernel reads of it.
 const LONGEST_FIRST_LINE: u64 = 256;
+
+/// A folder by the one name that it has, wherever it is called.
+fn real(folder: &Path) -> PathBuf {
+    folder.canonicalize().unwrap_or_else(|_| real_so_far(folder))
+}
 
 /// A directory that is not there yet, without the symbolic links that are.
 fn real_so_far(dir: &Path) -> PathBuf {

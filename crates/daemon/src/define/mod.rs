@@ -5,5 +5,6 @@ pub mod config;
 pub(crate) mod definition;
 pub(crate) mod home;
 pub mod preset;
+pub(crate) mod transcript;
 pub mod values;
 pub(crate) mod variables;

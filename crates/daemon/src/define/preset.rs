@@ -4,8 +4,8 @@
 //! [`Preset::interactive`] make the words to execute, with what a session knows filled in.
 
 pub use pinfold_agents::preset::{
-    Exec, ExecChanges, Filling, Input, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol,
-    SessionIds, Turns,
+    Attach, Exec, ExecChanges, Filling, Input, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy,
+    Protocol, SessionIds, Store, Transcript, Turns,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;
@@ -37,6 +37,9 @@ pub(crate) const TURNS: [(&str, Turns); 2] = [("line", Turns::Line), ("done", Tu
 pub(crate) const SESSION_IDS: [(&str, SessionIds); 3] =
     [("choose", SessionIds::Choose), ("learn", SessionIds::Learn), ("none", SessionIds::None)];
 
+/// The words of `config.toml` for what `attach` does.
+pub(crate) const ATTACHES: [(&str, Attach); 2] = [("takeover", Attach::Takeover), ("join", Attach::Join)];
+
 /// What a word of one of these tables stands for.
 pub(crate) fn of_word<T: Copy>(words: &[(&str, T)], said: &str) -> Option<T> {
     words.iter().find(|(word, _)| *word == said).map(|(_, known)| *known)
@@ -54,9 +57,22 @@ pub(crate) fn is_spoken(protocol: Protocol) -> bool {
     !Fold::begin(RunNumber(1), setup).0.is_unknown()
 }
 
+/// The id of a vendor session, made of chance: a UUID of version 4, which every vendor takes that takes one at all.
+pub(crate) fn chosen(dice: u128) -> String {
+    let bits = dice & !(0xf << 76 | 0x3 << 62) | (0x4 << 76 | 0x2 << 62);
+    let hex = format!("{bits:032x}");
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chosen_id_is_a_uuid_of_version_4() {
+        assert_eq!(chosen(0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(chosen(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+    }
 
     #[test]
     fn every_protocol_has_its_word_and_those_with_a_translator_are_spoken() {

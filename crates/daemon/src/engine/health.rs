@@ -105,6 +105,7 @@ impl Engine {
             | Input::Tape { .. }
             | Input::Swept { .. }
             | Input::VendorHeld { .. }
+            | Input::Looked { .. }
             | Input::HolderGone { .. }
             | Input::Attaching { .. }
             | Input::Observed { .. }

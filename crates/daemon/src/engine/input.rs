@@ -3,6 +3,7 @@
 use crate::caller::By;
 use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
+use crate::define::preset::Transcript;
 use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};
 use crate::engine::reply::Reply;
@@ -19,7 +20,7 @@ use crate::ports::tapes::Passage;
 use pinfold_api::Name;
 use pinfold_api::object::{Left, Ping, Removed};
 use pinfold_core::decision::Answer;
-use pinfold_core::life::{CannotStart, StartRefused};
+use pinfold_core::life::{CannotStart, Purpose, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, Message, Outcome, SessionId, Trouble, Ulid};
@@ -62,6 +63,8 @@ pub(crate) enum Input {
     Swept { all: Vec<Swept>, outcome: Outcome },
     /// The lock of a conversation of the vendor's was taken, or not.
     VendorHeld { id: SessionId, run: RunNumber, vendor: String, result: Result<Box<dyn Held>, Refused> },
+    /// The vendor's own file of a session was looked for, before a run of it is started.
+    Looked { id: SessionId, looked: Looked },
     /// Whoever was waited for has gone.
     HolderGone { id: SessionId },
     /// Something that an attach waited for.
@@ -318,4 +321,14 @@ impl Handle {
     pub(crate) async fn answer<T>(&self, receiver: oneshot::Receiver<T>) -> Result<T, WhyNot> {
         receiver.await.map_err(|_| self.going_down())
     }
+}
+
+/// What was found of the vendor's own file of a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Looked {
+    pub(crate) run: RunNumber,
+    pub(crate) purpose: Purpose,
+    pub(crate) transcript: Transcript,
+    /// Counts for the session as it was loaded then.
+    pub(crate) beginnings: u32,
 }

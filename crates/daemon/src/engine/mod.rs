@@ -185,13 +185,13 @@ impl Engine {
             Input::Command(command) => self.obey(*command),
             Input::Committed { of, outcome } => self.committed(of, outcome),
             Input::Reserved { id, result } => self.reserved(id, result),
-            // What an order of before its session began again has come to: the look finds what is there of it. A shim
-            // that is let go here has its order, and listens for whoever looks.
+            // An order of before its session began again: its shim has it, and the look finds what came of it.
             Input::ShimUp { id, .. } | Input::ShimGone { id, .. } if self.early(id).is_some() => {}
             Input::ShimUp { id, run, result } => self.shim_up(id, run, result),
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::Tape { .. } | Input::Swept { .. } | Input::VendorHeld { .. } => self.take_taped(input),
+            Input::Looked { id, looked } => self.looked(id, looked),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),

@@ -176,13 +176,14 @@ pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) ->
         Some(own) => kin::as_child(&context, own, &request, definition).await?,
         None => with_parent(&context, definition, None).await?,
     };
+    let install = preset.as_ref().and_then(|preset| preset.install.clone());
     let (definition, broken) = settle(definition, preset).await?;
     if let Some(own) = context.pass.own() {
         kin::is_inside(&context, own, &definition).await?;
     }
     if let Some(cause) = broken.as_ref().filter(|_| request.force != Some(true)) {
         let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
-        return Err(body.hint("`--force` creates it all the same, as failed").into());
+        return Err(body.hint(show::bad_definition::remedy(cause, install.as_deref())).into());
     }
     vendor_is_free(&context, &definition).await?;
     let definition = with_given_kept(&context, definition).await?;

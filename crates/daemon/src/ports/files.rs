@@ -4,6 +4,8 @@
 use super::Then;
 use super::stops::{Noted, Stops};
 use crate::define::config::{self, Config, LoadError};
+use crate::define::preset::Transcript;
+use crate::define::transcript::Sought;
 use crate::define::values::Values;
 use pinfold_kernel::private::{self, Wider};
 use pinfold_store::{SessionId, Ulid};
@@ -28,6 +30,9 @@ pub(crate) trait Files: Send + Sync {
     fn remove_values(&self, values: Values, file: Ulid, then: Then<()>);
 
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>);
+
+    /// Looks for the vendor's own file of a session.
+    fn look_for(&self, sought: Sought, then: Then<Transcript>);
 
     /// Reads which stops an earlier daemon left, and makes the file where there is none. Before the loop begins: blocks.
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>>;
@@ -82,6 +87,10 @@ impl Files for DiskFiles {
 
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>) {
         tokio::task::spawn_blocking(move || then(config::load(&file)));
+    }
+
+    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
+        tokio::task::spawn_blocking(move || then(sought.look()));
     }
 
     /// One thread has the file, for as long as the daemon lives: a line is never written by two.

@@ -3,8 +3,9 @@
 use crate::define::bad_definition::BadDefinition;
 use crate::define::preset::{Protocol, protocol_word};
 use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_core::life::CannotStart;
 
-const AGENTS: &str = "`pinfold agents` lists those of config.toml; `command` runs any program";
+const AGENTS: &str = "`pinfold agents` lists those that are; `command` runs any program";
 
 impl From<BadDefinition> for ErrorBody {
     fn from(bad: BadDefinition) -> Self {
@@ -54,6 +55,15 @@ impl From<BadDefinition> for ErrorBody {
                 usage(format!("`{id}` is no id of a vendor's session"))
             }
         }
+    }
+}
+
+/// What can be done about a session that cannot be started as it is told to be.
+pub(crate) fn remedy(cause: &CannotStart, install: Option<&str>) -> String {
+    let force = "`--force` creates it all the same, as failed";
+    match (cause, install) {
+        (CannotStart::ProgramMissing { .. }, Some(install)) => format!("`{install}` installs it; {force}"),
+        (_, _) => force.to_owned(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! How things are shown: sessions, lists of them, and what a home takes on disk, as the objects of the contract.
 
-mod bad_definition;
+pub(crate) mod bad_definition;
 pub(crate) mod contained;
 pub(crate) mod disk;
 pub(crate) mod event;

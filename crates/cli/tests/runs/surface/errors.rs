@@ -79,8 +79,8 @@ const OF_THE_DAEMON: [&[&str]; 28] = [
 #[test]
 fn no_daemon_runs_and_none_may_be_started() {
     let stage = Stage::new("no_daemon");
-    // `up` starts it whatever else is said.
-    for words in OF_THE_DAEMON.iter().filter(|words| words[0] != "up") {
+    // `up` starts it whatever else is said, and which agents are there depends on the machine.
+    for words in OF_THE_DAEMON.iter().filter(|words| !["up", "agents"].contains(&words[0])) {
         let name = words.join("_").replace(['-', '.'], "");
         stage.both(&name, &[&["--no-start"], *words].concat());
     }

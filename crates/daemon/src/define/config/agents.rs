@@ -2,11 +2,11 @@
 
 use super::policy::Changes;
 use super::reading::nearest;
-use super::value::{Text, Word, Words, wrong};
+use super::value::{Flag, Names, Quoted, Text, Word, Words, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
-    ExecChanges, INPUTS, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges, Protocol, SESSION_IDS, SessionIds,
-    TURNS, Turns,
+    ATTACHES, Attach, ExecChanges, INPUTS, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges, Protocol,
+    SESSION_IDS, SessionIds, Store, TURNS, Turns,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -20,10 +20,25 @@ pub(super) struct Agent {
     command: Option<Command>,
     resume: Option<Command>,
     interactive: Option<Command>,
+    interactive_new: Option<Command>,
+    version: Option<Command>,
     protocol: Option<Word<Protocol>>,
     session: Option<Word<SessionIds>>,
+    attach: Option<Word<Attach>>,
     input: Option<Word<Input>>,
     turns: Option<Word<Turns>>,
+    pty: Option<Flag>,
+    /// Variables that are taken from the caller, and those that no run is given.
+    env: Option<Names>,
+    strip: Option<Names>,
+    /// Variables that every run is given.
+    set: Option<BTreeMap<String, Quoted>>,
+    /// Where its sessions are.
+    store: Option<Store>,
+    transcript: Option<Quoted>,
+    id_file: Option<Quoted>,
+    last_line: Option<Quoted>,
+    install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
     /// What its runs may do as a person does.
@@ -32,38 +47,42 @@ pub(super) struct Agent {
 }
 
 impl Agent {
-    /// Takes over what an earlier layer says and this one does not.
-    pub(super) fn stand_on(&mut self, below: &Agent) {
-        let above = std::mem::take(self);
-        let below = below.clone();
-        *self = Agent {
-            command: above.command.or(below.command),
-            resume: above.resume.or(below.resume),
-            interactive: above.interactive.or(below.interactive),
-            protocol: above.protocol.or(below.protocol),
-            session: above.session.or(below.session),
-            input: above.input.or(below.input),
-            turns: above.turns.or(below.turns),
-            exec: above.exec.or(below.exec),
-            may: above.may.or(below.may),
-            policy: above.policy.or(&below.policy),
-        };
-    }
-
     /// What it says of the preset.
     pub(super) fn preset(&self) -> PresetChanges {
         let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
+        let names = |names: &Option<Names>| names.as_ref().map(|names| names.0.clone());
+        let text = |text: &Option<Quoted>| text.as_ref().map(|text| text.0.clone());
+        let set = self
+            .set
+            .as_ref()
+            .map(|set| set.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect());
         PresetChanges {
             command: words(&self.command),
             resume: words(&self.resume),
             interactive: words(&self.interactive),
+            interactive_new: words(&self.interactive_new),
+            version: words(&self.version),
             protocol: self.protocol.map(|word| word.0),
             session: self.session.map(|word| word.0),
+            attach: self.attach.map(|word| word.0),
             input: self.input.map(|word| word.0),
             turns: self.turns.map(|word| word.0),
+            pty: self.pty.map(|flag| flag.0),
+            env: names(&self.env),
+            strip: names(&self.strip),
+            set,
+            store: self.store.clone(),
+            transcript: text(&self.transcript),
+            id_file: text(&self.id_file),
+            last_line: text(&self.last_line),
+            install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
-            ..PresetChanges::default()
         }
+    }
+
+    /// Whether it changes an agent that pinfold ships. With a command and no protocol it is one of the user's own, whatever its name.
+    pub(super) fn changes_shipped(&self) -> bool {
+        self.command.is_none() || self.protocol.is_some()
     }
 
     /// What its runs may, if it says so.
@@ -74,6 +93,10 @@ impl Agent {
 
 impl Words for Protocol {
     const WORDS: &'static [(&'static str, Protocol)] = &PROTOCOLS;
+}
+
+impl Words for Attach {
+    const WORDS: &'static [(&'static str, Attach)] = &ATTACHES;
 }
 
 impl Words for Input {

@@ -17,6 +17,7 @@ use crate::define::preset::Preset;
 use crate::log::Level;
 use agents::Agent;
 use attach::Attach;
+use pinfold_agents::preset::{names, shipped};
 use pinfold_api::Name;
 use pinfold_terminal::Allow;
 use policy::Changes;
@@ -24,7 +25,7 @@ pub use policy::{Confined, Settings};
 use reading::{broken, line_of};
 pub use retention::Retention;
 use serde::Deserialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
@@ -153,15 +154,6 @@ impl Config {
         node::read(text, root.get_ref())
     }
 
-    /// Puts this file's agents on top of those that pinfold ships: what it does not say is as shipped.
-    #[must_use]
-    pub fn over(mut self, shipped: &Config) -> Config {
-        for (name, below) in &shipped.agents {
-            self.agents.entry(name.clone()).or_default().stand_on(below);
-        }
-        self
-    }
-
     /// The numbers of a session: those for all, then its agent's, then its own.
     #[must_use]
     pub fn settings(&self, agent: &str, session: &str) -> Settings {
@@ -191,10 +183,17 @@ impl Config {
         self.attach.allow
     }
 
-    /// What an agent's name stands for; nothing when no file says how to start it.
+    /// What an agent's name stands for: what pinfold ships of it, and what the file says on top of that, key by key.
+    /// Nothing when neither says how to start it.
     #[must_use]
     pub fn preset(&self, agent: &str) -> Option<Preset> {
-        let preset = self.agents.get(agent)?.preset().preset();
+        let own = self.agents.get(agent);
+        let below = shipped(agent).filter(|_| own.is_none_or(Agent::changes_shipped));
+        let preset = match (below, own.map(Agent::preset)) {
+            (Some(below), Some(own)) => below.changed(&own),
+            (below, own) => below.or(own)?,
+        };
+        let preset = preset.preset();
         preset.command.is_some().then_some(preset)
     }
 
@@ -210,7 +209,9 @@ impl Config {
 
     /// The agents that have a preset, by name.
     pub fn presets(&self) -> impl Iterator<Item = (&str, Preset)> {
-        self.agents.keys().filter_map(|name| Some((name.as_str(), self.preset(name)?)))
+        let shipped = names().map(|name| -> &str { name });
+        let all: BTreeSet<&str> = self.agents.keys().map(String::as_str).chain(shipped).collect();
+        all.into_iter().filter_map(|name| Some((name, self.preset(name)?)))
     }
 }
 

@@ -96,11 +96,6 @@ macro_rules! numbers {
         }
 
         impl Changes {
-            /// These, and those of another layer where these say nothing.
-            pub(super) fn or(self, below: &Changes) -> Changes {
-                Changes { $($key: self.$key.or(below.$key),)+ }
-            }
-
             /// The keys that it has.
             #[cfg(test)]
             pub(super) fn keys(&self) -> Vec<&'static str> {

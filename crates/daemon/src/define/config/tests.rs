@@ -150,24 +150,38 @@ fn an_agent_of_ones_own_is_a_preset() {
     assert_eq!(mine.resume.unwrap(), ["mine", "--resume", "{vendor_session}"]);
     assert_eq!((mine.protocol, mine.input, mine.turns), (Protocol::StreamJson, Input::Json, Turns::Done));
     assert_eq!(config.settings("mine", "x").policy.stop_grace, Duration::from_secs(3));
-    assert_eq!(config.presets().map(|(name, _)| name).collect::<Vec<_>>(), ["mine"]);
+    let known: Vec<&str> = config.presets().map(|(name, _)| name).collect();
+    assert!(["claude", "gemini", "mine"].iter().all(|name| known.contains(name)), "{known:?}");
+    assert!(!known.contains(&"command"), "each session names its own");
     assert_eq!(config.preset("yours"), None);
 }
 
 #[test]
 fn a_file_changes_what_it_names_of_a_shipped_agent() {
-    let shipped = "[agents.claude]\ncommand = [\"claude\", \"-p\"]\nprotocol = \"stream-json\"\n\
-         [agents.claude.policy]\nstop_grace = \"20s\"\nmessage_tries = 5\n[agents.pi]\ncommand = [\"pi\"]\n";
-    let own = "[agents.claude]\ncommand = [\"/opt/claude\"]\n[agents.claude.policy]\nstop_grace = \"1s\"\n";
-    let both = Config::parse(own).unwrap().over(&Config::parse(shipped).unwrap());
-    let claude = both.preset("claude").unwrap();
-    assert_eq!(
-        (claude.command, claude.protocol),
-        (Some(vec!["/opt/claude".to_owned()]), Protocol::StreamJson)
-    );
-    let policy = both.settings("claude", "x").policy;
-    assert_eq!((policy.stop_grace, policy.message_tries), (Duration::from_secs(1), 5));
-    assert!(both.preset("pi").is_some());
+    let own = "[agents.claude]\ninteractive = [\"claude\", \"--model\", \"opus\"]\nenv = [\"MY_*\"]\n\
+         set = { A = \"1\" }\npty = false\nattach = \"takeover\"\n\
+         store = { variable = \"MINE\", default = \".mine\" }\n[agents.claude.policy]\nstop_grace = \"1s\"\n";
+    let both = Config::parse(own).unwrap();
+    let (claude, shipped) = (both.preset("claude").unwrap(), Config::default().preset("claude").unwrap());
+    assert_eq!(claude.interactive.unwrap(), ["claude", "--model", "opus"]);
+    assert_eq!((claude.env, claude.set.len()), (vec!["MY_*".to_owned()], 1));
+    assert_eq!(claude.store.unwrap().variable, "MINE");
+    assert_eq!((claude.command, claude.protocol), (shipped.command, Protocol::StreamJson));
+    assert_eq!(both.settings("claude", "x").policy.stop_grace, Duration::from_secs(1));
+    assert!(both.preset("pi").is_some(), "what the file does not name is as shipped");
+}
+
+#[test]
+fn a_command_without_a_protocol_makes_an_agent_of_ones_own_whatever_its_name() {
+    let own = |more: &str| {
+        let config = Config::parse(&format!("[agents.claude]\ncommand = [\"/opt/claude\"]\n{more}")).unwrap();
+        config.preset("claude").unwrap()
+    };
+    let alone = own("");
+    assert_eq!((alone.protocol, alone.resume, alone.env.len()), (Protocol::Line, None, 0));
+    let changed = own("protocol = \"stream-json\"\n");
+    assert!(changed.resume.is_some() && !changed.env.is_empty());
+    assert_eq!(changed.command.unwrap(), ["/opt/claude"]);
 }
 
 #[test]
@@ -178,7 +192,8 @@ fn the_documentation_has_every_key_with_its_default() {
     assert_eq!(documented.settings("command", "x"), Settings::default());
     assert_eq!(documented.policy.keys(), KEYS, "all of them are in docs/config.md");
     let written = |key: &str| block.lines().any(|line| line.starts_with(&format!("{key} = ")));
-    for key in ["command", "resume", "interactive", "protocol", "input", "turns", "may"] {
+    for key in ["command", "resume", "interactive", "protocol", "env", "set", "strip", "pty", "attach", "may"]
+    {
         assert!(written(key), "{key} is not in docs/config.md");
     }
     for table in ["[agents.NAME]", "[agents.NAME.policy]", "[sessions.NAME.policy]"] {

@@ -2,7 +2,7 @@
 
 use crate::define::preset::of_word;
 use pinfold_api::units;
-use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 use std::fmt::{self, Formatter};
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -38,6 +38,14 @@ pub(super) struct Part(pub(super) f64);
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Flag(pub(super) bool);
+
+/// Any text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Quoted(pub(super) String);
+
+/// Names of variables.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Names(pub(super) Vec<String>);
 
 /// One of a few words.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -137,6 +145,34 @@ impl<'de> Deserialize<'de> for Flag {
 
             fn visit_bool<E: Error>(self, flag: bool) -> Result<Flag, E> {
                 Ok(Flag(flag))
+            }
+        }
+        from.deserialize_any(Reading)
+    }
+}
+
+impl<'de> Deserialize<'de> for Quoted {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Quoted, D::Error> {
+        from.deserialize_any(Text("is a text in quotes")).map(Quoted)
+    }
+}
+
+impl<'de> Deserialize<'de> for Names {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Names, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Names;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("is a list of names of variables, as in [\"API_KEY\", \"MY_*\"]")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Names, A::Error> {
+                let mut names = Vec::new();
+                while let Some(Quoted(name)) = list.next_element()? {
+                    names.push(name);
+                }
+                Ok(Names(names))
             }
         }
         from.deserialize_any(Reading)

@@ -1,11 +1,14 @@
 //! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
 
+mod environment;
+mod look;
 mod prompt;
 mod restart_order;
 
 use super::Engine;
 use crate::crash;
 use crate::define::definition::{Definition, Turns};
+use crate::define::preset::Transcript;
 use crate::engine::input::Input;
 use crate::engine::session::{Reservation, Tracked};
 use crate::engine::speak::Given;
@@ -124,8 +127,9 @@ impl Engine {
         self.happened(id, &Event::Run { run, event }, &Facts::default(), None);
     }
 
-    fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
-        let Some(start) = self.start_of(id, run, purpose) else { return };
+    /// Starts a run, on what its vendor has of the session.
+    fn spawn_on(&mut self, id: SessionId, run: RunNumber, purpose: Purpose, transcript: Option<Transcript>) {
+        let Some(start) = self.start_of(id, run, purpose, transcript) else { return };
         if let Some(refused) = self.has_no_prompt(id, run, &start) {
             return self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
         }
@@ -197,9 +201,20 @@ impl Engine {
     }
 
     /// Argv, directory and environment: the same at start 1 and at restart 100.
-    pub(super) fn start_of(&self, id: SessionId, run: RunNumber, purpose: Purpose) -> Option<Box<Start>> {
+    pub(super) fn start_of(
+        &self,
+        id: SessionId,
+        run: RunNumber,
+        purpose: Purpose,
+        transcript: Option<Transcript>,
+    ) -> Option<Box<Start>> {
         let tracked = self.sessions.get(&id)?;
-        let definition = &*self.as_known(tracked);
+        let preset = self.config.preset(&tracked.definition.agent);
+        let known = self.as_known(tracked);
+        let definition = &*match (&preset, transcript) {
+            (Some(preset), Some(transcript)) => Cow::Owned(known.on(preset, transcript)),
+            (_, None) | (None, Some(_)) => known,
+        };
         let words = match purpose {
             Purpose::Headless => self.with_prompt(tracked, &definition.command),
             Purpose::Interactive(_) => definition.interactive.clone(),
@@ -214,12 +229,13 @@ impl Engine {
             run,
             run_id: tracked.run_id(run)?.to_string(),
             arguments: words.into_iter().map(OsString::from).collect(),
-            environment: environment(
+            environment: environment::of(&environment::Given {
                 definition,
-                &self.home.variables,
-                tracked.session.spec().policy.watchdog,
+                preset: preset.as_ref(),
+                places: &self.home.variables,
+                watchdog: tracked.session.spec().policy.watchdog,
                 terminal,
-            ),
+            }),
             directory,
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
@@ -316,33 +332,3 @@ fn said(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
-
-/// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
-///
-/// Where things live is told too, unless the session was made with another word on it.
-fn environment(
-    definition: &Definition,
-    places: &[OsString],
-    watchdog: Duration,
-    terminal: bool,
-) -> Vec<OsString> {
-    let own = definition.env.all();
-    let mut all: Vec<OsString> = own.iter().map(|(key, value)| format!("{key}={value}").into()).collect();
-    let named = |place: &&OsString| {
-        let name = place.as_encoded_bytes().split(|byte| *byte == b'=').next();
-        name.is_some_and(|name| own.keys().any(|key| key.as_bytes() == name))
-    };
-    all.extend(places.iter().filter(|place| !named(place)).cloned());
-    if watchdog > Duration::ZERO {
-        all.push(format!("WATCHDOG_USEC={}", watchdog.as_micros()).into());
-    }
-    let named = own.get("TERM").is_some_and(|name| !name.is_empty() && *name != "dumb");
-    if terminal && !named {
-        all.retain(|tracked| !tracked.as_encoded_bytes().starts_with(b"TERM="));
-        all.push(format!("TERM={USUAL_TERMINAL}").into());
-    }
-    all
-}
-
-/// What a session that was made without a terminal takes its own for; every emulator of today understands it.
-const USUAL_TERMINAL: &str = "xterm-256color";

@@ -19,7 +19,10 @@ impl Engine {
         let tracked = self.sessions.get(&id).filter(|tracked| tracked.pending.is_empty())?;
         let shim = tracked.shim.as_ref().filter(|shim| !shim.leaving)?;
         let Reservation::Nothing = tracked.reservation else { return None };
-        let start = self.start_of(id, run, purpose)?;
+        if self.sought(id).is_some() {
+            return None;
+        }
+        let start = self.start_of(id, run, purpose, None)?;
         if start.tape.is_some() && (!shim.can.tape || self.is_told_by_argument(id)) {
             return None;
         }

@@ -382,6 +382,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::ShimGone { id, .. }
         | Input::Tape { id, .. }
         | Input::VendorHeld { id, .. }
+        | Input::Looked { id, .. }
         | Input::HolderGone { id }
         | Input::Attaching { id, .. }
         | Input::Observed { id, .. }

@@ -3,6 +3,8 @@
 use super::machine::{Cancelled, Commit, Job, Link, Shared, Waiter};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
+use crate::define::preset::Transcript;
+use crate::define::transcript::Sought;
 use crate::define::values::Values;
 use crate::memory::Watch;
 use crate::ports::clock::Clock;
@@ -214,6 +216,10 @@ impl Files for World {
 
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>) {
         then(crate::define::config::load(&file));
+    }
+
+    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
+        then(sought.look());
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {

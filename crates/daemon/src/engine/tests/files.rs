@@ -1,6 +1,8 @@
 //! Files without threads: what is asked for is done when the call returns.
 
 use crate::define::config::{Config, LoadError};
+use crate::define::preset::Transcript;
+use crate::define::transcript::Sought;
 use crate::define::values::Values;
 use crate::ports::Then;
 use crate::ports::files::{Files, NotMade, make_session};
@@ -35,6 +37,10 @@ impl Files for AtOnce {
 
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>) {
         then(crate::define::config::load(&file));
+    }
+
+    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
+        then(sought.look());
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
