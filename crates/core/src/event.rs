@@ -260,6 +260,11 @@ pub enum RunEvent {
         /// The vendor's id of it.
         id: String,
     },
+    /// It is about to end, and said which conversation of its vendor it leaves.
+    VendorLeft {
+        /// The vendor's id of it.
+        id: String,
+    },
     /// It said what it does.
     Standing(Standing),
     /// Its vendor session was learned, and is held by somebody else.

@@ -110,15 +110,21 @@ impl Draft<'_> {
 
     /// An id that is new is stored, then locked; the ones before it stay locked until the run ends.
     pub(super) fn vendor_learned(&mut self, run: RunNumber, id: &str) -> Why {
-        if self.session.live_run() != Some(run) {
-            return Why::Stale;
+        let why = self.vendor_left(run, id);
+        if why == Why::VendorSessionLearned {
+            self.act(Action::HoldVendor { run, id: id.to_owned() });
         }
-        if self.session.talk.vendor().is_some_and(|vendor| vendor.id == id) {
+        why
+    }
+
+    /// The same of a run that ends now: the next one takes the lock when it is started.
+    pub(super) fn vendor_left(&mut self, run: RunNumber, id: &str) -> Why {
+        let known = self.session.talk.vendor().is_some_and(|vendor| vendor.id == id);
+        if self.session.live_run() != Some(run) || known {
             return Why::Stale;
         }
         self.change(Change::Vendor(Box::new(Vendor { id: id.to_owned(), run })));
         self.record(Record::VendorSession { run, id: id.to_owned() });
-        self.act(Action::HoldVendor { run, id: id.to_owned() });
         Why::VendorSessionLearned
     }
 

@@ -8,6 +8,7 @@ use crate::crash;
 use crate::engine::input::Input;
 use crate::engine::session::Handing;
 use crate::ports::locks::{Held, Refused, Wanted};
+use pinfold_core::life::{Life, Purpose};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
 use tracing::warn;
@@ -68,6 +69,30 @@ impl Engine {
             Err(error) => warn!(session = tracked.name, vendor, "the lock could not be handed over: {error}"),
         }
         crash::point("hold.sent");
+    }
+
+    /// A vendor's own terminal program has ended: its last line may name the conversation that it leaves, and the next run
+    /// goes on with that.
+    pub(super) fn note_left(&mut self, id: SessionId, run: RunNumber, last_line: Option<&str>) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let interactive = match tracked.session.life() {
+            Life::Held { .. } => true,
+            Life::Starting { purpose, .. } | Life::Stopping { purpose, .. } => *purpose != Purpose::Headless,
+            Life::Idle { .. }
+            | Life::Running { .. }
+            | Life::Backoff { .. }
+            | Life::Blocked { .. }
+            | Life::Stopped
+            | Life::Failed { .. }
+            | Life::Archived { .. } => false,
+        };
+        let Some(line) = last_line.filter(|_| interactive) else { return };
+        let preset = self.config.preset(&tracked.definition.agent);
+        let left = preset.and_then(|preset| preset.left_in(line).map(str::to_owned));
+        let known = self.as_known(tracked).vendor_session.clone();
+        if let Some(left) = left.filter(|left| known.as_ref() != Some(left)) {
+            self.of_run(id, run, RunEvent::VendorLeft { id: left });
+        }
     }
 
     /// The shim says which locks it holds now: the daemon's own copies go.

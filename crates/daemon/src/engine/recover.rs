@@ -133,6 +133,9 @@ impl Engine {
         let output = run.map(|run| self.last_lines(id, run)).unwrap_or_default();
         let failures = seen.failures.into_iter().map(|(run, why)| (run, self.cannot_start(id, why)));
         let (failures, last_line) = (failures.collect(), crate::output::last_line::of(&output));
+        if let Some(run) = run.filter(|run| seen.world.exits.iter().any(|(ended, _)| ended == run)) {
+            self.note_left(id, run, last_line.as_deref());
+        }
         let world = World { failures, last_line, ..seen.world };
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(world), &facts, None);
