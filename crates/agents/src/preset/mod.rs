@@ -58,6 +58,8 @@ pub struct PresetChanges {
     pub strip: Option<Vec<String>>,
     /// See [`Preset::install`].
     pub install: Option<String>,
+    /// See [`Preset::proven`].
+    pub proven: Option<Vec<String>>,
 }
 
 /// What one layer of the configuration says of an agent of protocol `exec`.
@@ -115,6 +117,8 @@ pub struct Preset {
     pub strip: Vec<String>,
     /// How it is installed, where its program is not found.
     pub install: Option<String>,
+    /// The versions with which pinfold's own tests are run.
+    pub proven: Vec<String>,
 }
 
 /// How an agent of protocol `exec` is told its message, and how its output is read.
@@ -240,6 +244,7 @@ impl PresetChanges {
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
             install: above.install.clone().or(self.install),
+            proven: above.proven.clone().or(self.proven),
         }
     }
 
@@ -271,6 +276,7 @@ impl PresetChanges {
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
             install: self.install,
+            proven: self.proven.unwrap_or_default(),
         }
     }
 }

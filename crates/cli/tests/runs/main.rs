@@ -35,6 +35,7 @@ mod program;
 mod programs;
 mod promises;
 mod random;
+mod real;
 mod retention;
 mod scarcity;
 mod security;

@@ -77,6 +77,7 @@ impl Agent {
             last_line: text(&self.last_line),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
+            ..PresetChanges::default()
         }
     }
 

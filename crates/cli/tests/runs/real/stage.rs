@@ -1,0 +1,128 @@
+//! A world with a model in it, and a person's home in which a real agent finds everything as after its first start.
+
+use super::model::Model;
+use crate::tty::Tty;
+use crate::world::{Answer, World, finish_within};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Agents are slow to start, more so several at once.
+const LIMIT: Duration = Duration::from_secs(90);
+/// Agents show some letters of it: it is approved by its end.
+const KEY: &str = "sk-not-a-key-for-the-tests-of-pinfold";
+
+pub(crate) struct Stage {
+    pub(crate) world: World,
+    pub(crate) model: Model,
+    agent: &'static str,
+}
+
+/// Where the agents are: `./test agents` says so.
+fn agents() -> PathBuf {
+    std::env::var_os("PINFOLD_TEST_AGENTS")
+        .expect("`./test agents` installs the agents, and runs this")
+        .into()
+}
+
+impl Stage {
+    pub(crate) fn new(agent: &'static str) -> Stage {
+        let stage = Stage { world: World::new(), model: Model::start(), agent };
+        let user = stage.world.path("user");
+        std::fs::create_dir_all(user.join(".gemini")).unwrap();
+        std::fs::create_dir_all(stage.world.path("work")).unwrap();
+        std::fs::create_dir_all(stage.world.path("other")).unwrap();
+        let trusted = json!({ "hasTrustDialogAccepted": true });
+        let claude = json!({
+            "hasCompletedOnboarding": true, "theme": "dark", "autoUpdates": false,
+            "customApiKeyResponses": { "approved": [&KEY[KEY.len() - 20..]], "rejected": [] },
+            "projects": { stage.text("work"): trusted, stage.text("other"): trusted },
+        });
+        std::fs::write(user.join(".claude.json"), claude.to_string()).unwrap();
+        let gemini = json!({
+            "security": { "auth": { "selectedType": "gemini-api-key" }, "folderTrust": { "enabled": false } },
+            "general": { "enableAutoUpdate": false }, "telemetry": { "enabled": false },
+            "privacy": { "usageStatisticsEnabled": false },
+        });
+        std::fs::write(user.join(".gemini/settings.json"), gemini.to_string()).unwrap();
+        stage
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.world.path(name).display().to_string()
+    }
+
+    /// A verb of somebody who has the agent, its key, and nothing else of the tester's.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
+        let usual = self.world.command(words);
+        let mut command = Command::new(&self.world.binary);
+        command.args(words).stdin(std::process::Stdio::null()).env_clear();
+        command.envs(usual.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", agents().join("bin").display());
+        let url = format!("http://127.0.0.1:{}", self.model.port);
+        command.envs([("PATH", path.as_str()), ("LANG", "C.UTF-8"), ("TERM", "xterm-256color")]);
+        command.env("HOME", self.world.path("user")).env("SHELL", "/bin/bash");
+        command.envs([("ANTHROPIC_BASE_URL", url.as_str()), ("ANTHROPIC_API_KEY", KEY)]);
+        command.envs([("GOOGLE_GEMINI_BASE_URL", url.as_str()), ("GEMINI_API_KEY", KEY)]);
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+        command.env("NO_PROXY", "127.0.0.1").current_dir(self.world.path("work"));
+        command
+    }
+
+    pub(crate) fn run(&self, words: &[&str]) -> Answer {
+        finish_within(&mut self.command(words), LIMIT)
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(&self, words: &[&str]) -> Answer {
+        let answer = self.run(words);
+        assert_eq!(answer.code, 0, "{words:?}: {answer:?}\n{}", self.world.daemon_log());
+        answer
+    }
+
+    /// All that it takes.
+    pub(crate) fn new_session(&self) {
+        self.ok(&["new", "api", "--agent", self.agent]);
+    }
+
+    pub(crate) fn show(&self) -> Value {
+        self.ok(&["--json", "show", "api"]).json()
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        crate::world::number(&self.show()["pid"])
+    }
+
+    /// A message, and the answer to it.
+    #[track_caller]
+    pub(crate) fn says(&self, text: &str) -> String {
+        self.ok(&["send", "api", text, "--wait"]).stdout.trim().to_owned()
+    }
+
+    /// A message whose answer is not waited for; its id.
+    pub(crate) fn sends(&self, text: &str) -> String {
+        self.ok(&["send", "api", text]).stdout.trim().to_owned()
+    }
+
+    /// Waits until a message has come to this.
+    pub(crate) fn comes_to(&self, message: &str, state: &str) -> Value {
+        self.world.message("api", message, state)
+    }
+
+    /// Waits until the agent asks.
+    pub(crate) fn is_asked(&self) {
+        self.world.until("a request", || Some(self.show()["requests"] != 0).filter(|asks| *asks));
+    }
+
+    pub(crate) fn attach(&self) -> Tty {
+        Tty::start(self.command(&["attach", "api"]), 40, 120)
+    }
+
+    /// Notes what this agent was shown to do, for the table of the documentation.
+    pub(crate) fn shown(&self, case: &str) {
+        let Some(folder) = std::env::var_os("PINFOLD_TEST_AGENTS_SHOWN") else { return };
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(Path::new(&folder).join(format!("{} {case}", self.agent)), "").unwrap();
+    }
+}
