@@ -1,18 +1,21 @@
 //! `exec`: one run for each message, which comes by argument or on standard input; the exit is the end of the turn.
 //!
 //! What its lines mean is data of the preset ([`Exec`](crate::preset::Exec)). The verdict comes from what it printed, and the exit
-//! only confirms it: agents exit with 0 after errors. Where the preset says how a turn ends, an exit without such a line is a
-//! turn that was cut short; where it does not, exit 0 is done, and all that was printed is the answer.
+//! only confirms it: agents exit with 0 after errors. Where the preset says how a turn ends, exit 0 without such a line is a
+//! turn that was cut short; where it does not, exit 0 is done, and all that was printed is the answer. Any other code is a turn
+//! that failed, but for those by which an agent says that it could not begin. A run is one turn: it ends with the run, never
+//! before, and what was printed before its prompt stands on the tape belongs to it.
 //!
 //! Lines are read whole as JSON values: an array of 30 MB of small numbers takes twenty times that in memory for a moment.
 
 use crate::intent::{CannotSay, Intent, Prompt};
+use crate::label::Label;
 use crate::ledger::Open;
 use crate::note::{self, Note};
 use crate::observation::{Limit, Reach, SessionRefused};
 use crate::preset::{Ends, Exec as Rules, Joined, PromptBy, Reads, Recognises};
 use crate::translate::{Heard, Spoken, Translate, View};
-use crate::turn::{Failure, FailureKind, Usage};
+use crate::turn::{EndedBy, Failure, FailureKind, Usage};
 use crate::word::{End, How, Named, Word};
 use pinfold_core::Exit;
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,11 @@ use serde_json::Value;
 
 /// So much of an error's text is kept.
 const LONGEST_ERROR: usize = 4 << 10;
+/// So much of the last line is kept.
+const LONGEST_LAST: usize = 400;
+
+/// The exit codes by which an agent says that it could not begin: what follows is the core's to decide.
+const NOT_BEGUN: [i32; 4] = [75, 78, 126, 127];
 
 /// What the lines so far have said.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -32,6 +40,12 @@ pub(crate) struct Exec {
     usage: Option<Usage>,
     /// The last line on standard error that was not blank.
     complaint: Option<String>,
+    /// The last line of all that was not blank.
+    last: Option<String>,
+    /// A line could not be read.
+    too_long: bool,
+    /// A part of the answer was printed.
+    printed: bool,
     /// What was recognised: each is told once.
     recognised: Vec<Meaning>,
 }
@@ -59,13 +73,19 @@ impl Translate for Exec {
         let rules = &see.setup.exec;
         match heard {
             Heard::Begin => vec![Word::Ready],
-            Heard::Written { number } => see.written(number).map(Word::Began).collect(),
-            Heard::Line { bytes, .. } if rules.reads.is_empty() => vec![plain(bytes)],
-            Heard::Line { bytes, .. } => self.line(bytes, rules),
+            Heard::Line { bytes, .. } => {
+                self.note_last(bytes);
+                if rules.reads.is_empty() { vec![self.plain(bytes)] } else { self.line(bytes, rules) }
+            }
             Heard::ErrorLine(bytes) => self.complains(bytes, &rules.recognises),
-            Heard::TooLong => see.too_long(),
-            Heard::Exited(exit) => self.exited(exit, see),
-            Heard::Said { .. } => Vec::new(),
+            Heard::TooLong => {
+                self.too_long = true;
+                Vec::new()
+            }
+            Heard::Exited(exit, by) => self.exited(exit, by, see),
+            // Its turn began with the run: what was printed before this counts.
+            Heard::Said { number, label: Label::Prompt { .. } } => vec![Word::Taken(number)],
+            Heard::Said { .. } | Heard::Written { .. } => Vec::new(),
         }
     }
 
@@ -100,12 +120,13 @@ pub fn prompt_text(prompt: &Prompt) -> String {
     text
 }
 
-/// A line of an agent that prints nothing but its answer.
-fn plain(line: &[u8]) -> Word {
-    Word::More(String::from_utf8_lossy(line).into_owned() + "\n")
-}
-
 impl Exec {
+    /// A line of an agent that prints nothing but its answer, which does not end with the end of a line.
+    fn plain(&mut self, line: &[u8]) -> Word {
+        let between = if std::mem::replace(&mut self.printed, true) { "\n" } else { "" };
+        Word::More(format!("{between}{}", String::from_utf8_lossy(line)))
+    }
+
     fn line(&mut self, line: &[u8], rules: &Rules) -> Vec<Word> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Vec::new();
@@ -157,24 +178,56 @@ impl Exec {
             return Vec::new();
         }
         self.complaint = Some(note::short(text, LONGEST_ERROR));
+        self.note_last(line);
         self.recognise(text, recognises).into_iter().collect()
     }
 
-    fn exited(&mut self, exit: Exit, see: &View<'_>) -> Vec<Word> {
-        let rules = &see.setup.exec;
-        let says_end = rules.reads.iter().any(|reads| reads.ends.is_some());
-        let how = match (self.ended, exit) {
-            (Some(Ended::Done), _) => How::Done,
-            (Some(Ended::Failed), _) => How::Failed(self.failure(&rules.recognises)),
-            (None, Exit::Code(0)) if !says_end => How::Done,
-            // Cut short: what becomes of the message follows from how the run ended.
-            (None, _) => return Vec::new(),
-        };
+    fn note_last(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(&line[..line.len().min(LONGEST_LAST)]);
+        if !text.trim().is_empty() {
+            self.last = Some(note::short(text.trim(), LONGEST_LAST));
+        }
+    }
+
+    fn exited(&mut self, exit: Exit, by: EndedBy, see: &View<'_>) -> Vec<Word> {
+        let Some(how) = self.how(exit, by, &see.setup.exec) else { return Vec::new() };
         let ended = |open: &Open| {
             let turn = Named::Number(open.number);
             Word::Ended(End { turn, how: how.clone(), text: None, usage: self.usage.clone() })
         };
         see.ledger.open().iter().map(ended).collect()
+    }
+
+    /// How the turn of a run that ended has ended; none if it was cut short: what becomes of the message follows from how
+    /// the run ended.
+    fn how(&self, exit: Exit, by: EndedBy, rules: &Rules) -> Option<How> {
+        let says_end = rules.reads.iter().any(|reads| reads.ends.is_some());
+        match (self.ended, exit, by) {
+            (Some(Ended::Done), ..) if !self.too_long => Some(How::Done),
+            (Some(Ended::Failed), ..) => Some(How::Failed(self.failure(&rules.recognises))),
+            (_, Exit::Code(_), EndedBy::Itself) if self.too_long => Some(How::Failed(Failure::too_long())),
+            (_, Exit::Code(0), EndedBy::Itself) => (!says_end).then_some(How::Done),
+            (_, Exit::Code(code), EndedBy::Itself) => self.fails_with(code, &rules.recognises),
+            (
+                _,
+                Exit::Code(_) | Exit::Signal(_) | Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted,
+                _,
+            ) => None,
+        }
+    }
+
+    /// The failure of a run that ended with a code; none where that says that it could not begin.
+    fn fails_with(&self, code: i32, recognises: &Recognises) -> Option<How> {
+        if NOT_BEGUN.contains(&code) || self.recognised.contains(&Meaning::Busy) {
+            return None;
+        }
+        let Failure { kind, text } = self.failure(recognises);
+        let words = Some(text).filter(|text| !text.is_empty()).or_else(|| self.last.clone());
+        let text = match words {
+            Some(words) => format!("it exited with {code}: `{words}`"),
+            None => format!("it exited with {code} and printed nothing"),
+        };
+        Some(How::Failed(Failure { kind, text }))
     }
 
     fn failure(&self, recognises: &Recognises) -> Failure {

@@ -5,19 +5,18 @@ use crate::entry::{Entry, What};
 use crate::intent::{CannotSay, Intent, Utterance};
 use crate::label::Label;
 use crate::ledger::Ledger;
-use crate::lines::{Lines, Piece};
+use crate::lines::{LONGEST_LINE, Lines, Piece};
 use crate::mind::Mind;
 use crate::note::Note;
 use crate::observation::{Activity, Observation};
+use crate::preset::Protocol;
 use crate::setup::Setup;
 use crate::state::{State, Unknown};
 use crate::translate::Heard;
-use crate::turn::Delivery;
+use crate::turn::{Delivery, EndedBy};
 use crate::word::Want;
-use pinfold_core::{Exit, RunNumber, Wall};
+use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 
-/// A line of output over this is passed over, and its turn fails.
-pub const LONGEST_LINE: usize = 32 << 20;
 /// A line on standard error over this is passed over.
 const LONGEST_ERROR_LINE: usize = 64 << 10;
 
@@ -118,11 +117,19 @@ impl Fold {
 
     /// The run ended, and the fold has come to the end of its tape. Deliveries that have not ended by then were cut short.
     #[must_use]
-    pub fn exited(&mut self, exit: Exit) -> Vec<Observation> {
+    pub fn exited(&mut self, exit: Exit, by: EndedBy) -> Vec<Observation> {
         let mut told = Vec::new();
-        self.mind.hear(Heard::Exited(exit), Wall(0), &mut told);
+        self.mind.hear(Heard::Exited(exit, by), Wall(0), &mut told);
         self.mind.ledger.exited(&mut told);
         told
+    }
+
+    /// The run was for this delivery, and ended before that could be said: whatever it printed is of its turn. Counts for
+    /// protocol `exec` only, and only if nothing was said in this run.
+    pub fn was_for(&mut self, delivery: Delivery) {
+        if self.mind.setup.protocol == Protocol::Exec && self.last_said() == 0 {
+            self.mind.ledger.was_for(delivery, self.place.to);
+        }
     }
 
     /// A delivery is over for a reason that is not on the tape: a late end of it counts for nothing.
@@ -213,6 +220,17 @@ impl Fold {
     #[must_use]
     pub fn vendor_session(&self) -> Option<&str> {
         self.mind.ledger.session()
+    }
+
+    /// The message that the run was decided for, where it is for one only.
+    #[must_use]
+    pub fn prompted(&self) -> Option<MessageId> {
+        self.mind.setup.prompted
+    }
+
+    /// The run is started for another message than it was decided for.
+    pub fn prompts(&mut self, message: Option<MessageId>) {
+        self.mind.setup.prompted = message;
     }
 
     /// Whether work of the agent's own is under way.

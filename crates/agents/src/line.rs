@@ -33,7 +33,7 @@ impl Translate for Line {
             (Heard::Line { bytes, began }, Turns::Done) => printed(bytes, began, see),
             (Heard::TooLong, Turns::Done) => see.too_long(),
             (Heard::Line { .. } | Heard::TooLong, Turns::Line)
-            | (Heard::Said { .. } | Heard::ErrorLine(_) | Heard::Exited(_), _) => Vec::new(),
+            | (Heard::Said { .. } | Heard::ErrorLine(_) | Heard::Exited(..), _) => Vec::new(),
         }
     }
 

@@ -5,6 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// A line of output over this is passed over, and its turn fails.
+pub const LONGEST_LINE: usize = 32 << 20;
+
 /// A buffer that grew beyond this is given back after its line.
 const KEPT_CAPACITY: usize = 64 << 10;
 

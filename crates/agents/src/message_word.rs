@@ -24,6 +24,24 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<MessageI
     MessageId::in_word(word.as_bytes()).ok_or_else(|| D::Error::custom("not the id of a message"))
 }
 
+/// The same for one that may be missing.
+pub(crate) mod maybe {
+    use pinfold_core::MessageId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    struct Word(#[serde(with = "super")] MessageId);
+
+    #[expect(clippy::ref_option, reason = "serde wants it so")]
+    pub(crate) fn serialize<S: Serializer>(id: &Option<MessageId>, to: S) -> Result<S::Ok, S::Error> {
+        id.map(Word).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<MessageId>, D::Error> {
+        Ok(Option::<Word>::deserialize(from)?.map(|Word(id)| id))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -153,7 +153,9 @@ impl Translate for Scripted {
             }
             Heard::Line { bytes, .. } => self.printed(bytes, see.at),
             Heard::TooLong => too_long(see),
-            Heard::Said { .. } | Heard::Written { .. } | Heard::ErrorLine(_) | Heard::Exited(_) => Vec::new(),
+            Heard::Said { .. } | Heard::Written { .. } | Heard::ErrorLine(_) | Heard::Exited(..) => {
+                Vec::new()
+            }
         }
     }
 

@@ -1,7 +1,9 @@
 //! What a run was started with, as far as its translator needs it. It is part of the cursor: a preset that changes in
 //! the middle of a run changes the next one.
 
+use crate::message_word;
 use crate::preset::{Exec, Input, Preset, Protocol, Turns};
+use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
 
 /// What a run was started with.
@@ -20,6 +22,9 @@ pub struct Setup {
     pub dir: String,
     /// The vendor session, if it was known before the start.
     pub vendor_session: Option<String>,
+    /// The message that the run was decided for, for protocol `exec`.
+    #[serde(with = "message_word::maybe", skip_serializing_if = "Option::is_none")]
+    pub prompted: Option<MessageId>,
 }
 
 impl Setup {
@@ -33,6 +38,7 @@ impl Setup {
             exec: preset.exec.clone(),
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
+            prompted: None,
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::intent::{CannotSay, Intent};
 use crate::label::Label;
 use crate::ledger::{Ledger, Open};
 use crate::setup::Setup;
-use crate::turn::{Failure, FailureKind};
+use crate::turn::{EndedBy, Failure};
 use crate::word::{End, How, Named, Word};
 use pinfold_core::{Exit, Wall};
 
@@ -31,7 +31,7 @@ pub(crate) enum Heard<'a> {
     /// The agent printed a line that is too long to be read.
     TooLong,
     /// The run ended, and all it printed was heard.
-    Exited(Exit),
+    Exited(Exit, EndedBy),
 }
 
 /// What a translator may look at.
@@ -87,8 +87,7 @@ impl View<'_> {
     /// The end of all turns under way, because what was printed cannot be read.
     pub(crate) fn too_long(&self) -> Vec<Word> {
         let failed = |open: &Open| {
-            let text = "a line of its output is too long to be read".to_owned();
-            let how = How::Failed(Failure { kind: FailureKind::LineTooLong, text });
+            let how = How::Failed(Failure::too_long());
             Word::Ended(End { turn: Named::Number(open.number), how, text: None, usage: None })
         };
         self.ledger.open().iter().map(failed).collect()

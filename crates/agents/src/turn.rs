@@ -39,6 +39,15 @@ pub enum Outcome {
     },
 }
 
+/// Whose doing the end of a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EndedBy {
+    /// The agent's own.
+    Itself,
+    /// It was asked to end, or interrupted: how it exits says nothing of its turn.
+    Us,
+}
+
 /// Why a turn failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
@@ -46,6 +55,15 @@ pub struct Failure {
     pub kind: FailureKind,
     /// The agent's own words.
     pub text: String,
+}
+
+impl Failure {
+    /// That of a turn in which a line could not be read.
+    pub(crate) fn too_long() -> Failure {
+        let most = crate::lines::LONGEST_LINE >> 20;
+        let text = format!("a line of its output has more than {most} MiB, and cannot be read");
+        Failure { kind: FailureKind::LineTooLong, text }
+    }
 }
 
 /// What kind of reason a turn failed for.

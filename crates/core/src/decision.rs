@@ -249,6 +249,8 @@ pub enum Refusal {
     InboxFull,
     /// Too much text waits already.
     InboxHeavy,
+    /// Its agent gets a message as an argument, and this one cannot be one.
+    NotAnArgument,
     /// Purge: somebody is connected.
     Connected,
     /// Purge: a turn is under way.

@@ -193,6 +193,12 @@ impl Inbox {
         self.queue.iter().copied()
     }
 
+    /// The message that waits and is next, whether or not another one has its turn.
+    #[must_use]
+    pub fn next_waiting(&self) -> Option<MessageId> {
+        self.queue.front().map(|queued| queued.message)
+    }
+
     /// Takes one step; steps of other messages than the one concerned change nothing.
     pub(crate) fn apply(&mut self, change: &MessageChange) {
         match change {

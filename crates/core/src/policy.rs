@@ -135,12 +135,21 @@ pub struct Spec {
     /// Whether the agent has a terminal program of its own that can take the session over.
     #[serde(default)]
     pub interactive: bool,
+    /// Whether each of its runs is for one message: nothing else needs a run, and the end of one ends the turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub run_per_message: bool,
 }
 
 impl Spec {
     /// A session in this mode with the default policy.
     #[must_use]
     pub fn new(mode: Mode) -> Spec {
-        Spec { mode, policy: Policy::default(), memory_limit: None, interactive: false }
+        Spec {
+            mode,
+            policy: Policy::default(),
+            memory_limit: None,
+            interactive: false,
+            run_per_message: false,
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::budgets::Budgets;
 use crate::decision::{Change, InForce};
 use crate::event::{ConsumerKind, Shim};
 use crate::ids::{ConsumerId, RunNumber};
-use crate::inbox::{Inbox, Queued};
+use crate::inbox::{Inbox, MessageChange, Queued};
 use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::policy::{Mode, Spec};
@@ -63,6 +63,8 @@ pub(crate) struct Live {
     pub(crate) mute: bool,
     /// Who is in the way of its run's end.
     pub(crate) unended: Option<Box<Unended>>,
+    /// The last run that was given a message.
+    pub(crate) served: Option<RunNumber>,
 }
 
 /// The next thing that happens by itself.
@@ -136,7 +138,12 @@ impl Session {
             Change::Budgets(budgets) => self.budgets = (**budgets).clone(),
             Change::LastExit(exit) => self.last_exit = Some(exit.clone()),
             Change::Shim(shim) => self.shim = *shim,
-            Change::Message(step) => self.inbox.apply(step),
+            Change::Message(step) => {
+                if let MessageChange::Delivering { .. } = step {
+                    self.live.served = self.live_run();
+                }
+                self.inbox.apply(step);
+            }
             Change::Request(step) => self.talk.apply(step),
             Change::Vendor(vendor) => self.talk.learn(vendor),
             Change::Standing(standing) => self.live.standing = *standing,
@@ -221,6 +228,12 @@ impl Session {
     #[must_use]
     pub fn life(&self) -> &Life {
         &self.life
+    }
+
+    /// Whether a person interrupted the turn under way.
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// The definition in force.
@@ -339,6 +352,9 @@ impl Session {
     pub fn need(&self, now: Boot) -> Option<Need> {
         let idle = matches!(self.life, Life::Idle { .. });
         let restored = matches!(self.life, Life::Idle { since: IdleSince::Restored });
+        if self.spec.run_per_message {
+            return self.inbox_needs();
+        }
         match self.spec.mode {
             Mode::Always if !restored => return Some(Need::Always),
             Mode::Once if !restored && (!idle || self.runs.count == 0) => return Some(Need::Once),
@@ -349,17 +365,21 @@ impl Session {
 
     /// The reasons that are not a matter of time.
     pub(crate) fn occupied(&self) -> Option<Need> {
-        if self.inbox.in_flight().is_some() {
-            return Some(Need::Turn);
-        }
-        if self.inbox.queued() > 0 {
-            return Some(Need::Message);
+        if let Some(need) = self.inbox_needs() {
+            return Some(need);
         }
         if self.live.standing.is_some_and(|standing| standing.own_work) {
             return Some(Need::OwnWork);
         }
         let attached = self.live.consumers.values().any(|kind| *kind == ConsumerKind::Attach);
         attached.then_some(Need::Attach)
+    }
+
+    fn inbox_needs(&self) -> Option<Need> {
+        if self.inbox.in_flight().is_some() {
+            return Some(Need::Turn);
+        }
+        (self.inbox.queued() > 0).then_some(Need::Message)
     }
 
     /// When something is due by itself next. Send [`crate::Event::Ticked`] then; early or late does no harm.

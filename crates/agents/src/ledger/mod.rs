@@ -126,6 +126,12 @@ impl Ledger {
         }
     }
 
+    /// The run was for a delivery that could not be said.
+    pub(crate) fn was_for(&mut self, delivery: Delivery, position: u64) {
+        // Words have numbers from 1 on.
+        self.turns.prompted(delivery, 0, position);
+    }
+
     /// The agent said something.
     pub(crate) fn hear(&mut self, words: Vec<Word>, told: &mut Vec<Observation>) {
         for word in words {

@@ -1,6 +1,6 @@
 //! The words to execute, with what a session knows filled in.
 
-use super::Preset;
+use super::{Preset, PromptBy, Protocol};
 
 /// What may stand in the words of a preset.
 pub const PLACEHOLDERS: [&str; 3] = ["{dir}", "{vendor_session}", "{prompt}"];
@@ -63,6 +63,16 @@ impl Preset {
             Transcript::Exists => self.headless(filling),
             Transcript::Missing => fill(self.command.as_ref().ok_or(NotFilled::NoCommand)?, filling),
         }
+    }
+
+    /// Whether its runs are told their message, where each is for one: by argument at `{prompt}`, or on standard input.
+    #[must_use]
+    pub fn has_place_for_prompt(&self) -> bool {
+        if self.protocol != Protocol::Exec || self.exec.prompt == PromptBy::Stdin {
+            return true;
+        }
+        let has = |words: &[String]| words.iter().any(|word| word.contains("{prompt}"));
+        [&self.command, &self.resume].into_iter().flatten().all(|words| has(words))
     }
 
     /// The words that print its version, where the preset has them.
@@ -159,6 +169,29 @@ mod tests {
         for (word, expected) in rows {
             assert_eq!(fill_word(word, filling).as_deref(), Ok(expected), "{word}");
         }
+    }
+
+    #[test]
+    fn an_agent_that_runs_for_each_message_has_a_place_for_it_in_every_command() {
+        let exec = |command: &str, resume: Option<&str>| Preset {
+            protocol: Protocol::Exec,
+            command: words(command),
+            resume: resume.and_then(words),
+            ..Preset::default()
+        };
+        let rows = [
+            (exec("prog --message={prompt}", None), true),
+            (exec("prog", None), false),
+            (exec("prog {prompt}", Some("prog --resume {vendor_session}")), false),
+            (exec("prog {prompt}", Some("prog --resume {vendor_session} {prompt}")), true),
+            (Preset { protocol: Protocol::Line, ..exec("prog", None) }, true),
+        ];
+        for (preset, has) in rows {
+            assert_eq!(preset.has_place_for_prompt(), has, "{preset:?}");
+        }
+        let mut by_stdin = exec("prog", None);
+        by_stdin.exec.prompt = PromptBy::Stdin;
+        assert!(by_stdin.has_place_for_prompt());
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Cursors of every version are read for ever, and what cannot be read concludes nothing.
 
 use crate::kit::{RUN, Story, folded, setup, short};
-use pinfold_agents::{CannotSay, Entry, Fold, Intent, Label, PresetChanges, Protocol, Setup, What};
-use pinfold_core::{Exit, RunNumber, Wall};
+use pinfold_agents::{CannotSay, EndedBy, Entry, Fold, Intent, Label, PresetChanges, Protocol, Setup, What};
+use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 use serde_json::Value;
 
 /// What version 1 wrote in the middle of everything: a turn that was interrupted, a request, a line that is not finished.
@@ -10,6 +10,9 @@ const VERSION_1: &str = include_str!("../fixtures/cursor-1.json");
 
 /// What version 1 wrote of an agent that runs once, with rules, errors and usage.
 const EXEC_1: &str = include_str!("../fixtures/cursor-1-exec.json");
+
+/// The same since the message that a run is for, and the last line, are known.
+const EXEC_2: &str = include_str!("../fixtures/cursor-1-exec-2.json");
 
 /// What version 1 wrote of Claude Code, in the middle of everything that it can be in.
 const STREAM_JSON_1: &str = include_str!("../fixtures/cursor-1-stream-json.json");
@@ -59,14 +62,18 @@ fn exec() -> Fold {
         .line(r#"{"type":"item.completed","item":{"type":"agent_message","text":"yes"}}"#)
         .err("unexpected status 401 Unauthorized\n")
         .line(r#"{"type":"turn.completed","usage":{"input_tokens":1000,"output_tokens":50}}"#);
-    folded(&Setup::new(&preset, "/work", None), &story).0
+    let setup = Setup { prompted: Some(MessageId(5)), ..Setup::new(&preset, "/work", None) };
+    folded(&setup, &story).0
 }
 
 #[test]
 fn a_cursor_of_version_1_of_an_agent_that_runs_once_is_read_for_ever() {
-    let (mut fold, told) = Fold::resume(RUN, EXEC_1.trim_end());
-    assert_eq!(told, []);
-    assert_eq!(short(&fold.exited(Exit::Code(0))), ["done 1 \"yes\" for 1000+50 in all", "activity Idle"]);
+    for (cursor, prompted) in [(EXEC_1, None), (EXEC_2, Some(MessageId(5)))] {
+        let (mut fold, told) = Fold::resume(RUN, cursor.trim_end());
+        assert_eq!((told, fold.prompted()), (Vec::new(), prompted));
+        let told = short(&fold.exited(Exit::Code(0), EndedBy::Itself));
+        assert_eq!(told, ["done 1 \"yes\" for 1000+50 in all", "activity Idle"]);
+    }
 }
 
 /// The story that the fixture of Claude Code is the cursor of.
@@ -106,7 +113,7 @@ fn a_cursor_of_version_1_of_claude_code_is_read_for_ever() {
 fn the_fixtures_are_what_is_written_today() {
     let scripted = folded(&setup(Protocol::Scripted), &story()).0;
     let stream_json = folded(&setup(Protocol::StreamJson), &claude()).0;
-    for (fold, then) in [(scripted, VERSION_1), (exec(), EXEC_1), (stream_json, STREAM_JSON_1)] {
+    for (fold, then) in [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1)] {
         let (now, then): (Value, Value) =
             (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());
         assert_eq!(now, then, "a field was added: keep this fixture, and add one that has it");

@@ -4,7 +4,9 @@ use crate::dice::Dice;
 use crate::kit::{Story, conforms, ends, folded, observed, prompt};
 use crate::recordings::{Recording, recorded};
 use pinfold_agents::preset::{Filling, PromptBy};
-use pinfold_agents::{Intent, Preset, PresetChanges, Prompt, Protocol, Sender, Setup, prompt_text};
+use pinfold_agents::{
+    Delivery, EndedBy, Intent, Preset, PresetChanges, Prompt, Protocol, Sender, Setup, prompt_text,
+};
 use pinfold_core::{Exit, MessageId};
 
 fn preset(name: &str) -> Preset {
@@ -45,6 +47,7 @@ fn read(agent: &str, case: &str) -> Vec<String> {
 #[test]
 fn recordings_of_codex_mean_what_they_meant() {
     let limit = "You’ve hit your usage limit. Visit https://chatgpt.com/settings/usage to purchase more credits or try again at 6:09 AM.";
+    let unknown = "Error: thread/resume: thread/resume failed: no rollout found for thread id c6c52bd3-c628-4024-8084-0c9b6e43189f (code -32600)";
     let login = "unexpected status 401 Unauthorized: mock error, url: http://127.0.0.1:4000/v1/responses";
     let rows: [(&str, Vec<String>); 7] = [
         (
@@ -77,9 +80,12 @@ fn recordings_of_codex_mean_what_they_meant() {
                 format!("failed (Login: {login}) 1"),
             ],
         ),
+        (
+            "resume-unknown",
+            vec!["refused Unknown".into(), format!("failed (Other: it exited with 1: `{unknown}`) 1")],
+        ),
         // Refused, or killed: the turn was cut short, and ends by how the run did.
         ("double", vec!["refused Busy".into()]),
-        ("resume-unknown", vec!["refused Unknown".into()]),
         ("sigterm-stream", vec!["session 01a1e2c2-c0bc-7f53-9e28-c75343705568".into()]),
     ];
     for (case, expected) in rows {
@@ -103,7 +109,9 @@ fn recordings_of_gemini_and_opencode_mean_what_they_meant() {
     assert_eq!(opencode[0], "session ses_e1d3914f4ffe9zCwsyGuz30MuB");
     assert_eq!(opencode[1], "done 1 \"MOCK-REPLY 2: TURN-one\" for 1000+50");
     assert_eq!(read("opencode-run", "auth")[1], "failed (Other: mock error) 1");
-    assert_eq!(read("opencode-run", "resume-unknown"), ["refused Unknown"]);
+    let unknown = read("opencode-run", "resume-unknown");
+    assert_eq!(unknown[0], "refused Unknown");
+    assert!(unknown[1].starts_with("failed (Other: it exited with 1: "), "{unknown:?}");
     assert_eq!(read("opencode-run", "stdin-open"), Vec::<String>::new());
 }
 
@@ -126,8 +134,9 @@ fn plain() -> Setup {
 fn without_rules_all_that_is_printed_is_the_answer_and_exit_0_is_done() {
     let printed = || Story::new().prompt(5, 1).written().out("two\nlines").err("noise\n");
     let rows = [
-        (Exit::Code(0), vec!["taken 1", "done 1 \"two\\nlines\\n\""]),
-        (Exit::Code(1), vec!["taken 1"]),
+        (Exit::Code(0), vec!["taken 1", "done 1 \"two\\nlines\""]),
+        (Exit::Code(1), vec!["taken 1", "failed (Other: it exited with 1: `noise`) 1 \"two\\nlines\""]),
+        (Exit::Code(75), vec!["taken 1"]),
         (Exit::Signal(15), vec!["taken 1"]),
     ];
     for (exit, expected) in rows {
@@ -135,6 +144,40 @@ fn without_rules_all_that_is_printed_is_the_answer_and_exit_0_is_done() {
         assert_eq!(ends(&observed(&plain(), &story)), expected, "{exit}");
         conforms(&plain(), &story, &mut Dice(6));
     }
+}
+
+#[test]
+fn what_was_printed_before_the_prompt_could_be_said_is_the_answer_too() {
+    let story = Story::new().out("one\n").prompt(5, 1).out("two\n").ends(Exit::Code(0));
+    assert_eq!(ends(&observed(&plain(), &story)), ["taken 1", "done 1 \"one\\ntwo\""]);
+    conforms(&plain(), &story, &mut Dice(7));
+    let (mut fold, _) = folded(&plain(), &Story::new().out("all of it\n"));
+    fold.was_for(Delivery { message: MessageId(5), delivery: 1 });
+    let told = ends(&fold.exited(Exit::Code(0), EndedBy::Itself));
+    assert_eq!(told, ["taken 1", "done 1 \"all of it\""]);
+}
+
+#[test]
+fn how_a_run_exits_that_was_asked_to_end_says_nothing_of_its_turn() {
+    let story = Story::new().prompt(5, 1).out("half of\n");
+    for exit in [Exit::Code(0), Exit::Code(1), Exit::Signal(15)] {
+        let (mut fold, _) = folded(&plain(), &story);
+        assert_eq!(ends(&fold.exited(exit, EndedBy::Us)), Vec::<String>::new(), "{exit}");
+    }
+    let said = Setup::new(&preset("codex-exec"), "/work", None);
+    let story = Story::new().prompt(5, 1).line(r#"{"type":"turn.completed"}"#);
+    let (mut fold, _) = folded(&said, &story);
+    assert_eq!(ends(&fold.exited(Exit::Signal(15), EndedBy::Us)).len(), 1, "its own word counts");
+}
+
+#[test]
+fn a_line_that_cannot_be_read_fails_the_turn_when_the_run_ends() {
+    let begun = Story::new().prompt(5, 1).out(vec![b'x'; pinfold_agents::LONGEST_LINE + 1]).out("\nmore\n");
+    let passed = "note: a line of output was too long, and passed over";
+    assert_eq!(ends(&observed(&plain(), &begun)), ["taken 1", passed]);
+    let told = ends(&observed(&plain(), &begun.ends(Exit::Code(0))));
+    let why = "a line of its output has more than 32 MiB, and cannot be read";
+    assert_eq!(told[2], format!("failed (LineTooLong: {why}) 1 \"more\""));
 }
 
 #[test]

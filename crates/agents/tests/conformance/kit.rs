@@ -2,8 +2,8 @@
 
 use crate::dice::Dice;
 use pinfold_agents::{
-    Answer, Delivery, Entry, Fold, Intent, LONGEST_CURSOR, Label, Observation, Outcome, Preset, Prompt,
-    Protocol, Setup, Turn, Usage, What,
+    Answer, Delivery, EndedBy, Entry, Fold, Intent, LONGEST_CURSOR, Label, Observation, Outcome, Preset,
+    Prompt, Protocol, Setup, Turn, Usage, What,
 };
 use pinfold_core::{Exit, MessageId, RunNumber, Wall};
 
@@ -167,7 +167,7 @@ fn told(fold: &mut Fold, step: &Step) -> Vec<Observation> {
     match step {
         Step::Taped(taped) => fold.entry(&taped.entry()),
         Step::Written(number) => fold.written(*number),
-        Step::Exited(exit) => fold.exited(*exit),
+        Step::Exited(exit) => fold.exited(*exit, EndedBy::Itself),
         Step::LetGo(delivery) => fold.let_go(*delivery),
     }
 }

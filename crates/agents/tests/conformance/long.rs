@@ -33,7 +33,7 @@ fn a_line_of_32_mib_is_heard_and_one_byte_more_fails_its_turn() {
     let expected = [
         "note: a line of output was too long, and passed over",
         "taken 7",
-        "failed (LineTooLong: a line of its output is too long to be read) 7",
+        "failed (LineTooLong: a line of its output has more than 32 MiB, and cannot be read) 7",
         "wants interrupt",
         "activity Idle",
         "note: the agent ended the turn \"2\", which is not under way: ignored",

@@ -355,7 +355,7 @@ fn a_line_that_is_too_long_fails_the_turn_and_interrupts_it() {
     let expected = [
         "note: a line of output was too long, and passed over",
         "taken 1",
-        "failed (LineTooLong: a line of its output is too long to be read) 1",
+        "failed (LineTooLong: a line of its output has more than 32 MiB, and cannot be read) 1",
         "wants interrupt",
         "note: the agent ended the turn \"2\", which is not under way: ignored",
     ];

@@ -22,6 +22,8 @@ struct Ending {
     asked: Asked,
     /// What comes next, if it was asked to end.
     goal: Option<Goal>,
+    /// Whether a turn was under way.
+    in_turn: bool,
 }
 
 impl Draft<'_> {
@@ -64,7 +66,8 @@ impl Draft<'_> {
             | Life::Failed { .. }
             | Life::Archived { .. } => return None,
         };
-        Some(Ending { purpose: self.session.purpose(), asked, goal })
+        let in_turn = self.session.inbox.in_flight().is_some();
+        Some(Ending { purpose: self.session.purpose(), asked, goal, in_turn })
     }
 
     fn keep_or_lose_locks(&mut self, shim: Shim, exit: Exit) {
@@ -95,6 +98,9 @@ impl Draft<'_> {
         if !own_end || ending.purpose != Purpose::Headless || ended.exit == Exit::MachineLost {
             return Next::AtOnce;
         }
+        if self.ended_its_turn(ending, verdict, ended.exit) {
+            return Next::AtOnce;
+        }
         let policy = &self.session.spec.policy;
         let outcome = rules::after(verdict, ended, &self.session.budgets, policy, self.now);
         if outcome.budgets != self.session.budgets {
@@ -104,6 +110,20 @@ impl Draft<'_> {
             self.record(Record::HealthWarn { reason });
         }
         outcome.next
+    }
+
+    /// Whether a run was for one message, whose turn was over with it, well or badly: that is its end, and no fault of the agent's.
+    fn ended_its_turn(&self, ending: Ending, verdict: Verdict, exit: Exit) -> bool {
+        let over = self.session.spec.run_per_message && !ending.in_turn;
+        match verdict {
+            Verdict::Clean => over,
+            Verdict::Crash => over && matches!(exit, Exit::Code(_)),
+            Verdict::Drained
+            | Verdict::Contended
+            | Verdict::Hopeless
+            | Verdict::Limited
+            | Verdict::OutOfMemory => false,
+        }
     }
 
     fn settle_run(&mut self, run: RunNumber, exit: Exit) {

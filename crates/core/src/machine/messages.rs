@@ -172,6 +172,10 @@ impl Draft<'_> {
         if self.session.live.takeover.is_some() {
             return;
         }
+        // A run that is for one message ends with it: the next one waits for the next run.
+        if self.session.spec.run_per_message && self.session.live.served == Some(run) {
+            return;
+        }
         let Some(next) = self.session.inbox.deliverable() else { return };
         self.step(MessageChange::Delivering { message: next.message });
         self.deliver_again(run);

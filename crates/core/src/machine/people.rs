@@ -62,6 +62,13 @@ impl Draft<'_> {
 
     fn start_afresh(&mut self) {
         self.fresh_budgets();
+        if self.session.spec.run_per_message && self.session.need(self.now.boot).is_none() {
+            // There is nothing to run before a message comes: it waits for one.
+            if !matches!(self.session.life, Life::Idle { .. }) {
+                self.not_needed();
+            }
+            return self.answer(Answer::Already);
+        }
         self.keep_for_a_while();
         self.begin(Purpose::Headless);
         self.answer(Answer::UnderWay);

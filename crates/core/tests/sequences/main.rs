@@ -11,6 +11,7 @@ mod driver;
 mod ends;
 mod holders;
 mod people;
+mod per_message;
 mod recovery;
 mod restarts;
 mod stale;

@@ -18,6 +18,8 @@ pub(crate) enum BadDefinition {
     NotSpoken { agent: String, protocol: Protocol },
     /// The agent's command needs what is not known.
     NotFilled { agent: String, why: NotFilled },
+    /// The agent runs once for each message, and never gets it.
+    NoPlaceForPrompt { agent: String },
     /// A mode that does not exist.
     UnknownMode { word: String },
     /// A way of writing messages that does not exist.

@@ -112,6 +112,9 @@ impl Definition {
             Some(Preset { protocol, .. }) if !preset::is_spoken(*protocol) => {
                 return Err(BadDefinition::NotSpoken { agent, protocol: *protocol });
             }
+            Some(preset) if !preset.has_place_for_prompt() => {
+                return Err(BadDefinition::NoPlaceForPrompt { agent });
+            }
             Some(_) | None => {}
         }
         let caller = request.caller_dir.as_deref().unwrap_or("/");
@@ -275,7 +278,13 @@ impl Definition {
             stop_grace: self.stop_grace.map_or(settings.policy.stop_grace, |span| span.0),
             ..settings.policy.clone()
         };
-        Spec { mode: self.mode, policy, memory_limit: self.memory, interactive: !self.interactive.is_empty() }
+        Spec {
+            mode: self.mode,
+            policy,
+            memory_limit: self.memory,
+            interactive: !self.interactive.is_empty(),
+            run_per_message: self.protocol == Protocol::Exec,
+        }
     }
 
     /// Makes the directory real: symbolic links and `..` are gone, or it is missing.

@@ -14,7 +14,7 @@ use crate::engine::session::{Pending, Tracked};
 use crate::engine::taping::{Judgement, Noted, Reading, Taping};
 use crate::ports::shims::observe::Seen;
 use crate::ports::tapes::{Passage, Stretch, Taped};
-use pinfold_agents::{Fold, Observation, Setup, What};
+use pinfold_agents::{EndedBy, Fold, Observation, Protocol, Setup, What};
 use pinfold_core::event::Shim;
 use pinfold_core::exit::Exit;
 use pinfold_core::inbox::Read;
@@ -433,8 +433,10 @@ impl Engine {
         if let Some(number) = written {
             self.note_written(id, run, number);
         }
+        self.was_for_message(id, run, exit);
+        let by = self.sessions.get(&id).map_or(EndedBy::Us, |tracked| ended_by(tracked));
         let Some(taping) = self.taping_of(id, run) else { return Read::Maybe };
-        let told = taping.fold.exited(exit);
+        let told = taping.fold.exited(exit, by);
         self.gather(id, |engine| engine.learn_all(id, run, told));
         let Some(tracked) = self.sessions.get_mut(&id) else { return Read::Maybe };
         let floor = tracked.floor;
@@ -480,6 +482,12 @@ impl Engine {
     }
 }
 
+/// Whose doing the end of the run that lives is.
+fn ended_by(tracked: &Tracked) -> EndedBy {
+    let stopping = matches!(tracked.session.life(), Life::Stopping { .. });
+    if stopping || tracked.session.is_interrupted() { EndedBy::Us } else { EndedBy::Itself }
+}
+
 /// Whether the run that lives, if one does, has no terminal.
 fn is_headless(life: &Life) -> bool {
     match life {
@@ -499,6 +507,7 @@ fn is_headless(life: &Life) -> bool {
 fn setup(tracked: &Tracked) -> Setup {
     let definition = &tracked.definition;
     let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.clone());
+    let per_message = definition.protocol == Protocol::Exec;
     Setup {
         protocol: definition.protocol,
         input: definition.input,
@@ -506,5 +515,6 @@ fn setup(tracked: &Tracked) -> Setup {
         exec: definition.exec.as_deref().cloned().unwrap_or_default(),
         dir: definition.dir.display().to_string(),
         vendor_session: learned.or_else(|| definition.vendor_session.clone()),
+        prompted: tracked.session.inbox().next_waiting().filter(|_| per_message),
     }
 }

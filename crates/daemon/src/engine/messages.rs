@@ -78,6 +78,10 @@ impl Engine {
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
             Err(error) => return warn!("a key could not be looked up: {error}"),
         };
+        if known.is_none() && !self.can_be_told(id, &text) {
+            reply.give(Answer::Refused(Refusal::NotAnArgument));
+            return;
+        }
         if known.is_none() && !self.takes_text(id, text.len() as u64) {
             reply.give(Answer::Refused(Refusal::InboxHeavy));
             return;
@@ -169,6 +173,7 @@ impl Engine {
         let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
         let facts = Facts { why: Some(problem), ..Facts::default() };
         self.happened(id, &Event::Message(event), &facts, None);
+        self.end_if_for_message(id, run);
     }
 
     /// The turn that is under way, if it is this delivery in this run.

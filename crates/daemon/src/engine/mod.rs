@@ -22,6 +22,7 @@ mod memory;
 mod messages;
 mod notes;
 mod parts;
+mod per_message;
 mod plug;
 mod purge;
 mod recover;

@@ -224,7 +224,7 @@ impl Engine {
         }
     }
 
-    fn record_of(&self, id: SessionId, run: RunNumber) -> Option<Exited> {
+    pub(super) fn record_of(&self, id: SessionId, run: RunNumber) -> Option<Exited> {
         self.ports.shims.records(&self.home, id).into_iter().rev().find(|exited| exited.run == run)
     }
 

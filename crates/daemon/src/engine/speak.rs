@@ -62,9 +62,7 @@ impl Engine {
                 Tried::Say(utterance) => return self.say(id, run, *utterance),
                 Tried::Later => continue,
                 Tried::Never => {}
-                Tried::NotOffered if intent == Intent::Interrupt => {
-                    self.tell_shim(id, &Command::Interrupt { run });
-                }
+                Tried::NotOffered if intent == Intent::Interrupt => self.interrupt_process(id, run),
                 Tried::NotOffered => debug!(%id, label = %intent.label(), "its protocol has no word for it"),
                 Tried::Fails(why) => self.cannot_say(id, run, &intent, why),
             }
@@ -72,6 +70,18 @@ impl Engine {
                 taping.intents.retain(|known| *known != intent);
             }
         }
+    }
+
+    /// Ends a turn without a word: by the usual signal, and where the run is the turn, by ending that.
+    fn interrupt_process(&self, id: SessionId, run: RunNumber) {
+        let Some(spec) = self.sessions.get(&id).map(|tracked| tracked.session.spec()) else { return };
+        self.tell_shim(
+            id,
+            &match spec.run_per_message {
+                true => Command::Stop { run, grace: spec.policy.stop_grace },
+                false => Command::Interrupt { run },
+            },
+        );
     }
 
     fn say(&mut self, id: SessionId, run: RunNumber, utterance: Utterance) {
@@ -123,7 +133,7 @@ impl Engine {
         if taping.fold.open().any(|(open, _)| open.delivery == delivery) {
             return;
         }
-        if by_argument && taping.prompted != Some(message) {
+        if by_argument && taping.fold.prompted() != Some(message) {
             // Another message is on its command line, and was cancelled: this one gets a run of its own.
             warn!(%id, run = run.0, "it was started for another message");
             let grace = std::time::Duration::ZERO;

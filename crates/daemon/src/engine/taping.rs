@@ -3,7 +3,7 @@
 use crate::ports::shims::observe::Seen;
 use pinfold_agents::{Fold, Intent, Label, Observation};
 use pinfold_core::event::Shim;
-use pinfold_core::{Boot, MessageId, RunNumber};
+use pinfold_core::{Boot, RunNumber};
 use pinfold_shim::{Exited, Flow};
 use pinfold_store::{Cursor, SessionId};
 
@@ -53,8 +53,6 @@ pub(crate) struct Taping {
     pub(crate) answer: String,
     /// The end of what it printed.
     last: Vec<u8>,
-    /// The message on its command line.
-    pub(crate) prompted: Option<MessageId>,
     /// What was known when the run was decided; it counts when the run has started.
     pub(crate) first: Vec<Observation>,
 }
@@ -116,7 +114,6 @@ impl Taping {
             flow: Flow::Flows,
             answer: String::new(),
             last: Vec::new(),
-            prompted: None,
             first: Vec::new(),
         }
     }

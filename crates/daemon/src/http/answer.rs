@@ -242,6 +242,13 @@ fn refused(name: &str, refusal: Refusal) -> (ErrorKind, String) {
             let heavy = "its messages have as much text as may wait there";
             (ErrorKind::Busy, format!("the inbox of session `{name}` is full: {heavy}"))
         }
+        Refusal::NotAnArgument => {
+            let most = "no zero byte and no more than 120 KiB";
+            (
+                ErrorKind::Usage,
+                format!("the agent of `{name}` gets a message as an argument, which has {most}"),
+            )
+        }
         Refusal::Connected => (ErrorKind::Busy, format!("somebody is connected to `{name}`")),
         Refusal::TurnUnderWay => (ErrorKind::Busy, format!("`{name}` has a turn under way")),
         Refusal::MessageQueued => (ErrorKind::Busy, format!("`{name}` has a message queued")),
@@ -268,6 +275,9 @@ fn way_out(name: &str, refusal: Refusal) -> Option<String> {
         Refusal::InboxFull => verb("why", "says what they wait for"),
         Refusal::InboxHeavy => {
             verb("why", "says what they wait for; `inbox_limit` in config.toml is how much may")
+        }
+        Refusal::NotAnArgument => {
+            Some("put it into a file and send its path; an agent that reads standard input gets any with `prompt = \"stdin\"` in its [agents.NAME.exec]".to_owned())
         }
         Refusal::BeingArchived
         | Refusal::NotArchived

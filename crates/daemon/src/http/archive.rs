@@ -122,6 +122,7 @@ fn reason(why: Refusal) -> &'static str {
         | Refusal::NoSuchMessage
         | Refusal::NoSuchRequest
         | Refusal::InboxFull
+        | Refusal::NotAnArgument
         | Refusal::InboxHeavy => "it cannot be archived now",
     }
 }

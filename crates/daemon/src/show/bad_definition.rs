@@ -24,6 +24,7 @@ impl From<BadDefinition> for ErrorBody {
             }
             BadDefinition::NotSpoken { agent, protocol } => not_spoken(&agent, protocol),
             BadDefinition::NotFilled { agent, why } => config(format!("agent `{agent}`: {why}")),
+            BadDefinition::NoPlaceForPrompt { agent } => no_place_for_prompt(&agent),
             BadDefinition::UnknownMode { word } => {
                 usage(format!("mode `{word}` is not known: on-demand, always or once"))
             }
@@ -71,6 +72,11 @@ fn not_spoken(agent: &str, protocol: Protocol) -> ErrorBody {
     let word = protocol_word(protocol);
     config(format!("agent `{agent}` speaks protocol `{word}`, and this version does not"))
         .hint("an agent of protocol `line` reads messages as lines")
+}
+
+fn no_place_for_prompt(agent: &str) -> ErrorBody {
+    config(format!("agent `{agent}` runs once for each message, and its command does not say where that goes"))
+        .hint(format!("write {{prompt}} where it stands in `command` (and in `resume`), or `prompt = \"stdin\"` in [agents.{agent}.exec]"))
 }
 
 fn usage(message: impl Into<String>) -> ErrorBody {

@@ -18,8 +18,8 @@ impl Engine {
     /// The words of a command with the message in them that the next run is for; as they are where there is none.
     pub(super) fn with_prompt(&self, tracked: &Tracked, words: &[String]) -> Vec<String> {
         let told = tracked.definition.is_told_by_argument();
-        let Some(text) = next_message(tracked).filter(|_| told).and_then(|next| self.text_of(tracked, next))
-        else {
+        let next = tracked.session.inbox().next_waiting().filter(|_| told);
+        let Some(text) = next.and_then(|next| self.text_of(tracked, next)) else {
             return words.to_vec();
         };
         words.iter().map(|word| word.replace(PROMPT, &text)).collect()
@@ -45,15 +45,12 @@ impl Engine {
         if start.tape.is_none() || !tracked.definition.is_told_by_argument() {
             return None;
         }
-        let next = next_message(tracked);
+        let next = tracked.session.inbox().next_waiting();
         if let Some(taping) = tracked.live(run).and_then(|run| run.taping.as_deref_mut()) {
-            taping.prompted = next;
+            // The one that it was decided for may have been cancelled meanwhile.
+            taping.fold.prompts(next);
         }
         let text = "its agent runs once for each message, and none is queued".to_owned();
         next.is_none().then_some(StartRefused { errno: None, text })
     }
-}
-
-fn next_message(tracked: &Tracked) -> Option<MessageId> {
-    tracked.session.inbox().waiting().next().map(|queued| queued.message)
 }

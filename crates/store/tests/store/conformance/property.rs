@@ -54,7 +54,13 @@ impl Dice {
             ..Policy::default()
         };
         let mode = self.pick(&[Mode::OnDemand, Mode::Always, Mode::Once]);
-        Spec { mode, policy, memory_limit: Some(1000), interactive: self.one_in(2) }
+        Spec {
+            mode,
+            policy,
+            memory_limit: Some(1000),
+            interactive: self.one_in(2),
+            run_per_message: self.one_in(2),
+        }
     }
 
     pub(super) fn event(&mut self, session: &Session, failed: &[MessageId]) -> Event {
