@@ -95,28 +95,32 @@ mod as_text {
 #[serde(transparent)]
 pub(crate) struct Span(#[serde(with = "millis")] pub(crate) Duration);
 
+/// Whether a preset, if the agent's name stands for one, is what a request can be started with.
+fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<(), BadDefinition> {
+    let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
+    let agent = agent.to_owned();
+    match preset {
+        None if agent != COMMAND => Err(BadDefinition::UnknownAgent { agent }),
+        None if !named => Err(BadDefinition::NoCommand),
+        Some(_) if named => Err(BadDefinition::CommandTwice { agent }),
+        Some(Preset { protocol, .. }) if *protocol != Protocol::Line && request.pty == Some(true) => {
+            Err(BadDefinition::ProtocolOnTerminal { agent })
+        }
+        Some(Preset { protocol, .. }) if !preset::is_spoken(*protocol) => {
+            Err(BadDefinition::NotSpoken { agent, protocol: *protocol })
+        }
+        Some(preset) if !preset.has_place_for_prompt() => Err(BadDefinition::NoPlaceForPrompt { agent }),
+        Some(_) | None => Ok(()),
+    }
+}
+
 impl Definition {
     /// Reads the request for a new session; the caller's directory and variables stand in for what is not given.
     /// `preset` is what the agent's name stands for; agent `command` has none.
     pub(crate) fn new(request: &NewSession, preset: Option<&Preset>) -> Result<Definition, BadDefinition> {
-        let named = request.command.as_ref().is_some_and(|command| !command.is_empty());
         let agent = request.agent.clone().unwrap_or_else(|| COMMAND.into());
         let chat = agent != COMMAND;
-        match preset {
-            None if chat => return Err(BadDefinition::UnknownAgent { agent }),
-            None if !named => return Err(BadDefinition::NoCommand),
-            Some(_) if named => return Err(BadDefinition::CommandTwice { agent }),
-            Some(Preset { protocol, .. }) if *protocol != Protocol::Line && request.pty == Some(true) => {
-                return Err(BadDefinition::ProtocolOnTerminal { agent });
-            }
-            Some(Preset { protocol, .. }) if !preset::is_spoken(*protocol) => {
-                return Err(BadDefinition::NotSpoken { agent, protocol: *protocol });
-            }
-            Some(preset) if !preset.has_place_for_prompt() => {
-                return Err(BadDefinition::NoPlaceForPrompt { agent });
-            }
-            Some(_) | None => {}
-        }
+        fits(request, &agent, preset)?;
         let caller = request.caller_dir.as_deref().unwrap_or("/");
         let mut definition = Definition {
             agent,
