@@ -68,8 +68,10 @@ impl<'a> Draft<'a> {
     }
 
     /// A run is over for good: its number is settled, and a changed definition comes into force.
+    /// Numbers are never taken back: a run of an earlier time, which a shim still kept, ends without unsettling the later ones.
     pub(super) fn settle(&mut self, runs: Runs) {
-        self.change(Change::Runs(runs));
+        let settled = runs.settled.max(self.session.runs.settled);
+        self.change(Change::Runs(Runs { settled, ..runs }));
         if let Some(spec) = self.session.next_spec.clone() {
             self.change(Change::Spec(spec, InForce::Now));
         }

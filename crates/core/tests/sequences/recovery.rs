@@ -69,6 +69,22 @@ fn records_of_settled_runs_do_no_harm() {
 }
 
 #[test]
+fn a_run_of_an_earlier_time_that_is_met_alive_unsettles_no_later_one() {
+    let mut driver = always(Policy::default());
+    let first = driver.run();
+    driver.exits(1);
+    driver.send(Event::Asked(Ask::Stop { grace: None }));
+    driver.exits(0);
+    let settled = driver.session.runs().settled;
+    assert!(settled > first, "{settled}");
+    driver.daemon_restarts(ShimSeen::Keeping { run: first, process: AGENT }, Vec::new());
+    assert_eq!(driver.session.live_run(), Some(first), "it is ended");
+    let event = RunEvent::Exited { ended: ended(End::Code(0), 1_000), shim: Shim::Absent, holder: None };
+    driver.send(Event::Run { run: first, event });
+    assert_eq!((driver.session.live_run(), driver.session.runs().settled), (None, settled));
+}
+
+#[test]
 fn a_machine_that_restarts_charges_nobody() {
     let mut driver = always(Policy::default());
     for _ in 0..3 {
