@@ -148,6 +148,8 @@ fn an_agent_that_answers_its_own_request_is_refused_and_the_request_still_waits(
         told.contains("code ").then_some(told)
     });
     assert!(told.contains("code 77"), "{told}");
+    assert!(told.contains("for a person to answer") && !told.contains("act on itself"), "{told}");
+    assert!(told.contains("may = [\"answer\"]"), "{told}");
     assert_eq!(world.show("a")["requests"], 1);
     world.ok(&["answer", "a", "allow"]);
     assert_eq!(world.message("a", &id, "done")["answer"], "allowed");

@@ -77,6 +77,11 @@ fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<Known<'
         (Kind::Run, Some(own)) => format!("you are part of a run of session `{}`", own.name()),
         (Kind::Run, None) => "you are part of a run that is not of this home".to_owned(),
     };
+    let on = wanted.session.as_ref().map(|name| format!(" of `{name}`")).unwrap_or_default();
+    if (wanted.act, kind) == (Act::Answer, Kind::Run) {
+        let rule = "what an agent asks for is for a person to answer: no run answers itself or another one";
+        return format!("{who}: `{}`{on} is not allowed ({rule})", wanted.verb);
+    }
     let (subject, rule) = match kind {
         Kind::Confined => {
             ("a confined process", "may read its own session, and send to it and to its parent")
@@ -86,7 +91,6 @@ fn refusal(standing: &Standing, wanted: &Wanted, kind: Kind, own: Option<Known<'
             "may read and send to itself, its parent and its children, and act on itself and its children",
         ),
     };
-    let on = wanted.session.as_ref().map(|name| format!(" of `{name}`")).unwrap_or_default();
     format!("{who}: `{}`{on} is not allowed ({subject} {rule})", wanted.verb)
 }
 
