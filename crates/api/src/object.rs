@@ -213,8 +213,11 @@ pub struct Message {
     /// How long all of it is.
     #[serde(default)]
     pub answer_bytes: Option<u64>,
-    /// Why it failed.
+    /// Why it failed, in one word.
     pub failure: Option<String>,
+    /// The same in words, where more is known: what the agent said, or how it exited.
+    #[serde(default)]
+    pub reason: Option<String>,
     /// Where the output of its last turn stands.
     pub turn: Option<Turn>,
     /// It is not as it was written, and why; then only its id counts.

@@ -131,6 +131,12 @@ pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
     }
 }
 
+/// What is stored of why a message failed: the word of its event, and the reason after it where one is known.
+pub(crate) fn failure(why: MessageFailure, reason: Option<&str>) -> String {
+    let word = failure_word(why);
+    reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))
+}
+
 pub(crate) fn failure_word(failure: MessageFailure) -> &'static str {
     match failure {
         MessageFailure::TriesUsedUp => "tries_used_up",

@@ -43,6 +43,8 @@ pub struct Facts {
     pub by: Option<Value>,
     /// The session that sent the messages that it queues; nothing for a person.
     pub from: Option<String>,
+    /// Why a turn has failed, in words.
+    pub reason: Option<String>,
     /// The sentence for its events; without one, that of the decision.
     pub why: Option<String>,
 }
@@ -117,9 +119,8 @@ impl Rows<'_> {
             MessageChange::Delivering { .. } => return None,
             MessageChange::Queued { message, .. } => (self.facts.texts.get(message), None),
             MessageChange::Done { message } => (self.facts.answers.get(message), place(message)),
-            MessageChange::Taken { message } | MessageChange::Failed { message, .. } => {
-                (None, place(message))
-            }
+            MessageChange::Failed { message, .. } => (self.facts.reason.as_ref(), place(message)),
+            MessageChange::Taken { message } => (None, place(message)),
             MessageChange::Requeued { .. } | MessageChange::Retried { .. } => (None, None),
         };
         let queued = matches!(change, MessageChange::Queued { .. });
@@ -153,6 +154,9 @@ impl Rows<'_> {
         }
         if let Record::LockBusy { .. } = record {
             data["holder"] = self.holder.map_or(Value::Null, holder_json);
+        }
+        if let (Record::MessageFailed { .. }, Some(reason)) = (record, &self.facts.reason) {
+            data["text"] = Value::from(reason.clone());
         }
         if let Some(by) = &self.facts.by {
             data["by"] = by.clone();

@@ -147,7 +147,7 @@ pub struct Message {
     pub done_at: Option<Wall>,
     /// Its answer.
     pub answer: Option<String>,
-    /// Why it failed, in the word of its event.
+    /// Why it failed: the word of its event, and behind `: ` the reason where one is known.
     pub failure: Option<String>,
     /// Where the output of its last turn stands.
     pub place: Option<TurnPlace>,

@@ -75,7 +75,11 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
     };
     let answer = match (&message.answer, &message.failure) {
         (Some(answer), _) => preview(answer, 60).into_owned(),
-        (None, Some(failure)) => failure.replace('_', " "),
+        (None, Some(failure)) => {
+            let word = failure.replace('_', " ");
+            let reason = message.reason.as_ref().map(|reason| format!("{word}: {}", preview(reason, 80)));
+            reason.unwrap_or(word)
+        }
         (None, None) => String::new(),
     };
     let text = match &message.from {

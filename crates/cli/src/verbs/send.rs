@@ -121,7 +121,8 @@ fn message(sent: &Message, wait: Option<String>) -> Call<ShowMessage> {
 
 fn told(message: &Message, global: &Global) -> Result<(), Failure> {
     if message.state != MessageState::Done {
-        let why = message.failure.as_deref().unwrap_or("unknown").replace('_', " ");
+        let word = message.failure.as_deref().unwrap_or("unknown").replace('_', " ");
+        let why = message.reason.clone().unwrap_or(word);
         let failure = Failure::new(Kind::Failed, format!("message {} has failed: {why}", message.id));
         let hint =
             format!("`pinfold inbox {} --retry {}` tries it again", quoted(&message.session), message.id);

@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 /// What an agent of these tests does; `$1` is its message where that comes by argument.
-const AGENTS: [(&str, &str, &str); 6] = [
+const AGENTS: [(&str, &str, &str); 7] = [
     ("argument", "echo \"you said: $1\"; echo and more", ""),
     ("input", "printf 'got: '; cat", "prompt = \"stdin\""),
+    ("long", "head -c 34603008 /dev/zero | tr '\\0' x; echo; echo more", ""),
     ("deaf", "echo deaf", "prompt = \"stdin\""),
     ("fails", "echo part; echo 'oh no' >&2; exit 3", ""),
     (
@@ -106,10 +107,25 @@ fn an_exit_with_an_error_is_a_failed_turn_and_the_next_message_is_told() {
     for _ in 0..3 {
         let answer = world.run(&["send", "fails", "hello", "--wait", "60s"]);
         assert_eq!(answer.code, 1);
+        assert!(answer.stderr.contains("it exited with 3: `oh no`"), "{}", answer.stderr);
     }
+    let reason = &world.inbox("fails")[0]["reason"];
+    assert_eq!(reason, "it exited with 3: `oh no`");
+    assert_eq!(world.events_of("fails", "message_failed")[0]["text"], *reason);
+    assert!(world.ok(&["inbox", "fails"]).stdout.contains("turn failed: it exited with 3: `oh no`"));
     let shown = world.show("fails");
     assert_eq!((&shown["state"], &shown["crashes"]), (&"idle".into(), &0.into()));
     assert_eq!(world.events_of("fails", "run_started").len(), 3);
+}
+
+#[test]
+fn a_line_that_is_too_long_to_be_read_is_the_reason_that_is_told() {
+    let world = World::new();
+    world.with_agents("");
+    world.made("long");
+    let answer = world.run(&["send", "long", "hello", "--wait", "60s"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.stderr.contains("a line of its output has more than 32 MiB"), "{}", answer.stderr);
 }
 
 #[test]

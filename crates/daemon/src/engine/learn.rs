@@ -9,7 +9,11 @@ use pinfold_core::event::{MessageEvent, RequestEvent, TurnEnd};
 use pinfold_core::talk::{self, Standing};
 use pinfold_core::{Event, MessageId, RunEvent, RunNumber};
 use pinfold_store::{Facts, SessionId};
+use std::collections::BTreeMap;
 use tracing::{debug, warn};
+
+/// So much of an agent's words for a failure is kept.
+const LONGEST_REASON: usize = 4 << 10;
 
 impl Engine {
     pub(super) fn learn(&mut self, id: SessionId, run: RunNumber, observation: Observation) {
@@ -85,12 +89,9 @@ impl Engine {
             return;
         }
         let message = delivery.message;
-        let (how, why) = match outcome {
+        let (how, reason) = match outcome {
             Outcome::Done => (TurnEnd::Answered, None),
-            Outcome::Failed(failure) => {
-                let why = Some(&failure.text).filter(|text| !text.is_empty());
-                (TurnEnd::Failed, why.map(|text| format!("the turn failed: {text}")))
-            }
+            Outcome::Failed(failure) => (TurnEnd::Failed, reason(&failure.text)),
             Outcome::Interrupted => (TurnEnd::Interrupted, None),
             Outcome::CancelledUnasked { crossed: true } => (TurnEnd::Crossed, None),
             Outcome::CancelledUnasked { crossed: false } => {
@@ -101,8 +102,22 @@ impl Engine {
             TurnEnd::Answered => [(message, answer.unwrap_or_default())].into(),
             TurnEnd::Failed | TurnEnd::Interrupted | TurnEnd::Crossed => Default::default(),
         };
-        let event = MessageEvent::TurnEnded { run, message, how };
-        self.happened(id, &Event::Message(event), &Facts { answers, why, ..Facts::default() }, None);
+        self.turn_ends(id, MessageEvent::TurnEnded { run, message, how }, reason, answers);
+    }
+
+    /// Tells the core of the end of a turn, and keeps the reason of one that failed.
+    pub(super) fn turn_ends(
+        &mut self,
+        id: SessionId,
+        event: MessageEvent,
+        reason: Option<String>,
+        answers: BTreeMap<MessageId, String>,
+    ) {
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.failed = reason.as_deref().map(Into::into);
+        }
+        let why = reason.as_ref().map(|reason| format!("the turn failed: {reason}"));
+        self.happened(id, &Event::Message(event), &Facts { answers, reason, why, ..Facts::default() }, None);
     }
 
     /// A part of a long answer. What was there from its place on is replaced by it.
@@ -170,6 +185,12 @@ impl Engine {
         let standing = Standing { activity, own_work: taping.fold.own_work() };
         self.of_run(id, run, RunEvent::Standing(standing));
     }
+}
+
+/// The words of a failure, if there are any.
+fn reason(text: &str) -> Option<String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| text[..text.floor_char_boundary(LONGEST_REASON)].to_owned())
 }
 
 /// What a translator has to say to whoever reads the log.

@@ -14,6 +14,7 @@ use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracing::warn;
 
@@ -171,8 +172,7 @@ impl Engine {
     ) {
         warn!("{problem}");
         let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
-        let facts = Facts { why: Some(problem), ..Facts::default() };
-        self.happened(id, &Event::Message(event), &facts, None);
+        self.turn_ends(id, event, Some(problem), BTreeMap::new());
         self.end_if_for_message(id, run);
     }
 

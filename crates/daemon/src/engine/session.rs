@@ -72,6 +72,8 @@ pub(crate) struct Tracked {
     /// It is new, and not recorded yet.
     pub(crate) unborn: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
+    /// Why its last turn failed, if it did.
+    pub(crate) failed: Option<Arc<str>>,
     pub(crate) stops_first: bool,
     /// Messages in its inbox that are damaged: they are not delivered.
     pub(crate) damaged: u64,
@@ -203,6 +205,7 @@ impl Tracked {
             waiters: BTreeMap::new(),
             held_up: None,
             stops_first: false,
+            failed: None,
             unborn: false,
             damaged: 0,
             stop_noted: false,
@@ -269,6 +272,7 @@ impl Tracked {
             held_up: self.held_up.clone(),
             stops_first: self.stops_first,
             flow: self.flow(),
+            failed: self.failed.clone(),
         }
     }
 

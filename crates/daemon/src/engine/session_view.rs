@@ -54,6 +54,8 @@ pub(crate) struct SessionView {
     pub(crate) stops_first: bool,
     /// Whether what its agent prints is read.
     pub(crate) flow: Flow,
+    /// Why its last turn failed.
+    pub(crate) failed: Option<Arc<str>>,
 }
 
 /// What stands in the way of a session, beside what its core knows.
@@ -66,6 +68,8 @@ pub(crate) struct Hindrances<'a> {
     pub(crate) held_up: Option<&'a str>,
     pub(crate) stops_first: bool,
     pub(crate) flow: Flow,
+    /// Why its last turn failed.
+    pub(crate) failed: Option<&'a str>,
 }
 
 impl SessionView {
@@ -75,8 +79,8 @@ impl SessionView {
     }
 
     pub(crate) fn hindrances(&self) -> Hindrances<'_> {
-        let SessionView { name, damaged, held_up, stops_first, flow, .. } = self;
+        let SessionView { name, damaged, held_up, stops_first, flow, failed, .. } = self;
         let (held_up, stops_first) = (held_up.as_deref(), *stops_first);
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow: *flow }
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow: *flow, failed: failed.as_deref() }
     }
 }

@@ -74,9 +74,9 @@ impl<'a> Known<'a> {
 
     /// What stands in its way.
     pub(crate) fn hindrances(self) -> Hindrances<'a> {
-        let Tracked { name, damaged, held_up, stops_first, .. } = self.0;
+        let Tracked { name, damaged, held_up, stops_first, failed, .. } = self.0;
         let (held_up, stops_first, flow) = (held_up.as_deref(), *stops_first, self.0.flow());
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow }
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed: failed.as_deref() }
     }
 
     /// A copy to show from.

@@ -24,6 +24,7 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
     if let Some(damage) = row.damage {
         return damaged_message(damage, session);
     }
+    let (failure, reason) = failure(row.failure);
     Message {
         answer_bytes: row.answer.as_ref().map(|answer| answer.len() as u64),
         id: row.id.to_string(),
@@ -36,10 +37,20 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         enqueued_at: time(row.enqueued_at),
         done_at: row.done_at.map(time),
         answer: row.answer,
-        failure: row.failure,
+        failure,
+        reason,
         turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
         damaged: None,
         pruned: false,
+    }
+}
+
+/// The word and the reason of a failure.
+fn failure(stored: Option<String>) -> (Option<String>, Option<String>) {
+    let Some(stored) = stored else { return (None, None) };
+    match stored.split_once(": ") {
+        Some((word, reason)) => (Some(word.to_owned()), Some(reason.to_owned())),
+        None => (Some(stored), None),
     }
 }
 
@@ -58,6 +69,7 @@ pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
         answer: None,
         answer_bytes: None,
         failure: None,
+        reason: None,
         turn: None,
         damaged: None,
         pruned: true,
@@ -79,6 +91,7 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         answer: None,
         answer_bytes: None,
         failure: None,
+        reason: None,
         turn: None,
         damaged: Some(damage.problem),
         pruned: false,

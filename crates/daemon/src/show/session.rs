@@ -110,8 +110,12 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 
 /// What is, and why; and what keeps it from being recorded.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
-    let Hindrances { name, damaged, held_up, stops_first, flow } = hindrances;
+    let Hindrances { name, damaged, held_up, stops_first, flow, failed } = hindrances;
     let mut why = core.explain(now);
+    // How a run ended that was for one message is told already.
+    if let Some(reason) = failed.filter(|_| !core.spec().run_per_message) {
+        why = format!("{why}; its last turn failed: {reason}");
+    }
     if let Some(request) = core.talk().open().next() {
         let (number, title) = (request.number, &request.title);
         why = format!("{why}; it asks: {title} ({number}), `pinfold answer {name} allow` or `deny` answers");

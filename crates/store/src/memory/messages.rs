@@ -2,7 +2,7 @@
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{Stand, Tables};
-use crate::audit::failure_word;
+use crate::audit::failure;
 use crate::commit_error::CommitError;
 use crate::rows::{Message, MessageState, SpentKey, TurnPlace};
 use crate::step::{PRUNE_AT_ONCE, Tally, message_of};
@@ -116,7 +116,7 @@ fn changed(before: Message, change: &MessageChange, told: Told<'_>) -> Message {
             Message { state: MessageState::Done, done_at, answer: told.words.map(str::to_owned), ..before }
         }
         MessageChange::Failed { why, .. } => {
-            let failure = Some(failure_word(*why).to_owned());
+            let failure = Some(failure(*why, told.words));
             Message { state: MessageState::Failed, done_at, failure, ..before }
         }
         MessageChange::Queued { .. } | MessageChange::Delivering { .. } | MessageChange::Retried { .. } => {

@@ -3,7 +3,7 @@
 use super::errors::commit_error;
 use super::statements;
 use super::sums::{CURSORS, EVENTS, MESSAGES, Table};
-use crate::audit::{failure_word, purpose_word, whole_millis};
+use crate::audit::{failure, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
 use crate::rows::{Cursor, MessageState, TurnPlace};
 use crate::step::{EventRun, EventStep, NewSession, RunStep, Step, message_of};
@@ -180,7 +180,7 @@ impl<'a> Applier<'a> {
                 self.execute(&statements::FINISH, params![message, of, run, log, end, at.0, words])
             }
             MessageChange::Failed { why, .. } => {
-                let why = failure_word(*why);
+                let why = failure(*why, words);
                 self.execute(&statements::FAIL, params![message, of, run, log, end, at.0, why])
             }
             MessageChange::Retried { .. } => self.execute(&statements::RETRY, params![message, of]),

@@ -81,3 +81,17 @@ fn an_event_says_who_did_it_apart_and_nothing_where_there_is_no_sentence() {
     assert_eq!((told.facts.len(), &told.facts["code"]), (1, &serde_json::json!(3)));
     assert_eq!((told.at, told.kind.word()), (time(Wall(1_000)), "run_exited"));
 }
+
+#[test]
+fn a_failure_is_a_word_and_where_one_is_known_a_reason() {
+    let rows = [
+        (None, (None, None)),
+        (Some("cancelled"), (Some("cancelled"), None)),
+        (Some("turn_failed: it: broke"), (Some("turn_failed"), Some("it: broke"))),
+    ];
+    for (stored, told) in rows {
+        let row = pinfold_store::Message { failure: stored.map(str::to_owned), ..row() };
+        let shown = message(row, "a");
+        assert_eq!((shown.failure.as_deref(), shown.reason.as_deref()), told);
+    }
+}
