@@ -5,6 +5,7 @@
 
 mod attach;
 mod audit;
+mod check;
 mod command_line;
 mod daemon;
 mod definition;

@@ -1,5 +1,6 @@
 //! `agents`: what can stand behind `new --agent`, and whether it is here. Needs no daemon.
 
+use crate::check;
 use crate::doing::Alone;
 use crate::global::Global;
 use crate::home;
@@ -22,18 +23,28 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// More than any version has.
 const LONGEST: u64 = 4096;
 
-/// Nothing to choose.
+/// Which, and what of it.
 #[derive(Debug, Args)]
-pub(crate) struct Agents {}
+pub(crate) struct Agents {
+    /// Run one turn of this agent, on your own account; asks first
+    #[arg(long, value_name = "NAME")]
+    check: Option<String>,
+    /// Do not ask
+    #[arg(long, requires = "check")]
+    yes: bool,
+}
 
 impl Alone for Agents {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let home = home::home(global)?;
         let config = pinfold_daemon::config::load(&home.config)
             .map_err(|error| Failure::from_error(Kind::BadConfig, &error))?;
+        if let Some(name) = &self.check {
+            return check::check(name, config.preset(name).as_ref(), &home.config, self.yes, global);
+        }
         let mut all = vec![json!({
             "name": "command", "command": null, "found": null, "version": null, "protocol": "line",
-            "interactive": false,
+            "interactive": false, "proven": null,
         })];
         all.extend(at_once(config.presets().collect()));
         if global.json {
@@ -41,7 +52,7 @@ impl Alone for Agents {
             return Ok(());
         }
         let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-        let rows: Vec<[Cell<'_>; 4]> = all
+        let rows: Vec<[Cell<'_>; 5]> = all
             .iter()
             .map(|agent| {
                 let found = match (agent["command"].is_null(), agent["found"].as_str()) {
@@ -53,11 +64,12 @@ impl Alone for Agents {
                     plain(text(&agent["name"])),
                     plain(found),
                     plain(text(&agent["version"])),
+                    plain(text(&agent["proven"])),
                     plain(text(&agent["protocol"])),
                 ]
             })
             .collect();
-        print(&Paper::endless().table(["NAME", "FOUND", "VERSION", "PROTOCOL"], &rows));
+        print(&Paper::endless().table(["NAME", "FOUND", "VERSION", "PROVEN", "PROTOCOL"], &rows));
         Ok(())
     }
 }
@@ -76,6 +88,7 @@ fn agent(name: &str, preset: &Preset) -> Value {
     let found =
         preset.command.iter().flatten().next().and_then(|program| program::find(program.as_ref(), &path));
     let version = found.as_deref().and_then(version);
+    let proven = found.as_ref().map(|_| proven(version.as_deref().unwrap_or_default(), &preset.proven));
     json!({
         "name": name,
         "command": preset.command,
@@ -83,7 +96,21 @@ fn agent(name: &str, preset: &Preset) -> Value {
         "version": version,
         "protocol": protocol_word(preset.protocol),
         "interactive": preset.interactive.is_some(),
+        "proven": proven,
     })
+}
+
+/// Whether pinfold's own tests are run with a version: with exactly this one, or with one that differs in its last number.
+fn proven(told: &str, versions: &[String]) -> &'static str {
+    let near = |version: &str| version.rsplit_once('.').map(|(begin, _)| begin.to_owned());
+    let mut words = told.split_whitespace().map(|word| word.trim_start_matches('v'));
+    if words.clone().any(|word| versions.iter().any(|version| version == word)) {
+        return "proven";
+    }
+    let is_near = |word: &str| {
+        near(word).is_some_and(|begin| versions.iter().any(|v| near(v).as_ref() == Some(&begin)))
+    };
+    if words.any(is_near) { "near" } else { "unproven" }
 }
 
 /// The first line of what it says of its version, if it says so soon.
@@ -124,4 +151,26 @@ fn ends_within(pid: Pid, patience: Duration) -> bool {
     let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { return false };
     let timeout = Timespec::try_from(patience).ok();
     rustix::event::poll(&mut [PollFd::new(&pidfd, PollFlags::IN)], timeout.as_ref()) == Ok(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_proven_near_or_unproven() {
+        let versions = ["2.1.325".to_owned()];
+        let rows = [
+            ("2.1.325 (Claude Code)", "proven"),
+            ("claude v2.1.325", "proven"),
+            ("2.1.9 (Claude Code)", "near"),
+            ("2.2.325", "unproven"),
+            ("2.1", "unproven"),
+            ("", "unproven"),
+        ];
+        for (told, expected) in rows {
+            assert_eq!(proven(told, &versions), expected, "{told}");
+        }
+        assert_eq!(proven("2.1.325", &[]), "unproven");
+    }
 }

@@ -146,7 +146,6 @@ fn an_agent_that_is_killed_in_mid_stream_is_told_the_message_again_and_that_it_i
     stage.model.let_go();
     assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one");
     assert_ne!(stage.pid(), pid);
-    assert_eq!(stage.model.shown_with("one"), ["one", "one"], "its vendor had written it down before");
     assert!(stage.model.prompt_of("one").contains("delivered again"));
     stage.shown("agent killed in mid-stream");
 }
@@ -198,4 +197,17 @@ fn a_clear_that_is_sent_begins_another_conversation_which_is_held_and_resumed() 
     stage.says("TURN-three");
     assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
     stage.shown("clear as a message");
+}
+
+#[test]
+fn it_can_be_checked_with_one_turn_and_its_version_is_proven() {
+    let stage = Stage::new("claude");
+    let asked = stage.run(&["agents", "--check", "claude"]);
+    assert_eq!((asked.code, stage.model.times("")), (2, 0), "nobody was asked: {asked:?}");
+    let checked = stage.ok(&["agents", "--check", "claude", "--yes"]).stdout;
+    assert!(checked.starts_with("claude answered after ") && checked.contains("reply to"), "{checked}");
+    let agents = stage.ok(&["--json", "agents"]).json();
+    let claude = agents.as_array().unwrap().iter().find(|agent| agent["name"] == "claude").unwrap();
+    assert_eq!(claude["proven"], "proven", "{claude}");
+    stage.shown("agents --check");
 }
