@@ -29,7 +29,9 @@ impl Preset {
     pub fn transcript_of(&self, vendor_session: &str) -> Option<String> {
         // What is not a plain word could lead out of the store, or match the file of another session.
         let pattern = self.transcript.as_ref().filter(|_| is_plain(vendor_session))?;
-        Some(pattern.replace("{vendor_session}", vendor_session))
+        // Some vendors have only the beginning of an id in the name.
+        let begin = vendor_session.get(..8).unwrap_or(vendor_session);
+        Some(pattern.replace("{vendor_session:8}", begin).replace("{vendor_session}", vendor_session))
     }
 
     /// The session that its terminal program says it leaves, on its last line.

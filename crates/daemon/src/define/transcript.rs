@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Sought {
     /// Where the agent keeps its sessions.
     pub(crate) folder: PathBuf,
-    /// The file below it; a part that is `*` stands for any name.
+    /// The file below it; a `*` stands for any part of a name.
     pub(crate) pattern: String,
 }
 
@@ -24,11 +24,24 @@ impl Sought {
 fn exists(folder: &Path, parts: &[&str]) -> bool {
     match parts {
         [] => true,
-        ["*", rest @ ..] => {
+        [pattern, rest @ ..] if pattern.contains('*') => {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-            entries.map(|entry| entry.file_name()).any(|name| is_there(folder, &name, rest))
+            let names = entries.map(|entry| entry.file_name());
+            names.filter(|name| matches(pattern, name)).any(|name| is_there(folder, &name, rest))
         }
         [name, rest @ ..] => is_there(folder, OsStr::new(name), rest),
+    }
+}
+
+/// Whether a name is as a pattern says, in which a `*` stands for anything.
+fn matches(pattern: &str, name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return pattern == "*" };
+    let Some((begin, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(left) = name.strip_prefix(begin) else { return false };
+    match rest.rsplit_once('*') {
+        // Between the first and the last of them, whatever is in the middle.
+        Some((middle, end)) => left.strip_suffix(end).is_some_and(|left| left.contains(middle)),
+        None => left.ends_with(rest),
     }
 }
 
@@ -54,5 +67,22 @@ mod tests {
         assert_eq!(sought("projects/*/b.jsonl").look(), Transcript::Missing);
         assert_eq!(sought("projects/-work/*").look(), Transcript::Exists);
         assert_eq!(sought("projects/-else/*").look(), Transcript::Missing);
+        assert_eq!(sought("projects/-w*k/*.jsonl").look(), Transcript::Exists);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_part_of_a_name() {
+        let rows = [
+            ("*", "a", true),
+            ("session-*-0123.jsonl", "session-2026-0123.jsonl", true),
+            ("session-*-0123.jsonl", "session-2026-0124.jsonl", false),
+            ("a*b", "ab", true),
+            ("a*a", "a", false),
+            ("a*b*c", "a-b-c", true),
+            ("a*b*c", "a-c", false),
+        ];
+        for (pattern, name, expected) in rows {
+            assert_eq!(matches(pattern, OsStr::new(name)), expected, "{pattern} {name}");
+        }
     }
 }

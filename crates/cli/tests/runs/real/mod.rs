@@ -2,6 +2,7 @@
 //! at the versions of `crates/agents/presets`; every other test does without.
 
 mod claude;
+mod gemini;
 mod model;
 mod script;
 mod stage;

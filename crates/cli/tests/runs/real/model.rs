@@ -95,6 +95,9 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     if !path.contains("/messages") && !reply.google || path.contains("count_tokens") {
         return reply.whole(200, &json!({ "input_tokens": 10, "data": [], "models": [] }));
     }
+    if body["generationConfig"]["responseMimeType"] == "application/json" {
+        return reply.route();
+    }
     let script = Script::of(&body);
     room.desk.lock().unwrap().asked.push(script.clone());
     room.changed.notify_all();
@@ -211,6 +214,14 @@ impl Reply<'_> {
     fn text(&mut self, text: &str) -> io::Result<()> {
         let delta = json!({ "type": "text_delta", "text": text });
         self.say(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
+    }
+
+    /// Gemini asks first which of its models is to answer.
+    fn route(&mut self) -> io::Result<()> {
+        let choice = json!({ "complexity_reasoning": "none", "complexity_score": 1, "reasoning": "none", "model_choice": "flash" });
+        let content = json!({ "role": "model", "parts": [{ "text": choice.to_string() }] });
+        let candidate = json!({ "index": 0, "content": content, "finishReason": "STOP" });
+        self.whole(200, &json!({ "candidates": [candidate] }))
     }
 
     fn google(&mut self, script: &Script, streamed: bool, room: &Room) -> io::Result<()> {
