@@ -364,3 +364,40 @@ fn a_tape_that_lost_even_what_was_stored_goes_on_above_that() {
         assert_eq!(world.ok(&["send", "a", "hello", "--wait", "60s"]).stdout, "played\n");
     }
 }
+
+#[test]
+fn a_session_that_yields_its_conversation_goes_on_when_that_is_free_whatever_its_holder_is_called() {
+    let world = World::new();
+    let script = world.path("unguarded.sh");
+    // Both homes have a session of this name, which is what the guard takes for a double.
+    std::fs::write(&script, PLAYER).unwrap();
+    let config = format!(
+        "[agents.player]\ncommand = [\"sh\", \"{}\"]\nprotocol = \"scripted\"\nsession = \"learn\"\n",
+        script.display()
+    );
+    let homes = ["home", "other"].map(|home| world.path(home));
+    let at = |home: &std::path::Path, words: &[&str]| {
+        let mut command = world.command(words);
+        command.env("PINFOLD_HOME", home);
+        let answer = crate::world::finish(&mut command);
+        assert_eq!(answer.code, 0, "{words:?}: {answer:?}");
+        answer
+    };
+    for (number, home) in homes.iter().enumerate() {
+        std::fs::create_dir(home).unwrap();
+        std::fs::set_permissions(home, std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::write(home.join("config.toml"), &config).unwrap();
+        let dir = world.path(&format!("dir{number}"));
+        std::fs::create_dir(&dir).unwrap();
+        at(home, &["new", "a", "--agent", "player", "--dir", &dir.display().to_string(), "--env", "ROOT"]);
+    }
+    let [one, other] = &homes;
+    at(one, &["send", "a", "hello", "--wait", "60s"]);
+    at(other, &["send", "a", "hangs"]);
+    at(other, &["wait", "a", "--for", "blocked", "--timeout", "60s"]);
+    let shown: Value = serde_json::from_str(&at(other, &["--json", "show", "a"]).stdout).unwrap();
+    assert!(shown["holder"].to_string().contains("conversation"), "{shown}");
+    at(one, &["stop", "a"]);
+    at(other, &["wait", "a", "--for", "running", "--timeout", "60s"]);
+    homes.iter().for_each(|home| _ = at(home, &["down"]));
+}

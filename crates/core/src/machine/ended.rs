@@ -10,7 +10,7 @@ use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, FailCause, Goal, HandBack, HolderSeen, IdleSince, Life, Purpose, StartRefused};
 use crate::policy::Mode;
 use crate::rules::verdict::{self, Asked};
-use crate::rules::{self, LONGEST_GAP, Next, WaitReason};
+use crate::rules::{self, BLOCKED_RETRY, LONGEST_GAP, Next, WaitReason};
 use crate::session::Runs;
 use crate::why::{TakeoverStep, Why};
 use std::time::Duration;
@@ -187,7 +187,7 @@ impl Draft<'_> {
                 self.begin(Purpose::Headless);
             }
             Some(Goal::Takeover) => self.take_over_or_back(ending.purpose),
-            Some(Goal::Yield) => self.block_on_our_lock(holder),
+            Some(Goal::Yield) => self.yielded(exit, holder),
             Some(Goal::Drain | Goal::Watchdog) | None => {
                 let why = match ending.purpose {
                     Purpose::Interactive(then) => self.handed_back(then),
@@ -197,6 +197,15 @@ impl Draft<'_> {
             }
         }
         Why::EndedAsAsked { exit }
+    }
+
+    /// Somebody else has the conversation: the kernel tells when a lock of it is free; where the vendor only said so, it is
+    /// tried again.
+    fn yielded(&mut self, exit: Exit, holder: Option<&HolderSeen>) {
+        match holder {
+            Some(_) => self.block_on_our_lock(holder),
+            None => _ = self.block_on_vendor(BLOCKED_RETRY, exit, None),
+        }
     }
 
     fn take_over_or_back(&mut self, purpose: Purpose) {

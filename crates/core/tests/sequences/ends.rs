@@ -83,6 +83,15 @@ fn a_vendor_session_found_busy_ends_the_newer_run_as_contended() {
     let contended =
         |record: &Record| matches!(record, Record::RunExited(exit) if exit.verdict == Verdict::Contended);
     assert_eq!(driver.count(contended), 1);
+    // Nobody tells when the vendor's other program is gone.
+    driver.wait();
+    assert_eq!((driver.session.state(), driver.starts), (State::Running, 2));
+
+    driver.of_run(driver.run(), RunEvent::VendorBusy { holder: None });
+    let decision = driver.ends_held_by(End::Signal(15), 1_000, Some("vendor:x"));
+    assert!(decision.actions.contains(&Action::AwaitHolder));
+    driver.send(Event::HolderGone);
+    assert_eq!((driver.session.state(), driver.starts), (State::Running, 3));
 }
 
 #[test]

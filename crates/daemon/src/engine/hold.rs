@@ -43,12 +43,15 @@ impl Engine {
         }
         let held = match result {
             Ok(held) => held,
-            Err(Refused::Busy { holder, .. }) => {
-                // Our own shim has it since an earlier daemon: its record names the session.
+            Err(Refused::Busy { holder, resource, run: of }) => {
+                // Our own shim has it since an earlier daemon: its record names the session, and this run of it. A session
+                // of another home may have the same name.
                 let session = holder.as_ref().and_then(|holder| holder.session.as_deref());
-                if session.is_none_or(|session| session == tracked.name) {
+                let own = tracked.run_id(run).map(|run| run.to_string());
+                if session.is_none_or(|session| session == tracked.name) && (of.is_none() || of == own) {
                     return;
                 }
+                (tracked.refused, tracked.yields_to) = (Some(resource), holder.clone());
                 warn!(
                     session = tracked.name,
                     vendor, "the conversation that it is in is held by somebody else"

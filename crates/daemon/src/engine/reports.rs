@@ -142,7 +142,8 @@ impl Engine {
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
         let facts = Facts { output, ..Facts::default() };
         let ended = self.recognise(id, run, ended);
-        let event = RunEvent::Exited { ended, shim, holder: None };
+        let holder = self.sessions.get_mut(&id).and_then(|tracked| tracked.yields_to.take());
+        let event = RunEvent::Exited { ended, shim, holder };
         self.happened(id, &Event::Run { run, event }, &facts, None);
     }
 

@@ -11,6 +11,7 @@ use crate::engine::taping::Noted;
 use crate::ports::locks::{Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
+use pinfold_core::life::HolderSeen;
 use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
 use pinfold_lock::Resource;
 use pinfold_shim::log::Position;
@@ -72,6 +73,8 @@ pub(crate) struct Tracked {
     /// It is new, and not recorded yet.
     pub(crate) unborn: bool,
     /// It was asked to stop while nothing could be recorded: it stops first.
+    /// Who has the conversation that its run is in, and is let have it.
+    pub(crate) yields_to: Option<Box<HolderSeen>>,
     /// Why its last turn failed, if it did.
     pub(crate) failed: Option<Arc<str>>,
     pub(crate) stops_first: bool,
@@ -205,6 +208,7 @@ impl Tracked {
             waiters: BTreeMap::new(),
             held_up: None,
             stops_first: false,
+            yields_to: None,
             failed: None,
             unborn: false,
             damaged: 0,

@@ -173,8 +173,8 @@ fn is_shim(pid: &u32) -> bool {
 
 /// Why the locks of a run were not taken.
 pub(crate) enum Refused {
-    /// Somebody has one of them.
-    Busy { resource: Resource, holder: Option<Box<HolderSeen>> },
+    /// Somebody has one of them, for this run if that is known.
+    Busy { resource: Resource, holder: Option<Box<HolderSeen>>, run: Option<String> },
     /// They cannot be taken at all.
     Hopeless(CannotStart),
     /// The system refused.
@@ -398,8 +398,11 @@ pub(crate) fn another(directory: &Path) -> CannotStart {
 
 fn refused(resource: Resource, error: AcquireError) -> Refused {
     match error {
-        AcquireError::Busy(busy) => Refused::Busy { resource, holder: Some(Box::new(holder(&busy))) },
-        AcquireError::AlreadyYours { .. } => Refused::Busy { resource, holder: None },
+        AcquireError::Busy(busy) => {
+            let run = busy.lock.as_ref().and_then(|lock| lock.run.as_ref()).map(ToString::to_string);
+            Refused::Busy { resource, holder: Some(Box::new(holder(&busy))), run }
+        }
+        AcquireError::AlreadyYours { .. } => Refused::Busy { resource, holder: None, run: None },
         AcquireError::Directory(DirectoryError::Missing { path }) => {
             Refused::Hopeless(CannotStart::DirectoryMissing { directory: path.display().to_string() })
         }

@@ -273,7 +273,7 @@ fn reserve(shared: &Shared, session: usize) -> Result<Box<dyn crate::ports::lock
     }
     // The name tells the virtual locks who waits.
     let resource = Resource::Directory(PathBuf::from(format!("/virtual/s{session}")));
-    Err(Refused::Busy { resource, holder: None })
+    Err(Refused::Busy { resource, holder: None, run: None })
 }
 
 /// What a look finds of a session.

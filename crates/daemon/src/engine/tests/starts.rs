@@ -25,7 +25,7 @@ fn variables(start: &Start) -> Vec<String> {
 }
 
 fn busy() -> Refused {
-    Refused::Busy { resource: Resource::Session(SessionName::new("a").unwrap()), holder: None }
+    Refused::Busy { resource: Resource::Session(SessionName::new("a").unwrap()), holder: None, run: None }
 }
 
 #[test]

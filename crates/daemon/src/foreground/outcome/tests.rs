@@ -63,7 +63,7 @@ fn whoever_is_in_the_way_is_named_with_how_to_end_it() {
     let seen =
         HolderSeen { resource: "session:a".into(), pid: Some(7), command: None, session: None, since: None };
     let resource = Resource::Session(SessionName::new("a").unwrap());
-    room.refuse(Refused::Busy { resource, holder: Some(Box::new(seen)) });
+    room.refuse(Refused::Busy { resource, holder: Some(Box::new(seen)), run: None });
     assert_eq!(room.state(id), State::Blocked);
     let error = of(look(&room, id), Ends::default(), None).unwrap_err();
     assert_eq!((error.kind, error.holder.unwrap()["pid"].clone()), (ErrorKind::Busy, json!(7)));
