@@ -99,9 +99,10 @@ impl Turns {
         self.open.retain(|open| open.delivery != delivery);
     }
 
-    /// An interrupt that did not end its turn is still on its way; one that ended another turn is not.
+    /// An interrupt that did not end its turn is still on its way; one that ended another turn is not. Of two, one ends a turn.
     fn judge(&mut self, how: How, interrupted: bool) -> Outcome {
-        let crossed = std::mem::replace(&mut self.crossed, interrupted && how != How::Cancelled);
+        let left = if how == How::Cancelled { self.crossed && interrupted } else { interrupted };
+        let crossed = std::mem::replace(&mut self.crossed, left);
         match how {
             How::Done => Outcome::Done,
             How::Failed(failure) => Outcome::Failed(failure),
@@ -146,7 +147,7 @@ mod tests {
     fn a_cancelled_turn_is_interrupted_only_if_that_was_asked_in_it() {
         use Step::*;
         let unasked = |crossed| Some(Outcome::CancelledUnasked { crossed });
-        let rows: [(&[Step], Option<Outcome>); 10] = [
+        let rows: [(&[Step], Option<Outcome>); 11] = [
             (&[Prompt(1), Interrupt, Cancelled(1)], Some(Outcome::Interrupted)),
             (&[Prompt(1), Cancelled(1)], unasked(false)),
             // The interrupt crossed the end of its turn, and hits the next one.
@@ -154,6 +155,11 @@ mod tests {
             (
                 &[Prompt(1), Interrupt, Done(1), Prompt(2), Interrupt, Cancelled(2)],
                 Some(Outcome::Interrupted),
+            ),
+            // Two were on their way: one has ended a turn, the other hits the next one.
+            (
+                &[Prompt(1), Interrupt, Done(1), Prompt(2), Interrupt, Cancelled(2), Prompt(3), Cancelled(3)],
+                unasked(true),
             ),
             (&[Interrupt, Prompt(1), Cancelled(1)], unasked(true)),
             // It hits one turn only, and none once another one has gone well.
