@@ -157,6 +157,11 @@ impl Engine {
 
     /// Has the turn under way ended.
     pub(super) fn interrupt(&mut self, id: SessionId, run: RunNumber) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        if !tracked.session.is_interrupted() && tracked.session.takeover().is_none() {
+            // The turn that it was to end is over already: the next one is not meant.
+            return;
+        }
         match self.taping(id).filter(|taping| taping.fold.run() == run) {
             Some(taping) => taping.want(Intent::Interrupt),
             None => self.tell_shim(id, &Command::Interrupt { run }),

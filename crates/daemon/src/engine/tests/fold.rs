@@ -256,6 +256,25 @@ fn an_interrupt_is_said_within_a_turn_and_forgotten_with_it() {
 }
 
 #[test]
+fn an_interrupt_that_came_too_late_to_be_said_does_not_hit_the_next_turn() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    let messages = ["hello", "next"].map(|text| room.send(shim.id, text, None));
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    room.desk.lock().held_up = true;
+    room.ask(shim.id, Ask::Interrupt);
+    shim.answers(&mut room, "done");
+    room.write();
+    shim.serve(&mut room);
+    assert_eq!(shim.labels(), ["handshake", "prompt", "prompt"]);
+    shim.takes(&mut room);
+    shim.answers(&mut room, "done");
+    assert_eq!(messages.map(|message| room.row(message).state), [MessageState::Done; 2]);
+    assert_eq!(shim.labels(), ["handshake", "prompt", "prompt"]);
+}
+
+#[test]
 fn a_word_that_is_refused_because_more_was_printed_is_tried_again_after_that_was_heard() {
     let mut room = Room::new();
     let mut shim = ready(&mut room);
