@@ -15,13 +15,13 @@ use crate::engine::taping::{Judgement, Noted, Reading, Taping};
 use crate::ports::shims::observe::Seen;
 use crate::ports::tapes::{Passage, Stretch, Taped};
 use pinfold_agents::{EndedBy, Fold, Observation, Protocol, Setup, What};
-use pinfold_core::event::Shim;
+use pinfold_core::event::{Machine, Shim};
 use pinfold_core::exit::Exit;
 use pinfold_core::inbox::Read;
 use pinfold_core::life::{Life, Purpose};
 use pinfold_core::{Boot, RunNumber};
 use pinfold_shim::tape::Position;
-use pinfold_shim::{Command, Exited, TapeReport};
+use pinfold_shim::{Command, Exited, TapeEnd, TapeReport};
 use pinfold_store::{Batch, Outcome, SessionId};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -398,8 +398,7 @@ impl Engine {
     fn judge_end(&mut self, id: SessionId, run: RunNumber, end: Judgement) {
         match end {
             Judgement::Exited { exited, shim } => {
-                let written = exited.tape.map(|tape| tape.said.written.0);
-                let read = self.fold_exit(id, run, written, exited.ended.exit);
+                let read = self.fold_exit(id, run, exited.tape, exited.ended.exit);
                 self.ended(id, &exited, shim, read);
             }
             Judgement::Lost => {
@@ -418,7 +417,9 @@ impl Engine {
             self.note_written(id, run, standing.said.written.0);
         }
         if let Some((_, ended)) = seen.world.exits.iter_mut().find(|(ended, _)| *ended == run) {
-            ended.read = self.fold_exit(id, run, None, ended.exit);
+            let read = self.fold_exit(id, run, None, ended.exit);
+            // A tape that lost its end with the power does not show what was said there.
+            ended.read = if seen.world.machine == Machine::Same { read } else { Read::Maybe };
         }
         self.observed_now(id, *seen);
         if let (Some(standing), Some(taping)) = (standing, self.taping_of(id, run)) {
@@ -429,9 +430,9 @@ impl Engine {
     }
 
     /// Lets the fold know of the end of its run, and says whether the message of its turn may have been read.
-    fn fold_exit(&mut self, id: SessionId, run: RunNumber, written: Option<u64>, exit: Exit) -> Read {
-        if let Some(number) = written {
-            self.note_written(id, run, number);
+    fn fold_exit(&mut self, id: SessionId, run: RunNumber, tape: Option<TapeEnd>, exit: Exit) -> Read {
+        if let Some(tape) = tape {
+            self.note_written(id, run, tape.said.written.0);
         }
         self.was_for_message(id, run, exit);
         let by = self.sessions.get(&id).map_or(EndedBy::Us, |tracked| ended_by(tracked));
@@ -445,7 +446,8 @@ impl Engine {
             return Read::Maybe;
         };
         let said = |delivery: u64| taping.fold.open().any(|(open, _)| open.delivery == delivery);
-        let never = turn.is_some_and(|turn| !said(turn.delivery)) && !taping.fold.is_unknown();
+        let whole = tape.is_none_or(|tape| taping.fold.to() >= tape.end.0) && !taping.fold.is_unknown();
+        let never = turn.is_some_and(|turn| !said(turn.delivery)) && whole;
         if taping.changed.is_some() {
             // It goes with the end, which takes the fold away.
             tracked.parting = Some(taping.cursor(id, floor));

@@ -17,3 +17,4 @@ mod outside;
 mod reading;
 mod recovery;
 mod starts;
+mod torn;

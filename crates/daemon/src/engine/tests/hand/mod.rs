@@ -103,14 +103,23 @@ impl Room {
 
     /// The same home under the next daemon, which has loaded what is stored and has ordered a look at each session.
     pub(crate) fn again(self) -> Room {
+        self.again_on(pinfold_core::event::Machine::Same)
+    }
+
+    /// The same, on a machine that may have been started anew.
+    pub(crate) fn again_on(self, machine: pinfold_core::event::Machine) -> Room {
         let Room { engine, desk, disk, journal, inputs, folder } = self;
-        let (generation, now) = (engine.generation + 1, desk.lock().now);
+        let (generation, config) = (engine.generation + 1, engine.config.clone());
+        let now = desk.lock().now;
+        let drawn = desk.lock().drawn;
         drop((engine, desk, journal, inputs));
-        let mut room = Room::on(folder, disk, generation, &Config::default());
+        let mut room = Room::on(folder, disk, generation, &config);
         room.desk.lock().now = now;
+        // No id is drawn twice.
+        room.desk.lock().drawn = drawn;
         let reader = room.disk.reader().unwrap();
         room.engine.load(&reader).unwrap();
-        room.engine.look_around(pinfold_core::event::Machine::Same);
+        room.engine.look_around(machine);
         room
     }
 

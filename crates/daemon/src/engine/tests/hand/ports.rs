@@ -40,7 +40,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Ordered {
     /// How long this world has been going.
     pub(crate) now: Duration,
-    drawn: u128,
+    pub(super) drawn: u128,
     pub(crate) alarm: Option<Boot>,
     reminders: Vec<(Instant, Then<()>)>,
     pub(crate) reservations: Vec<(Wanted, Granted)>,
@@ -134,6 +134,11 @@ impl Desk {
         let hear = self.lock().links.get_mut(&id).and_then(|line| line.hear.take()).expect("a connection");
         hear(report);
         self.lock().links.entry(id).or_default().hear.get_or_insert(hear);
+    }
+
+    /// Whether a daemon hears what the shim of a session says.
+    pub(crate) fn is_heard(&self, id: SessionId) -> bool {
+        self.lock().links.get(&id).is_some_and(|line| line.hear.is_some())
     }
 
     pub(super) fn heard(&self, id: SessionId) -> Vec<Command> {
