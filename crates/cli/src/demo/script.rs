@@ -148,8 +148,10 @@ fn the_end(stage: &mut Stage) -> Played {
     let agents = processes::around(stage.root());
     stage.shell("pinfold down");
     stage.json(&["down"])?;
-    let left: Vec<u32> = processes::around(stage.root()).into_iter().collect();
-    stage.must(left.is_empty(), || format!("processes {left:?} are left"))?;
+    // The daemon has answered, and its own process is gone a moment later.
+    stage.until("the last process to end", |stage| {
+        Ok(processes::around(stage.root()).is_empty().then_some(()))
+    })?;
     let locks = stage.json(&["locks"])?;
     stage.must(locks.as_array().is_some_and(Vec::is_empty), || format!("locks are held: {locks}"))?;
     stage.fact(&format!(

@@ -117,8 +117,9 @@ impl Engine {
     /// What a shim says of a tape.
     pub(super) fn taped(&mut self, id: SessionId, report: TapeReport) {
         match report {
-            TapeReport::Grown { run, .. } => {
-                if self.taping_of(id, run).is_some() {
+            TapeReport::Grown { run, end } => {
+                if let Some(taping) = self.taping_of(id, run) {
+                    taping.told = Some(end.0);
                     self.read_on(id);
                 }
             }
@@ -127,7 +128,7 @@ impl Engine {
                 let behind = said.said.0 > taping.fold.last_said();
                 self.note_written(id, run, said.written.0);
                 if behind {
-                    self.read_on(id);
+                    self.read_all(id);
                 }
                 self.speak(id);
             }
@@ -152,8 +153,16 @@ impl Engine {
         }
     }
 
-    /// Reads what a tape has, from where it was read before.
-    pub(super) fn read_on(&mut self, id: SessionId) {
+    /// Reads all that a tape has, from where it was read before: it may have more than was told.
+    pub(super) fn read_all(&mut self, id: SessionId) {
+        if let Some(taping) = self.taping(id) {
+            taping.told = None;
+        }
+        self.read_on(id);
+    }
+
+    /// Reads what a tape has, from where it was read before; up to the end that was told last, if that is all that is wanted.
+    fn read_on(&mut self, id: SessionId) {
         let folder = self.home.tape(id);
         let Some(taping) = self.taping(id) else { return };
         if taping.reading != Reading::No {
@@ -162,9 +171,11 @@ impl Engine {
         }
         taping.reading = Reading::UnderWay;
         let (run, from) = (taping.fold.run(), taping.next);
+        let is_judged = taping.end.is_some() || taping.seen.is_some();
+        let to = taping.told.take().filter(|to| *to > from && !is_judged);
         let handle = self.handle.clone();
         let told = move |passage| handle.tell(Input::Tape { id, run, from, passage: Box::new(passage) });
-        self.ports.tapes.read(Stretch { id, folder, run, from }, Box::new(told));
+        self.ports.tapes.read(Stretch { id, folder, run, from, to }, Box::new(told));
     }
 
     /// A part of a tape was read.

@@ -140,6 +140,10 @@ impl Engine {
     /// Hands a message to the shim, which hands the same delivery to its agent once.
     pub(super) fn deliver(&mut self, id: SessionId, run: RunNumber, given: Given) {
         let Given { message, attempt, delivery, .. } = given;
+        // By the time this is durable the turn may be over: a daemon that comes back finds one under way, and then its end.
+        if !self.is_current(id, run, message, number(delivery)) {
+            return;
+        }
         let row = match self.ports.journal.message(message) {
             Ok(Some(row)) => row,
             Ok(None) => {

@@ -102,7 +102,7 @@ impl Engine {
         taping.asked.take_if(|asked| *asked == number);
         match why {
             // More is on the tape, or will be: whatever comes of that, it is tried again after it.
-            SayRefused::MoreWasPrinted => self.read_on(id),
+            SayRefused::MoreWasPrinted => self.read_all(id),
             SayRefused::Closed => {
                 taping.shut = true;
                 warn!(%id, run = run.0, "it does not read its standard input any more");

@@ -33,6 +33,8 @@ pub(crate) struct Taping {
     /// Where the tape is read next.
     pub(crate) next: u64,
     pub(crate) reading: Reading,
+    /// Where it ended when the shim last told of it, until that is read.
+    pub(crate) told: Option<u64>,
     /// Whether the fold knows more than what is stored or on its way there, and since when.
     pub(crate) changed: Option<Boot>,
     /// How far it was when it was stored last.
@@ -104,6 +106,7 @@ impl Taping {
             fold,
             next,
             reading: Reading::No,
+            told: None,
             changed: None,
             stored,
             intents: Vec::new(),

@@ -17,8 +17,11 @@ use tracing::warn;
 const STRETCH: usize = 256 << 10;
 /// So many entries, however short.
 const MOST_ENTRIES: usize = 4096;
-/// So many tapes are kept open: one that is read seldom is opened again.
-const KEPT_OPEN: usize = 256;
+/// Of the descriptors that a process may have, one in so many is for tapes that are kept open: a tape that is not is
+/// opened for every line.
+const SHARE: u64 = 4;
+const FEWEST_OPEN: usize = 64;
+const MOST_OPEN: usize = 4096;
 
 /// Reads tapes.
 pub(crate) trait Tapes {
@@ -36,6 +39,8 @@ pub(crate) struct Stretch {
     /// The bytes of other runs are of no use.
     pub(crate) run: RunNumber,
     pub(crate) from: u64,
+    /// Where the tape ended when the shim last told of it, if no more is wanted: what is behind that is not looked for.
+    pub(crate) to: Option<u64>,
 }
 
 /// A part of a tape.
@@ -140,9 +145,10 @@ impl Tapes for DiskTapes {
 fn begin(orders: Receiver<Order>) -> io::Result<()> {
     let read = move || {
         let mut open = BTreeMap::new();
+        let most = most_open();
         for order in orders {
             match order {
-                Order::Read(wanted, then) => then(read(&mut open, &wanted)),
+                Order::Read(wanted, then) => then(read(&mut open, most, &wanted)),
                 Order::Forget(id) => _ = open.remove(&id),
             }
         }
@@ -150,8 +156,15 @@ fn begin(orders: Receiver<Order>) -> io::Result<()> {
     std::thread::Builder::new().name("tapes".into()).spawn(read).map(drop)
 }
 
-fn read(open: &mut BTreeMap<SessionId, Reader>, wanted: &Stretch) -> Passage {
-    if open.len() >= KEPT_OPEN && !open.contains_key(&wanted.id) {
+/// How many tapes are kept open.
+fn most_open() -> usize {
+    let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let share = descriptors.map_or(usize::MAX, |most| usize::try_from(most / SHARE).unwrap_or(usize::MAX));
+    share.clamp(FEWEST_OPEN, MOST_OPEN)
+}
+
+fn read(open: &mut BTreeMap<SessionId, Reader>, most: usize, wanted: &Stretch) -> Passage {
+    if open.len() >= most && !open.contains_key(&wanted.id) {
         open.clear();
     }
     let anew = || Reader::from(&wanted.folder, Position(wanted.from));
@@ -159,17 +172,17 @@ fn read(open: &mut BTreeMap<SessionId, Reader>, wanted: &Stretch) -> Passage {
     if reader.position().0 != wanted.from {
         *reader = anew();
     }
-    let passage = stretch(reader, wanted.run);
+    let passage = stretch(reader, wanted.run, Position(wanted.to.unwrap_or(u64::MAX)));
     if passage.problem.is_some() {
         open.remove(&wanted.id);
     }
     passage
 }
 
-fn stretch(reader: &mut Reader, run: RunNumber) -> Passage {
+fn stretch(reader: &mut Reader, run: RunNumber, to: Position) -> Passage {
     let (mut entries, mut bytes) = (Vec::new(), 0);
     let (more, problem) = loop {
-        match reader.entry() {
+        match reader.entry_before(to) {
             Ok(Some(entry)) => {
                 let entry = Taped::of(&entry, run);
                 bytes += entry.bytes.len();
@@ -208,7 +221,8 @@ mod tests {
         let (told, hears) = mpsc::channel();
         let (mut from, mut all) = (0, Vec::new());
         loop {
-            let (wanted, told) = (Stretch { id, folder: path.clone(), run: RUN, from }, told.clone());
+            let (wanted, told) =
+                (Stretch { id, folder: path.clone(), run: RUN, from, to: None }, told.clone());
             tapes.read(wanted, Box::new(move |passage| told.send(passage).unwrap()));
             let passage = hears.recv_timeout(std::time::Duration::from_secs(60)).unwrap();
             assert!(passage.entries.iter().map(|entry| entry.bytes.len()).sum::<usize>() < STRETCH + 60_001);
@@ -221,5 +235,24 @@ mod tests {
         tapes.forget(id);
         assert_eq!((all.len(), from), (12, tape.end().0));
         assert_eq!((all[0].bytes.len(), all[1].bytes.len(), &all[11].what), (0, 60_000, &What::End));
+    }
+
+    #[test]
+    fn what_is_behind_the_end_that_was_told_is_read_when_it_is_asked_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tape");
+        let mut tape = Tape::open(&path, Limits::default()).unwrap();
+        tape.append(Wall(1), RUN, Kind::Out(b"first")).unwrap();
+        let told = tape.end().0;
+        tape.append(Wall(1), RUN, Kind::Out(b"second")).unwrap();
+        let (id, mut open) = (SessionId(Ulid::new(1, 1)), BTreeMap::new());
+        let mut lines = |from, to| {
+            let wanted = Stretch { id, folder: path.clone(), run: RUN, from, to };
+            let Passage { entries, next, more, problem } = read(&mut open, 1, &wanted);
+            assert_eq!((more, problem), (false, None));
+            (entries.into_iter().map(|entry| entry.bytes).collect::<Vec<_>>(), next)
+        };
+        assert_eq!(lines(0, Some(told)), (vec![b"first".to_vec()], told));
+        assert_eq!(lines(told, None), (vec![b"second".to_vec()], tape.end().0));
     }
 }

@@ -126,6 +126,19 @@ impl Shim {
         self.prints(room, &json!({ "type": "ended", "id": number, "answer": answer }).to_string());
     }
 
+    /// The next daemon finds it with its agent.
+    fn is_found(&mut self, room: &mut Room) {
+        let (_, then) = room.desk.lock().looks.pop().unwrap();
+        let keeping = Keeping::Running { run: FIRST, process: PROCESS, at: Wall(0) };
+        let mut up = room.up(self.id, keeping, Vec::new());
+        up.welcome.can = Can { tape: true, hold: true, ..Can::default() };
+        up.welcome.tape = Some(self.standing());
+        let seen = ShimSeen::Keeping { run: FIRST, process: PROCESS };
+        then(Seen { shim: Some(up), ..Seen::of(Machine::Same, seen, Vec::new()) });
+        room.settle();
+        self.serve(room);
+    }
+
     fn standing(&self) -> TapeStanding {
         let (first, end, heard) = (Position(0), Position(self.end()), Position(0));
         TapeStanding { run: self.run, first, end, heard, said: self.up_to(), flow: Default::default() }
@@ -342,15 +355,7 @@ fn the_next_daemon_hears_the_rest_of_a_tape_and_says_nothing_twice() {
         format!("{}\n", json!({ "type": "ended", "id": number, "answer": "x" })).as_bytes(),
     );
     let mut room = room.again();
-    let (_, then) = room.desk.lock().looks.pop().unwrap();
-    let keeping = Keeping::Running { run: FIRST, process: PROCESS, at: Wall(0) };
-    let mut up = room.up(shim.id, keeping, Vec::new());
-    up.welcome.can = Can { tape: true, hold: true, ..Can::default() };
-    up.welcome.tape = Some(shim.standing());
-    let seen = ShimSeen::Keeping { run: FIRST, process: PROCESS };
-    then(Seen { shim: Some(up), ..Seen::of(Machine::Same, seen, Vec::new()) });
-    room.settle();
-    shim.serve(&mut room);
+    shim.is_found(&mut room);
     assert_eq!(room.row(message).state, MessageState::Done);
     assert_eq!(shim.labels(), ["handshake", "prompt"]);
     assert_eq!(
@@ -362,6 +367,28 @@ fn the_next_daemon_hears_the_rest_of_a_tape_and_says_nothing_twice() {
     shim.serve(&mut room);
     assert_eq!(shim.labels(), ["handshake", "prompt", "prompt"]);
     assert_eq!((AGENT, SHIM), (room.view().session(shim.id).unwrap().pid().unwrap(), SHIM));
+}
+
+#[test]
+fn a_turn_that_ends_while_it_is_taken_over_is_not_said_again() {
+    let mut room = Room::new();
+    let mut shim = ready(&mut room);
+    let first = room.send(shim.id, "hello", None);
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    let mut room = room.again();
+    room.desk.lock().held_up = true;
+    shim.is_found(&mut room);
+    shim.answers(&mut room, "done");
+    room.write();
+    shim.serve(&mut room);
+    assert_eq!((shim.labels(), room.row(first).state), (vec!["handshake", "prompt"], MessageState::Done));
+    let second = room.send(shim.id, "more", None);
+    shim.serve(&mut room);
+    shim.takes(&mut room);
+    shim.answers(&mut room, "done too");
+    assert_eq!(room.row(second).state, MessageState::Done);
+    assert_eq!(shim.labels(), ["handshake", "prompt", "prompt"]);
 }
 
 #[test]
