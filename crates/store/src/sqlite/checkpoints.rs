@@ -12,8 +12,8 @@ use std::time::Duration;
 /// After so many pages the log is brought into the file: it is then begun anew within the room that it has
 /// (`wal_space`), unless somebody writes without a pause.
 const SOON: u32 = 500;
-/// At this length whoever writes waits for it: eight megabytes.
-const AT_LAST: u32 = 2000;
+/// At this length whoever writes waits for it: four megabytes, for which room is kept (`reserve`).
+const AT_LAST: u32 = 1000;
 
 /// The thread that does it, begun when it is first needed.
 #[derive(Debug, Default)]
@@ -40,15 +40,16 @@ impl Checkpoints {
         }))
     }
 
-    /// Whether it is time; asked behind a commit.
-    pub(crate) fn is_due(&mut self) -> bool {
+    /// Whether it is time; asked behind a commit. Where the disk is full (`tight`) it is tried with each: what was kept for
+    /// it must not be used up by a longer log.
+    pub(crate) fn is_due(&mut self, tight: bool) -> bool {
         let pages = self.pages.load(Ordering::Relaxed);
         if pages < self.seen {
             // The log was begun anew.
             self.seen = 0;
         }
         // Where a reader keeps it from being begun anew, it is not tried with each commit.
-        let due = pages >= self.seen + SOON;
+        let due = pages >= self.seen + SOON || tight && pages >= AT_LAST;
         if due {
             self.seen = pages;
         }
@@ -175,10 +176,10 @@ mod tests {
         let store = Store::open(&path, &Options::default()).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
         // One commit fewer than it takes until whoever writes has to wait.
-        for _ in 0..4 {
+        for _ in 0..2 {
             store.commit(events(1000)).wait().unwrap();
         }
-        while std::fs::metadata(&path).unwrap().len() < 2 << 20 {
+        while std::fs::metadata(&path).unwrap().len() < 1 << 20 {
             assert!(Instant::now() < until, "nobody has done it");
             thread::yield_now();
         }

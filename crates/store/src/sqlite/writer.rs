@@ -123,7 +123,7 @@ impl Writer {
 
     /// Brings the log into the file when it is time. Whoever asked for the last group is told already.
     fn bring_home(&mut self) {
-        if !self.checkpoints.is_due() || self.footing.lost().is_some() {
+        if !self.checkpoints.is_due(!self.around.reserve.is_kept()) || self.footing.lost().is_some() {
             return;
         }
         if !self.checkpoints.has_thread() {

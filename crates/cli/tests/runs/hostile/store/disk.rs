@@ -113,7 +113,8 @@ fn on_a_full_disk_people_look_and_stop_and_nothing_acknowledged_is_lost() {
     for words in [&["ls"][..], &["status"], &["show", "runs"], &["logs", "runs"], &["inbox", "collects"]] {
         assert_eq!(world.within(SOON, words).code, 0, "{words:?}");
     }
-    assert_eq!(world.within(SOON, &["stop", "runs"]).code, 0);
+    let stop = world.within(SOON, &["stop", "runs"]);
+    assert_eq!(stop.code, 0, "{stop:?}");
     assert!(!lives(pid), "the agent lives");
     disk.free();
     assert!(until(SOON, || world.run(&["send", "collects", "again"]).code == 0), "there is room again");
