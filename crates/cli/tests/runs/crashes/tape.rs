@@ -7,7 +7,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The steps, and how often each is passed before the interesting time: the first turn begins, runs, and ends.
+/// The steps, and how often each is passed before the interesting time: the first turn begins, runs, and ends. What is committed at
+/// once goes together, so there may be few commits: no more than nine are sure.
 const POINTS: [&str; 16] = [
     "say.taped",
     "say.half",
@@ -15,10 +16,10 @@ const POINTS: [&str; 16] = [
     "tape.appended",
     "fold.heard",
     "fold.heard#4",
-    "commit.before#9",
-    "commit.before#12",
-    "commit.after#9",
-    "commit.after#12",
+    "commit.before#5",
+    "commit.before#8",
+    "commit.after#5",
+    "commit.after#8",
     "heard.sent",
     "heard.sent#4",
     "hold.sent",
