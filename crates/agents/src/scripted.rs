@@ -152,7 +152,7 @@ impl Translate for Scripted {
                 Vec::new()
             }
             Heard::Line { bytes, .. } => self.printed(bytes, see.at),
-            Heard::TooLong => too_long(see),
+            Heard::TooLong => see.given_up(),
             Heard::Said { .. } | Heard::Written { .. } | Heard::ErrorLine(_) | Heard::Exited(..) => {
                 Vec::new()
             }
@@ -169,14 +169,6 @@ impl Translate for Scripted {
         };
         Ok(Spoken::line(&object.to_string()))
     }
-}
-
-fn too_long(see: &View<'_>) -> Vec<Word> {
-    let mut words = see.too_long();
-    if !words.is_empty() {
-        words.push(Word::Want(Want::Interrupt));
-    }
-    words
 }
 
 fn hello(number: u64, step: u32, see: &View<'_>) -> Value {

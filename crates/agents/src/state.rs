@@ -1,8 +1,10 @@
 //! The translators, one for each protocol, and what each knows. A new protocol is a file, a variant and its arms here.
 
+use crate::acp::Acp;
 use crate::exec::Exec;
 use crate::intent::{CannotSay, Intent};
 use crate::line::Line;
+use crate::pi::Pi;
 use crate::preset::Protocol;
 use crate::scripted::Scripted;
 use crate::setup::Setup;
@@ -19,6 +21,8 @@ pub(crate) enum State {
     Exec(Box<Exec>),
     Scripted(Scripted),
     StreamJson(Box<StreamJson>),
+    Acp(Box<Acp>),
+    Pi(Box<Pi>),
     /// Nothing is known, and nothing is concluded: no turn ends.
     Unknown(Unknown),
     #[cfg(test)]
@@ -37,7 +41,9 @@ impl State {
             Protocol::Exec => State::Exec(Box::default()),
             Protocol::Scripted => State::Scripted(Scripted::default()),
             Protocol::StreamJson => State::StreamJson(Box::default()),
-            Protocol::Codex | Protocol::Acp | Protocol::Pi => State::Unknown(Unknown {}),
+            Protocol::Acp => State::Acp(Box::default()),
+            Protocol::Pi => State::Pi(Box::default()),
+            Protocol::Codex => State::Unknown(Unknown {}),
         }
     }
 
@@ -51,6 +57,8 @@ impl State {
             State::Exec(exec) => &**exec,
             State::Scripted(scripted) => scripted,
             State::StreamJson(claude) => &**claude,
+            State::Acp(acp) => &**acp,
+            State::Pi(pi) => &**pi,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,
@@ -63,6 +71,8 @@ impl State {
             State::Exec(exec) => &mut **exec,
             State::Scripted(scripted) => scripted,
             State::StreamJson(claude) => &mut **claude,
+            State::Acp(acp) => &mut **acp,
+            State::Pi(pi) => &mut **pi,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,

@@ -8,7 +8,7 @@ use crate::label::Label;
 use crate::ledger::{Ledger, Open};
 use crate::setup::Setup;
 use crate::turn::{EndedBy, Failure};
-use crate::word::{End, How, Named, Word};
+use crate::word::{End, How, Named, Want, Word};
 use pinfold_core::{Exit, Wall};
 
 /// What happened in a run.
@@ -91,5 +91,14 @@ impl View<'_> {
             Word::Ended(End { turn: Named::Number(open.number), how, text: None, usage: None })
         };
         self.ledger.open().iter().map(failed).collect()
+    }
+
+    /// The same, and the interrupt of an agent that may be in the middle of its turn, which is of no use any more.
+    pub(crate) fn given_up(&self) -> Vec<Word> {
+        let mut words = self.too_long();
+        if !words.is_empty() {
+            words.push(Word::Want(Want::Interrupt));
+        }
+        words
     }
 }

@@ -53,6 +53,8 @@ pub(crate) enum Want {
     Handshake(u32),
     /// The end of a turn that counts as ended already.
     Interrupt,
+    /// The end of an agent with which no handshake can be made.
+    Close,
 }
 
 impl Want {
@@ -60,6 +62,7 @@ impl Want {
         match self {
             Want::Handshake(step) => Intent::Handshake { step },
             Want::Interrupt => Intent::Interrupt,
+            Want::Close => Intent::Close,
         }
     }
 }

@@ -121,7 +121,10 @@ impl Ledger {
                 self.want = self.want.filter(|want| *want != Want::Interrupt);
                 self.turns.interrupted();
             }
-            Label::Close => self.closed = true,
+            Label::Close => {
+                self.want = self.want.filter(|want| *want != Want::Close);
+                self.closed = true;
+            }
             Label::Other(_) => {}
         }
     }

@@ -39,6 +39,16 @@ impl<P> Calls<P> {
         let Call { number, purpose } = self.0.remove(at);
         Some((number, purpose))
     }
+
+    /// The oldest of those that were for this.
+    pub(crate) fn oldest(&self, is: impl Fn(&P) -> bool) -> Option<u64> {
+        self.0.iter().find(|call| is(&call.purpose)).map(|call| call.number)
+    }
+
+    /// What was said before this one is not answered any more.
+    pub(crate) fn forget_before(&mut self, number: u64) {
+        self.0.retain(|call| call.number > number);
+    }
 }
 
 #[cfg(test)]
@@ -63,6 +73,15 @@ mod tests {
         assert_eq!(calls.0.len(), MOST);
         assert_eq!(calls.answered(&Id::Number(1000)), Some((1000, ())));
         assert_eq!(calls.answered(&Id::Number(1)), None);
+    }
+
+    #[test]
+    fn the_oldest_of_a_kind_is_known_until_a_later_one_is_answered() {
+        let mut calls = Calls::default();
+        (1..=4).for_each(|number| calls.said(number, number > 1));
+        assert_eq!(calls.oldest(|prompt| *prompt), Some(2));
+        calls.forget_before(3);
+        assert_eq!((calls.oldest(|prompt| *prompt), calls.answered(&Id::Number(3))), (Some(4), None));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// So long may an id be that is a text; those seen have at most 40 bytes.
+/// So long may the key of an id be, as in the ledger; those seen have at most 40 bytes.
 const LONGEST: usize = 1 << 10;
 
 /// The id of a request, as its maker chose it.
@@ -35,10 +35,7 @@ impl Id {
 
     /// Whether it can be kept.
     pub(crate) fn fits(&self) -> bool {
-        match self {
-            Id::Number(_) => true,
-            Id::Text(text) => text.len() <= LONGEST,
-        }
+        self.key().len() <= LONGEST
     }
 }
 

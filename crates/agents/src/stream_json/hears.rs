@@ -8,7 +8,7 @@ use super::wire::{
 use super::{asks, ends, spends, wire};
 use crate::note::{self, Note};
 use crate::translate::View;
-use crate::word::{Named, Want, Word};
+use crate::word::{Named, Word};
 
 /// So much of a text of its own is told.
 const LONGEST_TEXT: usize = 4 << 10;
@@ -40,15 +40,6 @@ pub(crate) fn line(state: &mut StreamJson, line: &[u8], see: &View<'_>) -> Vec<W
 /// A line on its standard error.
 pub(crate) fn complaint(state: &mut StreamJson, line: &[u8]) -> Vec<Word> {
     ends::refusal(state, &String::from_utf8_lossy(line)).into_iter().collect()
-}
-
-/// A line that is too long to be read. It may be in the middle of the turn, which is of no use any more.
-pub(crate) fn too_long(see: &View<'_>) -> Vec<Word> {
-    let mut words = see.too_long();
-    if !words.is_empty() {
-        words.push(Word::Want(Want::Interrupt));
-    }
-    words
 }
 
 /// What becomes of a message.

@@ -52,7 +52,7 @@ impl Translate for StreamJson {
             }
             Heard::Line { bytes, .. } => hears::line(self, bytes, see),
             Heard::ErrorLine(bytes) => hears::complaint(self, bytes),
-            Heard::TooLong => hears::too_long(see),
+            Heard::TooLong => see.given_up(),
             Heard::Written { .. } | Heard::Exited(..) => Vec::new(),
         };
         words.extend(self.next_refusal(see).map(Word::Want));

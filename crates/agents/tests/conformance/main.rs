@@ -2,13 +2,16 @@
 //! output is cut into entries changes nothing, nothing panics, and what is stored stays small.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod acp;
 mod cursors;
 mod dice;
 mod exec;
 mod kit;
 mod line;
 mod long;
+mod pi;
 mod random;
 mod recordings;
+mod replay;
 mod scripted;
 mod stream_json;

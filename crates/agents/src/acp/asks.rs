@@ -1,0 +1,91 @@
+//! What it asks a person, and how that is answered: by one of the options that came with it.
+
+use super::wire::Permission;
+use crate::intent::{CannotSay, Reply, Verdict};
+use crate::request::RequestKind;
+use crate::rpc::Id;
+use crate::word::Ask;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// As many as can be open.
+const MOST_OPEN: usize = 64;
+/// The id of an option is kept up to here; those seen have at most 20 bytes.
+const LONGEST_OPTION: usize = 256;
+/// So much of a title is worth it.
+const LONGEST_TITLE: usize = 200;
+
+/// The options of a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) key: String,
+    #[serde(default)]
+    allow_once: Option<String>,
+    #[serde(default)]
+    allow_always: Option<String>,
+    #[serde(default)]
+    reject_once: Option<String>,
+    #[serde(default)]
+    reject_always: Option<String>,
+}
+
+/// A request to use a tool, as a person sees it.
+pub(crate) fn ask(id: &Id, request: &Permission, line: &[u8]) -> Ask {
+    let tool = request.tool_call.as_ref();
+    let text = |place: &str| tool.and_then(|tool| tool.get(place)?.as_str()).filter(|text| !text.is_empty());
+    let name = text("name").or_else(|| text("kind"));
+    let title = match (name, text("title")) {
+        (Some(name), Some(title)) => format!("{name}: {title}"),
+        (one, other) => one.or(other).unwrap_or("a tool").to_owned(),
+    };
+    let input = tool.and_then(|tool| tool.get("rawInput")).filter(|input| !input.is_null());
+    let detail = input.and_then(|input| serde_json::to_string_pretty(input).ok());
+    let raw = String::from_utf8_lossy(line).into_owned();
+    Ask { key: id.key(), kind: RequestKind::Permission, title: in_a_line(&title), detail, raw }
+}
+
+/// Keeps what the answer will need, and nothing of requests that are not open any more.
+pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, request: &Permission, open: impl Fn(&str) -> bool) {
+    let key = id.key();
+    kept.retain(|kept| open(&kept.key) && kept.key != key);
+    let options = || request.options.iter().flatten();
+    let option = |kind: &str| {
+        let of_kind = options().find(|option| option.kind.as_deref() == Some(kind))?;
+        of_kind.option_id.clone().filter(|id| id.len() <= LONGEST_OPTION)
+    };
+    if kept.len() < MOST_OPEN {
+        kept.push(Kept {
+            key,
+            allow_once: option("allow_once"),
+            allow_always: option("allow_always"),
+            reject_once: option("reject_once"),
+            reject_always: option("reject_always"),
+        });
+    }
+}
+
+/// What is answered to a request.
+pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Result<Value, CannotSay> {
+    let option = kept.and_then(|kept| match (reply.verdict, reply.always) {
+        (Verdict::Allow, false) => kept.allow_once.as_ref().or(kept.allow_always.as_ref()),
+        (Verdict::Allow, true) => kept.allow_always.as_ref().or(kept.allow_once.as_ref()),
+        (Verdict::Deny, false) => kept.reject_once.as_ref().or(kept.reject_always.as_ref()),
+        (Verdict::Deny, true) => kept.reject_always.as_ref().or(kept.reject_once.as_ref()),
+    });
+    match (option, reply.verdict) {
+        (Some(option), _) => Ok(json!({ "outcome": { "outcome": "selected", "optionId": option } })),
+        (None, Verdict::Deny) => Ok(cancelled()),
+        (None, Verdict::Allow) => Err(CannotSay::NotOffered),
+    }
+}
+
+/// The answer to a request of a turn that is to end.
+pub(crate) fn cancelled() -> Value {
+    json!({ "outcome": { "outcome": "cancelled" } })
+}
+
+/// As much as fits into a line.
+fn in_a_line(text: &str) -> String {
+    let line: String = text.chars().take(LONGEST_TITLE).collect();
+    line.replace(char::is_control, " ")
+}

@@ -1,0 +1,57 @@
+//! What its errors mean.
+
+use crate::blames;
+use crate::note;
+use crate::rpc::RpcError;
+use crate::turn::{Failure, FailureKind};
+use serde_json::Value;
+
+/// So much of an error's text is kept.
+pub(crate) const LONGEST_ERROR: usize = 4 << 10;
+
+/// The protocol's code for a login that is missing.
+const NO_LOGIN: i64 = -32000;
+
+/// Why a request failed, in our words.
+pub(crate) fn failure(error: &RpcError) -> Failure {
+    let text = text(error);
+    Failure { kind: kind(error, &text), text }
+}
+
+/// Why a turn failed that did not say so itself, by what the agent said instead.
+pub(crate) fn unproven(said: &str) -> Failure {
+    let said = said.trim();
+    let nothing = "it ended the turn, and nothing shows that it worked on it";
+    let text = if said.is_empty() { nothing } else { said };
+    Failure { kind: blames::kind(text), text: note::short(text, LONGEST_ERROR) }
+}
+
+fn kind(error: &RpcError, text: &str) -> FailureKind {
+    match (of_data(error, "errorKind"), error.code) {
+        (Some("rate_limit" | "billing_error"), _) | (_, Some(429)) => FailureKind::Limit,
+        (Some("authentication_failed"), _) | (_, Some(NO_LOGIN | 401 | 403)) => FailureKind::Login,
+        (Some("model_not_found"), _) => FailureKind::Model,
+        (Some("server_error" | "overloaded"), _) | (_, Some(500..600)) => FailureKind::Server,
+        (Some(_) | None, _) if of_data(error, "codexErrorInfo") == Some("usageLimitExceeded") => {
+            FailureKind::Limit
+        }
+        (Some(_) | None, _) => blames::kind(text),
+    }
+}
+
+/// Its words, and those that tell more where the first ones tell nothing.
+fn text(error: &RpcError) -> String {
+    let message = error.message.as_deref().unwrap_or_default();
+    let message = message.strip_prefix("Internal error: ").unwrap_or(message);
+    let more = of_data(error, "message").or_else(|| of_data(error, "details"));
+    let text = match (message, more) {
+        ("" | "Internal error", Some(more)) => more.to_owned(),
+        ("", None) => format!("error {}", error.code.unwrap_or_default()),
+        (message, _) => message.to_owned(),
+    };
+    note::short(&text, LONGEST_ERROR)
+}
+
+fn of_data<'e>(error: &'e RpcError, place: &str) -> Option<&'e str> {
+    error.data.as_ref()?.get(place).and_then(Value::as_str)
+}

@@ -1,0 +1,75 @@
+//! The handshake: what the agent can, and the session that is opened.
+
+use super::fails;
+use super::state::{Acp, LOAD, NEW, Opened, Purpose, RESUME};
+use super::wire::{Initialized, SessionOpened};
+use crate::note::{self, Note};
+use crate::observation::SessionRefused;
+use crate::rpc::RpcError;
+use crate::translate::View;
+use crate::turn::{Failure, FailureKind};
+use crate::word::{Want, Word};
+
+/// The version of the protocol that is spoken.
+pub(crate) const VERSION: u64 = 1;
+/// So long may the id of a session be; the ledger does not take longer ones either.
+const LONGEST_ID: usize = 1 << 10;
+
+/// It says what it can: one that is to go on with a session is not told to replay it, if it can do without.
+pub(crate) fn initialized(line: &Initialized, see: &View<'_>) -> Vec<Word> {
+    if let Some(other) = line.protocol_version.filter(|version| *version != VERSION) {
+        return gives_up(&format!("it speaks version {other} of the protocol, and not {VERSION}"));
+    }
+    let can = line.agent_capabilities.as_ref();
+    let resume =
+        can.and_then(|can| can.session_capabilities.as_ref()).is_some_and(|can| can.resume.is_some());
+    let load = can.is_some_and(|can| can.load_session == Some(true));
+    match (see.ledger.session(), resume, load) {
+        (None, ..) => vec![Word::Want(Want::Handshake(NEW))],
+        (Some(_), true, _) => vec![Word::Want(Want::Handshake(RESUME))],
+        (Some(_), false, true) => vec![Word::Want(Want::Handshake(LOAD))],
+        (Some(_), false, false) => {
+            let text = "it cannot go on with a session: it begins another one".to_owned();
+            vec![Word::Note(Note::Agent { text }), Word::Want(Want::Handshake(NEW))]
+        }
+    }
+}
+
+/// A session is open.
+pub(crate) fn opened(state: &mut Acp, purpose: Purpose, line: SessionOpened, see: &View<'_>) -> Vec<Word> {
+    let known = see.ledger.session().filter(|_| purpose != Purpose::New).map(str::to_owned);
+    let told = known.is_some();
+    match known.or(line.session_id).filter(|id| !id.is_empty() && id.len() <= LONGEST_ID) {
+        Some(id) => {
+            state.opened = Some(Opened { id, told });
+            vec![Word::Ready]
+        }
+        None => gives_up("it opened a session, and did not say which"),
+    }
+}
+
+/// It does not do what the handshake needs. It would wait for ever, and nothing can be said to it: it is told to leave.
+pub(crate) fn refused(purpose: Purpose, error: &RpcError) -> Vec<Word> {
+    let Failure { kind, text } = fails::failure(error);
+    let mut words = gives_up(&text);
+    match (purpose, kind) {
+        (_, FailureKind::Login) => words.push(Word::Login(text)),
+        (Purpose::Load | Purpose::Resume, _) => {
+            let why = if is_busy(error) { SessionRefused::Busy } else { SessionRefused::Unknown };
+            words.push(Word::SessionRefused(why));
+        }
+        (Purpose::Initialize | Purpose::New | Purpose::Prompt, _) => {}
+    }
+    words
+}
+
+fn gives_up(text: &str) -> Vec<Word> {
+    let text = note::short(text, fails::LONGEST_ERROR);
+    vec![Word::Note(Note::Agent { text }), Word::Want(Want::Close)]
+}
+
+/// Codex's own word for a session that another process writes.
+fn is_busy(error: &RpcError) -> bool {
+    let reason = error.data.as_ref().and_then(|data| data.get("reason")?.as_str());
+    reason == Some("thread_active_writer")
+}

@@ -1,0 +1,74 @@
+//! What is written to it.
+
+use super::asks;
+use super::opens::VERSION;
+use super::state::{Acp, INITIALIZE, LOAD, NEW, RESUME};
+use crate::exec::prompt_text;
+use crate::intent::{CannotSay, Intent, Reply};
+use crate::rpc::{Framing, Id};
+use crate::translate::{Spoken, View};
+use serde_json::{Value, json};
+
+const LINES: Framing = Framing::Named;
+
+/// The bytes of an intent.
+pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    match intent {
+        Intent::Handshake { step } => handshake(state, number, *step, see),
+        Intent::Prompt(prompt) => {
+            let text = json!([{ "type": "text", "text": prompt_text(prompt) }]);
+            let params = json!({ "sessionId": session(state)?, "prompt": text });
+            Ok(LINES.request(number, "session/prompt", &params))
+        }
+        Intent::Answer(reply) => answer(state, reply, see),
+        Intent::Interrupt => interrupt(state, see),
+        Intent::Close => Ok(Spoken::end()),
+    }
+}
+
+fn handshake(state: &Acp, number: u64, step: u32, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    let known = || see.ledger.session().ok_or(CannotSay::NotWanted);
+    let dir = &see.setup.dir;
+    let servers: [Value; 0] = [];
+    let with_session = |method| {
+        let params = json!({ "sessionId": known()?, "cwd": dir, "mcpServers": servers });
+        Ok(LINES.request(number, method, &params))
+    };
+    match step {
+        INITIALIZE => Ok(LINES.request(number, "initialize", &introduction())),
+        NEW => Ok(LINES.request(number, "session/new", &json!({ "cwd": dir, "mcpServers": servers }))),
+        LOAD => with_session("session/load"),
+        RESUME => with_session("session/resume"),
+        other => Ok(LINES.refusal(state.refusals.at(other).ok_or(CannotSay::NotWanted)?)),
+    }
+}
+
+/// Who speaks, and that neither files nor terminals are offered: the agent has its own.
+fn introduction() -> Value {
+    json!({
+        "protocolVersion": VERSION,
+        "clientCapabilities": { "fs": { "readTextFile": false, "writeTextFile": false }, "terminal": false },
+        "clientInfo": { "name": "pinfold", "version": env!("CARGO_PKG_VERSION") },
+    })
+}
+
+fn answer(state: &Acp, reply: &Reply, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    let request = see.ledger.request(reply.request).ok_or(CannotSay::NoSuchRequest)?;
+    let id = Id::of_key(&request.key).ok_or(CannotSay::NoSuchRequest)?;
+    let kept = state.kept.iter().find(|kept| kept.key == request.key);
+    Ok(LINES.answer(&id, &asks::answer(reply, kept)?))
+}
+
+/// The end of the turn. Whoever ends one has to answer all that it asked, or the agent waits.
+fn interrupt(state: &Acp, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    let params = json!({ "sessionId": session(state)? });
+    let mut spoken = LINES.notification("session/cancel", Some(&params));
+    for id in state.open_keys(see).filter_map(|key| Id::of_key(&key)) {
+        spoken.bytes.extend(LINES.answer(&id, &asks::cancelled()).bytes);
+    }
+    Ok(spoken)
+}
+
+fn session(state: &Acp) -> Result<&str, CannotSay> {
+    state.opened.as_ref().map(|opened| opened.id.as_str()).ok_or(CannotSay::NotReady)
+}

@@ -1,0 +1,72 @@
+//! What the words of an error mean, where an agent has no other word for it, and what the end of a turn says of the account.
+
+use crate::observation::{Limit, Reach};
+use crate::turn::{Failure, FailureKind};
+use crate::word::{How, Word};
+
+/// What agents and their vendors say of a limit.
+const LIMITS: [&str; 6] = [
+    "rate limit",
+    "rate_limit",
+    "usage limit",
+    "too many requests",
+    "request rejected (429)",
+    "exhausted your",
+];
+
+/// What kind of failure a text tells of: a status of HTTP at its beginning, or words for a limit.
+pub(crate) fn kind(text: &str) -> FailureKind {
+    let status =
+        text.split(|letter: char| !letter.is_ascii_digit()).next().and_then(|word| word.parse().ok());
+    match status {
+        Some(429) => FailureKind::Limit,
+        Some(401 | 403) => FailureKind::Login,
+        Some(500..600) => FailureKind::Server,
+        Some(_) | None if says_limit(text) => FailureKind::Limit,
+        Some(_) | None => FailureKind::Other,
+    }
+}
+
+fn says_limit(text: &str) -> bool {
+    let text = text.to_lowercase();
+    LIMITS.iter().any(|words| text.contains(words))
+}
+
+/// What the end of a turn says of the account. A limit is told once, until a turn has gone well.
+pub(crate) fn account(limited: &mut bool, how: &How) -> Option<Word> {
+    match how {
+        How::Done => {
+            *limited = false;
+            None
+        }
+        How::Failed(Failure { kind: FailureKind::Limit, .. }) => {
+            let told = std::mem::replace(limited, true);
+            let limit = Limit { reach: Reach::Reached, until: None, window: None, used: None };
+            (!told).then_some(Word::Limit(limit))
+        }
+        How::Failed(Failure { kind: FailureKind::Login, text }) => Some(Word::Login(text.clone())),
+        How::Failed(_) | How::Cancelled => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_or_the_words_for_a_limit_say_what_kind_of_failure_it_is() {
+        let rows = [
+            ("429 mock error", FailureKind::Limit),
+            ("exceeded retry limit, last status: 429 Too Many Requests", FailureKind::Limit),
+            ("You\u{2019}ve hit your usage limit.", FailureKind::Limit),
+            ("401 Unauthorized", FailureKind::Login),
+            ("503", FailureKind::Server),
+            ("404 mock error", FailureKind::Other),
+            ("4290 lines were printed", FailureKind::Other),
+            ("", FailureKind::Other),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(kind(text), expected, "{text}");
+        }
+    }
+}

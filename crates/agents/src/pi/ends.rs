@@ -1,0 +1,64 @@
+//! How turns of pi end, and what they cost.
+
+use super::state::{Last, Pi};
+use super::wire::Message;
+use crate::blames;
+use crate::note::Note;
+use crate::turn::{Failure, FailureKind, Spent, Usage};
+use crate::word::{End, How, Named, Word};
+use serde_json::Value;
+
+/// The end of the turn under way.
+pub(crate) fn ended(state: &mut Pi, last: Option<&Last>) -> Vec<Word> {
+    let Some(number) = state.turn.take() else { return vec![Word::Note(Note::StrayEnd { named: None })] };
+    let how = match last {
+        Some(Last::Stopped) => How::Done,
+        Some(Last::Aborted) => How::Cancelled,
+        Some(Last::Failed(failure)) => How::Failed(failure.clone()),
+        None => {
+            let text = "it ended the turn, and its model has said nothing".to_owned();
+            How::Failed(Failure { kind: FailureKind::Other, text })
+        }
+    };
+    let mut words: Vec<Word> = blames::account(&mut state.limited, &how).into_iter().collect();
+    let usage = Some(Usage {
+        turn: std::mem::take(&mut state.spent),
+        model: state.model.clone(),
+        context_used: state.context,
+        ..Usage::default()
+    });
+    words.push(Word::Ended(End { turn: Named::Number(number), how, text: None, usage }));
+    words
+}
+
+/// A turn that failed is not tried again, if one has failed.
+pub(crate) fn failed(state: &mut Pi) -> Vec<Word> {
+    match state.failed.take() {
+        Some(failure) => ended(state, Some(&Last::Failed(failure))),
+        None => Vec::new(),
+    }
+}
+
+/// It does not take a prompt.
+pub(crate) fn refused(state: &mut Pi, number: u64, text: String) -> Vec<Word> {
+    let how = How::Failed(Failure { kind: blames::kind(&text), text });
+    let mut words: Vec<Word> = blames::account(&mut state.limited, &how).into_iter().collect();
+    words.push(Word::Ended(End { turn: Named::Number(number), how, text: None, usage: None }));
+    words
+}
+
+/// Adds what a message cost.
+pub(crate) fn spend(state: &mut Pi, message: &Message) {
+    state.model = message.model.clone().filter(|model| model.len() <= 200).or(state.model.take());
+    let Some(usage) = &message.usage else { return };
+    let read = [usage.input, usage.cache_read, usage.cache_write].into_iter().flatten().sum::<u64>();
+    let written = usage.output.unwrap_or(0);
+    let cost = usage.cost.as_ref().and_then(|cost| cost.get("total").and_then(Value::as_f64));
+    let Spent { input_tokens, output_tokens, cost_usd } = state.spent;
+    state.spent = Spent {
+        input_tokens: Some(input_tokens.unwrap_or(0).saturating_add(read)),
+        output_tokens: Some(output_tokens.unwrap_or(0).saturating_add(written)),
+        cost_usd: cost.map(|cost| cost + cost_usd.unwrap_or(0.0)).or(cost_usd),
+    };
+    state.context = Some(read.saturating_add(written)).filter(|used| *used > 0).or(state.context);
+}

@@ -1,0 +1,128 @@
+//! What the lines of pi mean.
+
+use super::ends;
+use super::state::{CHECK, Last, Pi, Purpose};
+use super::wire::{ExtensionAsks, Head, Message, MessageEnd, Response, Retry};
+use crate::blames;
+use crate::json;
+use crate::note::{self, Note};
+use crate::observation::SessionRefused;
+use crate::translate::View;
+use crate::turn::Failure;
+use crate::word::{Named, Want, Word};
+
+/// So much of a text of its own is told.
+pub(crate) const LONGEST_TEXT: usize = 4 << 10;
+/// What an extension waits for an answer to.
+const QUESTIONS: [&str; 4] = ["select", "confirm", "input", "editor"];
+
+/// A line of its output.
+pub(crate) fn line(state: &mut Pi, line: &[u8], see: &View<'_>) -> Vec<Word> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Vec::new();
+    }
+    let Some(kind) = json::read::<Head>(line).kind else { return vec![Word::Note(Note::garbage(line))] };
+    match kind.as_str() {
+        "response" => answered(state, json::read(line)),
+        "agent_start" => began(state, see).into_iter().collect(),
+        "message_end" => message(state, &json::read::<MessageEnd>(line).message.unwrap_or_default()),
+        "agent_end" => ended(state),
+        "auto_retry_start" => {
+            state.failed = None;
+            vec![Word::Note(retry(&json::read(line)))]
+        }
+        "auto_retry_end" if json::read::<Retry>(line).success != Some(true) => ends::failed(state),
+        "extension_ui_request" => {
+            asks(state, json::read(line));
+            Vec::new()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// A line on its standard error.
+pub(crate) fn complaint(line: &[u8]) -> Option<Word> {
+    let unknown = String::from_utf8_lossy(line).contains("No session found matching");
+    unknown.then_some(Word::SessionRefused(SessionRefused::Unknown))
+}
+
+/// An answer to a line of ours.
+fn answered(state: &mut Pi, line: Response) -> Vec<Word> {
+    let call = line.id.as_ref().and_then(|id| state.calls.answered(id));
+    let error = note::short(line.error.as_deref().unwrap_or_default(), LONGEST_TEXT);
+    match (call, line.success == Some(true)) {
+        (Some((_, Purpose::Greet)), true) => {
+            state.session = line.data.and_then(|data| data.session_id);
+            vec![Word::Ready]
+        }
+        (Some((_, Purpose::Greet)), false) => {
+            vec![Word::Note(Note::Agent { text: error }), Word::Want(Want::Close)]
+        }
+        (Some((number, Purpose::Prompt)), true) => vec![Word::Taken(number)],
+        (Some((number, Purpose::Prompt)), false) => ends::refused(state, number, error),
+        // A turn that is tried again has said so by now.
+        (Some((_, Purpose::Check)), _) => ends::failed(state),
+        (Some((_, Purpose::Abort)), true) => Vec::new(),
+        (Some((_, Purpose::Abort)) | None, false) => vec![Word::Note(Note::Agent { text: error })],
+        (None, true) => Vec::new(),
+    }
+}
+
+/// The turn of the oldest prompt that has not ended begins, or begins again.
+fn began(state: &mut Pi, see: &View<'_>) -> Option<Word> {
+    let open = see.ledger.open();
+    let same = open.iter().find(|open| Some(open.number) == state.turn);
+    state.turn = same.or(open.first()).map(|open| open.number);
+    state.turn.map(|number| Word::Began(Named::Number(number)))
+}
+
+/// A message has ended. The last one of the model is the answer.
+fn message(state: &mut Pi, message: &Message) -> Vec<Word> {
+    if message.role.as_deref() != Some("assistant") || state.turn.is_none() {
+        return Vec::new();
+    }
+    ends::spend(state, message);
+    let texts = message.content.iter().flatten().filter(|part| part["type"] == "text");
+    let text: String = texts.filter_map(|part| part["text"].as_str()).collect();
+    let reason = message.stop_reason.as_deref();
+    let error = note::short(message.error_message.as_deref().unwrap_or_default(), LONGEST_TEXT);
+    state.last = Some(match reason {
+        Some("aborted") => Last::Aborted,
+        Some("stop") => Last::Stopped,
+        Some("error") => Last::Failed(Failure { kind: blames::kind(&error), text: error }),
+        other => {
+            let text = format!("it stopped: {}", note::short(other.unwrap_or("without a reason"), 100));
+            Last::Failed(Failure { kind: blames::kind(""), text })
+        }
+    });
+    let mut words: Vec<Word> = state.proven_session().into_iter().collect();
+    words.extend((!text.is_empty()).then_some(Word::Anew(text)));
+    words
+}
+
+/// The model has done what it was asked, or failed; then it may be asked again, and says so next.
+fn ended(state: &mut Pi) -> Vec<Word> {
+    match state.last.take() {
+        Some(Last::Failed(failure)) if state.turn.is_some() => {
+            state.failed = Some(failure);
+            vec![Word::Want(Want::Handshake(CHECK))]
+        }
+        last => ends::ended(state, last.as_ref()),
+    }
+}
+
+fn retry(line: &Retry) -> Note {
+    let number = |number: Option<u64>| number.map_or_else(|| "?".to_owned(), |number| number.to_string());
+    let (attempt, most, delay) = (number(line.attempt), number(line.max_attempts), number(line.delay_ms));
+    let cause = line.error_message.as_deref().unwrap_or("unknown");
+    let text = format!("tries again, {attempt} of {most}, in {delay} ms: {cause}");
+    Note::Agent { text: note::short(&text, LONGEST_TEXT) }
+}
+
+/// An extension asks, and would wait for ever.
+fn asks(state: &mut Pi, line: ExtensionAsks) {
+    let waits = line.method.as_deref().is_some_and(|method| QUESTIONS.contains(&method));
+    if let Some(id) = line.id.filter(|_| waits) {
+        state.refusals.add(id);
+    }
+}
