@@ -4,11 +4,13 @@
 mod fill;
 mod place;
 mod reads;
+mod registry;
 mod shipped;
 
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, Transcript};
 pub use place::Store;
 pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
+pub use registry::{NotAnEntry, from_registry};
 pub use shipped::{names, shipped};
 
 use serde::{Deserialize, Serialize};

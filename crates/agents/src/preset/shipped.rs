@@ -2,7 +2,8 @@
 
 use super::PresetChanges;
 
-const FILES: [(&str, &str); 18] = [
+const FILES: [(&str, &str); 19] = [
+    ("acp", include_str!("../../presets/acp.toml")),
     ("agy", include_str!("../../presets/agy.toml")),
     ("aider", include_str!("../../presets/aider.toml")),
     ("amp", include_str!("../../presets/amp.toml")),
@@ -164,12 +165,24 @@ mod tests {
     }
 
     #[test]
-    fn agents_in_a_terminal_resume_only_where_it_is_known_how() {
+    fn agents_with_a_protocol_of_many_run_for_many_messages_and_tell_their_session() {
         let rows = [
-            ("codex", "codex resume s-1"),
-            ("opencode", "opencode --session s-1"),
-            ("pi", "pi --session s-1"),
+            ("opencode", Protocol::Acp, ["opencode acp"; 2]),
+            ("pi", Protocol::Pi, ["pi --mode rpc", "pi --mode rpc --session s-1"]),
         ];
+        for (name, protocol, expected) in rows {
+            let preset = preset(name);
+            assert_eq!(words(&preset), expected.map(str::to_owned));
+            assert_eq!((preset.protocol, preset.session, preset.pty), (protocol, SessionIds::Learn, false));
+            assert!(preset.store.is_some() && !preset.proven.is_empty());
+        }
+        let any = preset("acp");
+        assert_eq!((any.protocol, any.session, any.command), (Protocol::Acp, SessionIds::Learn, None));
+    }
+
+    #[test]
+    fn agents_in_a_terminal_resume_only_where_it_is_known_how() {
+        let rows = [("codex", "codex resume s-1")];
         for (name, resumed) in rows {
             assert_eq!(words(&preset(name)), [name, resumed]);
             assert!(preset(name).pty);

@@ -6,14 +6,14 @@ use crate::global::Global;
 use crate::home;
 use crate::output::{Cell, Failure, Kind, Paper, plain, print, say};
 use clap::Args;
-use pinfold_daemon::preset::{Preset, protocol_word};
+use pinfold_daemon::preset::{self, Preset, protocol_word};
 use pinfold_kernel::program;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::process::{Pid, PidfdFlags, Signal};
 use serde_json::{Value, json};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -32,10 +32,19 @@ pub(crate) struct Agents {
     /// Do not ask
     #[arg(long, requires = "check")]
     yes: bool,
+    /// Print what to put into config.toml for the agents of a file of the public ACP registry
+    #[arg(long, value_name = "FILE", conflicts_with = "check")]
+    from_registry: Option<PathBuf>,
+    /// Only this one of them
+    #[arg(long, value_name = "ID", requires = "from_registry")]
+    entry: Option<String>,
 }
 
 impl Alone for Agents {
     fn act(&self, global: &Global) -> Result<(), Failure> {
+        if let Some(file) = &self.from_registry {
+            return from_registry(file, self.entry.as_deref());
+        }
         let home = home::home(global)?;
         let config = pinfold_daemon::config::load(&home.config)
             .map_err(|error| Failure::from_error(Kind::BadConfig, &error))?;
@@ -72,6 +81,17 @@ impl Alone for Agents {
         print(&Paper::endless().table(["NAME", "FOUND", "VERSION", "PROVEN", "PROTOCOL"], &rows));
         Ok(())
     }
+}
+
+/// Prints what a file of the registry says, as tables of `config.toml`.
+fn from_registry(file: &Path, only: Option<&str>) -> Result<(), Failure> {
+    let named = |why: String| Failure::new(Kind::Usage, format!("`{}`: {why}", file.display()));
+    let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
+    // The registry's words for platforms are those of the compiler.
+    let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+    let tables = preset::from_registry(&text, only, &platform).map_err(|error| named(error.to_string()))?;
+    print(&tables);
+    Ok(())
 }
 
 /// All of them are asked at once: one that does not answer holds up nobody.

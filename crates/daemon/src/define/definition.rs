@@ -102,7 +102,7 @@ fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<()
     match preset {
         None if agent != COMMAND => Err(BadDefinition::UnknownAgent { agent }),
         None if !named => Err(BadDefinition::NoCommand),
-        Some(_) if named => Err(BadDefinition::CommandTwice { agent }),
+        Some(preset) if named && preset.command.is_some() => Err(BadDefinition::CommandTwice { agent }),
         Some(Preset { protocol, .. }) if *protocol != Protocol::Line && request.pty == Some(true) => {
             Err(BadDefinition::ProtocolOnTerminal { agent })
         }
@@ -171,7 +171,10 @@ impl Definition {
             }
             None => (preset.headless(filling), preset.interactive(filling)),
         };
-        self.command = command?;
+        // Where the preset has no command, the session has named its own.
+        if preset.command.is_some() || self.command.is_empty() {
+            self.command = command?;
+        }
         // Without a vendor session there is nothing that its terminal program could go on with.
         self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
         Ok(())

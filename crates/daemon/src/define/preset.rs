@@ -4,8 +4,8 @@
 //! [`Preset::interactive`] make the words to execute, with what a session knows filled in.
 
 pub use pinfold_agents::preset::{
-    Attach, Exec, ExecChanges, Filling, Input, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy,
-    Protocol, SessionIds, Store, Transcript, Turns,
+    Attach, Exec, ExecChanges, Filling, Input, NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges,
+    PromptBy, Protocol, SessionIds, Store, Transcript, Turns, from_registry,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;
@@ -79,7 +79,7 @@ mod tests {
         for (word, protocol) in PROTOCOLS {
             assert_eq!((protocol_word(protocol), of_word(&PROTOCOLS, word)), (word, Some(protocol)));
         }
-        assert!([Protocol::Line, Protocol::Exec, Protocol::Scripted].into_iter().all(is_spoken));
-        assert!(!is_spoken(Protocol::Pi));
+        let spoken = [Protocol::Line, Protocol::Exec, Protocol::Acp, Protocol::Pi, Protocol::Scripted];
+        assert!(spoken.into_iter().all(is_spoken));
     }
 }

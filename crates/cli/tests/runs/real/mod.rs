@@ -3,7 +3,9 @@
 
 mod claude;
 mod gemini;
+mod many;
 mod model;
+mod openai;
 mod script;
 mod stage;
 mod takeover;

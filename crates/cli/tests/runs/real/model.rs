@@ -1,6 +1,7 @@
 //! A model on the loopback, in the test's own process: it plays what the newest prompt says (`script.rs`), and remembers all
 //! that it was shown.
 
+use super::openai;
 use super::script::Script;
 use crate::processes::PATIENCE;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ pub(crate) struct Model {
 }
 
 #[derive(Default)]
-struct Room {
+pub(super) struct Room {
     desk: Mutex<Desk>,
     changed: Condvar,
 }
@@ -30,6 +31,13 @@ struct Desk {
     asked: Vec<Script>,
     /// How many replies that are held may go on.
     let_go: usize,
+}
+
+impl Room {
+    /// How many requests there were.
+    pub(super) fn count(&self) -> usize {
+        self.desk.lock().unwrap().asked.len()
+    }
 }
 
 impl Model {
@@ -92,8 +100,13 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let Some((path, body)) = request(stream)? else { return Ok(()) };
     let mut reply = Reply { stream, google: path.contains("enerateContent") };
-    if !path.contains("/messages") && !reply.google || path.contains("count_tokens") {
+    let chat = path.contains("/chat/completions");
+    if !path.contains("/messages") && !reply.google && !chat || path.contains("count_tokens") {
         return reply.whole(200, &json!({ "input_tokens": 10, "data": [], "models": [] }));
+    }
+    if chat && body["tools"].is_null() {
+        // A name for the conversation: no turn.
+        return openai::title(&mut reply);
     }
     if body["generationConfig"]["responseMimeType"] == "application/json" {
         return reply.route();
@@ -104,6 +117,7 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     match script.error() {
         Some(number) => reply.whole(number, &error(number)),
         None if reply.google => reply.google(&script, path.contains("streamGenerateContent"), room),
+        None if chat => openai::chat(&mut reply, &script, room),
         None => reply.anthropic(&script, room),
     }
 }
@@ -140,7 +154,7 @@ fn error(number: u16) -> Value {
 }
 
 /// How one request is answered.
-struct Reply<'a> {
+pub(super) struct Reply<'a> {
     stream: &'a TcpStream,
     google: bool,
 }
@@ -155,19 +169,24 @@ impl Reply<'_> {
         )
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    pub(super) fn begin(&mut self) -> io::Result<()> {
         write!(self.stream, "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
     }
 
-    fn say(&mut self, event: &Value) -> io::Result<()> {
+    pub(super) fn say(&mut self, event: &Value) -> io::Result<()> {
         if let Some(kind) = event["type"].as_str().filter(|_| !self.google) {
             write!(self.stream, "event: {kind}\r\n")?;
         }
         write!(self.stream, "data: {event}\r\n\r\n")
     }
 
+    /// What comes after the last event, with some.
+    pub(super) fn over(&mut self) -> io::Result<()> {
+        write!(self.stream, "data: [DONE]\r\n\r\n")
+    }
+
     /// Waits for the test's word, if the script says so.
-    fn hold(script: &Script, room: &Room) {
+    pub(super) fn hold(script: &Script, room: &Room) {
         let mut desk = room.desk.lock().unwrap();
         let until = Instant::now() + Duration::from_secs(120);
         while script.is_held() && desk.let_go == 0 && Instant::now() < until {

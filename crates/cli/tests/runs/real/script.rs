@@ -20,17 +20,18 @@ pub(crate) struct Script {
     shell: Option<String>,
 }
 
-const SHELLS: [&str; 2] = ["Bash", "run_shell_command"];
+const SHELLS: [&str; 3] = ["Bash", "bash", "run_shell_command"];
 /// What agents write around what they add to a prompt.
 const NOISE: [&str; 2] = ["system-reminder", "session_context"];
 
 impl Script {
-    /// Reads a request of Anthropic's form, or of Google's.
+    /// Reads a request of Anthropic's form, of Google's, or of OpenAI's.
     pub(crate) fn of(body: &Value) -> Script {
         let messages = body["messages"].as_array().or(body["contents"].as_array());
         let (mut turns, mut prompt, mut results) = (Vec::new(), String::new(), 0);
-        for message in messages.into_iter().flatten().filter(|message| message["role"] == "user") {
-            for part in parts(message) {
+        for message in messages.into_iter().flatten() {
+            results += usize::from(message["role"] == "tool");
+            for part in parts(message).into_iter().filter(|_| message["role"] == "user") {
                 match prose(&part) {
                     Some(text) => {
                         turns.extend(words(&text));
@@ -103,5 +104,6 @@ fn shell(tools: &Value) -> Option<String> {
     let declared = |tool: &Value| tool["functionDeclarations"].as_array().cloned();
     let tools = tools.as_array()?.iter();
     let mut tools = tools.flat_map(|tool| declared(tool).unwrap_or_else(|| vec![tool.clone()]));
-    tools.find_map(|tool| tool["name"].as_str().filter(|name| SHELLS.contains(name)).map(str::to_owned))
+    let name = |tool: &Value| tool["function"]["name"].as_str().or(tool["name"].as_str()).map(str::to_owned);
+    tools.find_map(|tool| name(&tool).filter(|name| SHELLS.contains(&name.as_str())))
 }

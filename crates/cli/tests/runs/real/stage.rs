@@ -10,6 +10,8 @@ use std::time::Duration;
 
 /// Agents are slow to start, more so several at once.
 const LIMIT: Duration = Duration::from_secs(90);
+/// An agent that has no preset of its own: any program that speaks the protocol can be named.
+pub(crate) const BRIDGE: &str = "claude-agent-acp";
 /// Agents show some letters of it: it is approved by its end.
 const KEY: &str = "sk-not-a-key-for-the-tests-of-pinfold";
 
@@ -46,7 +48,36 @@ impl Stage {
             "privacy": { "usageStatisticsEnabled": false },
         });
         std::fs::write(user.join(".gemini/settings.json"), gemini.to_string()).unwrap();
+        stage.configure_open_agents();
         stage
+    }
+
+    /// opencode and pi are told in files where their model is.
+    fn configure_open_agents(&self) {
+        let user = self.world.path("user");
+        std::fs::create_dir_all(user.join(".config/opencode")).unwrap();
+        std::fs::create_dir_all(user.join(".pi/agent")).unwrap();
+        let url = format!("http://127.0.0.1:{}/v1", self.model.port);
+        let provider = json!({
+            "npm": "@ai-sdk/openai-compatible", "name": "test",
+            "options": { "baseURL": url, "apiKey": KEY }, "models": { "model": { "name": "model" } },
+        });
+        let opencode = json!({
+            "autoupdate": false, "share": "disabled", "model": "test/model", "small_model": "test/model",
+            "permission": { "bash": "ask", "edit": "ask" }, "provider": { "test": provider },
+        });
+        std::fs::write(user.join(".config/opencode/opencode.json"), opencode.to_string()).unwrap();
+        let cost = json!({ "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 });
+        let model = json!({
+            "id": "model", "name": "model", "reasoning": false, "input": ["text"], "cost": cost,
+            "contextWindow": 128_000, "maxTokens": 4096,
+        });
+        let provider =
+            json!({ "baseUrl": url, "api": "openai-completions", "apiKey": KEY, "models": [model] });
+        let pi = json!({ "providers": { "test": provider } });
+        std::fs::write(user.join(".pi/agent/models.json"), pi.to_string()).unwrap();
+        let chosen = json!({ "defaultProvider": "test", "defaultModel": "model" });
+        std::fs::write(user.join(".pi/agent/settings.json"), chosen.to_string()).unwrap();
     }
 
     pub(crate) fn text(&self, name: &str) -> String {
@@ -66,6 +97,13 @@ impl Stage {
         command.envs([("ANTHROPIC_BASE_URL", url.as_str()), ("ANTHROPIC_API_KEY", KEY)]);
         command.envs([("GOOGLE_GEMINI_BASE_URL", url.as_str()), ("GEMINI_API_KEY", KEY)]);
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
+        command.envs(
+            ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "PI_OFFLINE"]
+                .map(|name| (name, "1")),
+        );
+        command.envs(["OPENCODE_DISABLE_LSP_DOWNLOAD", "PI_SKIP_VERSION_CHECK"].map(|name| (name, "1")));
+        // The bridge does not begin as root without it.
+        command.env("IS_SANDBOX", "1");
         command.env("NO_PROXY", "127.0.0.1").current_dir(self.world.path("work"));
         command
     }
@@ -83,7 +121,14 @@ impl Stage {
 
     /// All that it takes.
     pub(crate) fn new_session(&self) {
-        self.ok(&["new", "api", "--agent", self.agent]);
+        if self.agent == BRIDGE {
+            let names = ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "IS_SANDBOX"];
+            let variables = names.into_iter().flat_map(|name| ["--env", name]);
+            let words: Vec<&str> = ["new", "api", "--agent", "acp"].into_iter().chain(variables).collect();
+            self.ok(&[&words[..], &["--", BRIDGE]].concat());
+        } else {
+            self.ok(&["new", "api", "--agent", self.agent]);
+        }
     }
 
     pub(crate) fn show(&self) -> Value {
