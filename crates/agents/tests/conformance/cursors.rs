@@ -17,6 +17,12 @@ const EXEC_2: &str = include_str!("../fixtures/cursor-1-exec-2.json");
 /// What version 1 wrote of Claude Code, in the middle of everything that it can be in.
 const STREAM_JSON_1: &str = include_str!("../fixtures/cursor-1-stream-json.json");
 
+/// What version 1 wrote of an agent of the agent client protocol, in the middle of everything that it can be in.
+const ACP_1: &str = include_str!("../fixtures/cursor-1-acp.json");
+
+/// The same of pi.
+const PI_1: &str = include_str!("../fixtures/cursor-1-pi.json");
+
 /// The story that the fixture is the cursor of.
 fn story() -> Story {
     Story::new()
@@ -109,11 +115,78 @@ fn a_cursor_of_version_1_of_claude_code_is_read_for_ever() {
     assert_eq!(short(&told), expected);
 }
 
+/// The story that the fixture of the agent client protocol is the cursor of.
+fn acp() -> Story {
+    let update = |update: &str| {
+        format!(r#"{{"method":"session/update","params":{{"sessionId":"s-1","update":{update}}}}}"#)
+    };
+    let option = |kind: &str| format!(r#"{{"optionId":"{kind}!","kind":"{kind}"}}"#);
+    let options = ["allow_once", "allow_always", "reject_once", "reject_always"].map(option).join(",");
+    let asks = format!(r#"{{"toolCall":{{"title":"ls"}},"options":[{options}]}}"#);
+    let limited = r#"{"id":3,"error":{"code":429,"message":"no"}}"#;
+    Story::new()
+        .said(Label::Handshake(1))
+        .line(r#"{"id":1,"result":{"protocolVersion":1}}"#)
+        .said(Label::Handshake(2))
+        .line(r#"{"id":2,"result":{"sessionId":"s-1"}}"#)
+        .prompt(1, 1)
+        .line(limited)
+        .prompt(2, 2)
+        .line(update(r#"{"sessionUpdate":"usage_update","used":18,"size":100,"cost":{"amount":0.5,"currency":"USD"},"_meta":{"_claude/model":"m"}}"#))
+        .line(update(r#"{"sessionUpdate":"agent_message_chunk","content":{"text":"aside"}}"#))
+        .line(update(r#"{"sessionUpdate":"agent_message_chunk","content":{"text":"so far"},"messageId":"m-1"}"#))
+        .line(format!(r#"{{"id":"q1","method":"session/request_permission","params":{asks}}}"#))
+        .line(r#"{"id":0,"method":"fs/read_text_file","params":{}}"#)
+}
+
+#[test]
+fn a_cursor_of_version_1_of_the_agent_client_protocol_is_read_for_ever() {
+    let (mut fold, told) = Fold::resume(RUN, ACP_1.trim_end());
+    assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
+    let after = acp()
+        .line(r#"{"id":4,"result":{"stopReason":"end_turn","usage":{"inputTokens":11,"outputTokens":7}}}"#);
+    let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
+    assert_eq!(short(&told), ["withdrawn r1", "done 2 \"so far\" for 11+7", "activity Idle"]);
+}
+
+/// The story that the fixture of pi is the cursor of.
+fn pi() -> Story {
+    let message = |stop: &str, error: &str| {
+        let usage = r#"{"input":11,"output":7,"cost":{"total":0.5}}"#;
+        format!(
+            r#"{{"type":"message_end","message":{{"role":"assistant","content":[{{"type":"text","text":"so far"}}],"model":"m","stopReason":"{stop}","errorMessage":"{error}","usage":{usage}}}}}"#
+        )
+    };
+    Story::new()
+        .said(Label::Handshake(1))
+        .line(r#"{"id":"1","type":"response","success":true,"data":{"sessionId":"s-1"}}"#)
+        .prompt(1, 1)
+        .line(r#"{"id":"2","type":"response","success":true}"#)
+        .line(r#"{"type":"agent_start"}"#)
+        .line(message("error", "503 no"))
+        .line(r#"{"type":"agent_end"}"#)
+        .said(Label::Handshake(2))
+        .line(r#"{"type":"extension_ui_request","id":"q1","method":"confirm"}"#)
+}
+
+#[test]
+fn a_cursor_of_version_1_of_pi_is_read_for_ever() {
+    let (mut fold, told) = Fold::resume(RUN, PI_1.trim_end());
+    assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
+    let after = pi().line(r#"{"id":"3","type":"response","success":true,"data":{}}"#);
+    let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
+    assert_eq!(short(&told), ["failed (Server: 503 no) 1 \"so far\" for 11+7", "activity Idle"]);
+}
+
 #[test]
 fn the_fixtures_are_what_is_written_today() {
     let scripted = folded(&setup(Protocol::Scripted), &story()).0;
     let stream_json = folded(&setup(Protocol::StreamJson), &claude()).0;
-    for (fold, then) in [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1)] {
+    let acp = folded(&setup(Protocol::Acp), &acp()).0;
+    let pi = folded(&setup(Protocol::Pi), &pi()).0;
+    let folds =
+        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_1), (pi, PI_1)];
+    for (fold, then) in folds {
         let (now, then): (Value, Value) =
             (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());
         assert_eq!(now, then, "a field was added: keep this fixture, and add one that has it");

@@ -43,7 +43,7 @@ pub(crate) struct Agents {
 impl Alone for Agents {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         if let Some(file) = &self.from_registry {
-            return from_registry(file, self.entry.as_deref());
+            return from_registry(file, self.entry.as_deref(), global);
         }
         let home = home::home(global)?;
         let config = pinfold_daemon::config::load(&home.config)
@@ -84,13 +84,17 @@ impl Alone for Agents {
 }
 
 /// Prints what a file of the registry says, as tables of `config.toml`.
-fn from_registry(file: &Path, only: Option<&str>) -> Result<(), Failure> {
+fn from_registry(file: &Path, only: Option<&str>, global: &Global) -> Result<(), Failure> {
     let named = |why: String| Failure::new(Kind::Usage, format!("`{}`: {why}", file.display()));
     let text = std::fs::read_to_string(file).map_err(|error| named(error.to_string()))?;
     // The registry's words for platforms are those of the compiler.
     let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
     let tables = preset::from_registry(&text, only, &platform).map_err(|error| named(error.to_string()))?;
-    print(&tables);
+    if global.json {
+        say(&json!({ "config": tables }));
+    } else {
+        print(&tables);
+    }
     Ok(())
 }
 

@@ -40,5 +40,11 @@ fn the_agents_are_listed() {
         command
     };
     stage.commands("agents", vec![agents(&["agents"]), agents(&["--json", "agents"])]);
+    let registry = stage.world.path("registry.json");
+    let entry = r#"{ "id": "mine", "name": "Mine", "version": "1.0.0", "distribution": { "npx": { "package": "mine@1.0.0", "args": ["--acp"] } } }"#;
+    std::fs::write(&registry, entry).unwrap();
+    let file = registry.to_str().unwrap();
+    stage.both("agents_registry", &["agents", "--from-registry", file]);
+    stage.both("agents_registry_unknown", &["agents", "--from-registry", file, "--entry", "other"]);
     stage.done();
 }
