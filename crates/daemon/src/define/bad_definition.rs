@@ -9,7 +9,7 @@ pub(crate) enum BadDefinition {
     /// No file says what this agent is.
     UnknownAgent { agent: String },
     /// Agent `command` runs what the session names, and it names nothing.
-    NoCommand,
+    NoCommand { agent: String },
     /// The agent brings its own command, and the session names one too.
     CommandTwice { agent: String },
     /// An agent with a protocol of its own has no terminal.

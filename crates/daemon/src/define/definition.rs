@@ -101,7 +101,8 @@ fn fits(request: &NewSession, agent: &str, preset: Option<&Preset>) -> Result<()
     let agent = agent.to_owned();
     match preset {
         None if agent != COMMAND => Err(BadDefinition::UnknownAgent { agent }),
-        None if !named => Err(BadDefinition::NoCommand),
+        None if !named => Err(BadDefinition::NoCommand { agent }),
+        Some(preset) if !named && preset.command.is_none() => Err(BadDefinition::NoCommand { agent }),
         Some(preset) if named && preset.command.is_some() => Err(BadDefinition::CommandTwice { agent }),
         Some(Preset { protocol, .. }) if *protocol != Protocol::Line && request.pty == Some(true) => {
             Err(BadDefinition::ProtocolOnTerminal { agent })

@@ -1,7 +1,7 @@
 //! What is wrong with a definition, in the words of the contract, with what to do about it.
 
 use crate::define::bad_definition::BadDefinition;
-use crate::define::preset::{Protocol, protocol_word};
+use crate::define::preset::{COMMAND, Protocol, protocol_word};
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::life::CannotStart;
 
@@ -13,8 +13,10 @@ impl From<BadDefinition> for ErrorBody {
             BadDefinition::UnknownAgent { agent } => {
                 config(format!("no agent `{agent}` is known")).hint(AGENTS)
             }
-            BadDefinition::NoCommand => {
-                usage("a session of agent `command` needs a command").hint("pinfold new NAME -- COMMAND...")
+            BadDefinition::NoCommand { agent } => {
+                let command = if agent == COMMAND { String::new() } else { format!(" --agent {agent}") };
+                usage(format!("a session of agent `{agent}` needs a command"))
+                    .hint(format!("pinfold new NAME{command} -- COMMAND..."))
             }
             BadDefinition::CommandTwice { agent } => usage(format!("agent `{agent}` brings its own command"))
                 .hint("leave out --agent, or the command"),

@@ -13,7 +13,7 @@ mod retention;
 mod value;
 
 use crate::caller::Act;
-use crate::define::preset::Preset;
+use crate::define::preset::{Preset, Protocol};
 use crate::log::Level;
 use agents::Agent;
 use attach::Attach;
@@ -194,7 +194,9 @@ impl Config {
             (below, own) => below.or(own)?,
         };
         let preset = preset.preset();
-        preset.command.is_some().then_some(preset)
+        // Any program can speak the agent client protocol: each session may name its own.
+        let named_by_session = preset.protocol == Protocol::Acp;
+        (preset.command.is_some() || named_by_session).then_some(preset)
     }
 
     /// What the runs of an agent may do as a person does.

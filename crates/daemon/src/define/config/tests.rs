@@ -154,6 +154,8 @@ fn an_agent_of_ones_own_is_a_preset() {
     assert!(["claude", "gemini", "mine"].iter().all(|name| known.contains(name)), "{known:?}");
     assert!(!known.contains(&"command"), "each session names its own");
     assert_eq!(config.preset("yours"), None);
+    assert_eq!(config.preset("acp").map(|preset| preset.command), Some(None), "any program that speaks it");
+    assert_eq!(config.preset("scripted"), None, "the protocol of tests");
 }
 
 #[test]
