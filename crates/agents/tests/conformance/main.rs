@@ -5,6 +5,7 @@
 mod cursors;
 mod dice;
 mod exec;
+mod foreign;
 mod kit;
 mod line;
 mod long;
