@@ -2,8 +2,15 @@
 //! at the versions of `crates/agents/presets`; every other test does without.
 
 mod claude;
+mod deaths;
+mod failures;
+mod gate;
 mod gemini;
+mod interrupts;
 mod model;
+mod parking;
 mod script;
 mod stage;
+mod stops;
 mod takeover;
+mod writers;
