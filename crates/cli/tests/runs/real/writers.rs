@@ -45,14 +45,13 @@ fn by_hand(stage: &Stage, words: &[&str]) {
     assert_eq!(answer.code, 0, "{answer:?}");
 }
 
-#[test]
-fn what_a_person_says_to_claude_between_two_runs_is_kept() {
-    let stage = Stage::new("claude");
+/// A person says something between two runs, in words of the agent that go before the id and after it.
+fn keeps_what_was_said_by_hand(stage: &Stage, before: &[&str], after: &[&str]) {
     stage.new_session();
     stage.says("TURN-one");
-    let vendor = vendor(&stage);
+    let vendor = vendor(stage);
     stage.ok(&["stop", "api"]);
-    by_hand(&stage, &["-p", "TURN-two", "--resume", &vendor]);
+    by_hand(stage, &[before, &[&vendor], after].concat());
     stage.ok(&["start", "api"]);
     assert_eq!(stage.says("TURN-three"), "reply to three");
     assert_eq!(stage.model.shown_with("three"), ["one", "two", "three"]);
@@ -60,15 +59,14 @@ fn what_a_person_says_to_claude_between_two_runs_is_kept() {
 }
 
 #[test]
+fn what_a_person_says_to_claude_between_two_runs_is_kept() {
+    keeps_what_was_said_by_hand(&Stage::new("claude"), &["-p", "TURN-two", "--resume"], &[]);
+}
+
+#[test]
 #[ignore = "takes long: `./test --full` runs it"]
-fn what_a_person_says_to_gemini_between_two_messages_is_kept() {
-    let stage = Stage::new("gemini");
-    stage.new_session();
-    stage.says("TURN-one");
-    by_hand(&stage, &["--resume", &vendor(&stage), "-p", "TURN-two"]);
-    assert_eq!(stage.says("TURN-three"), "reply to three");
-    assert_eq!(stage.model.shown_with("three"), ["one", "two", "three"]);
-    stage.shown("resumed by hand between two runs");
+fn what_a_person_says_to_gemini_between_two_runs_is_kept() {
+    keeps_what_was_said_by_hand(&Stage::new("gemini"), &["--resume"], &["-p", "TURN-two"]);
 }
 
 #[test]
