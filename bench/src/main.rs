@@ -1,10 +1,12 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), `verbs`, `tape` (or `tape SESSIONS SECONDS`), or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
+//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), `verbs`, `tape` (or `tape SESSIONS SECONDS`),
+//! `agents` (or `agents SECONDS MOST`), or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
 //! FOLDER, and what verbs cost among two thousand sessions (`crowd`).
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
 
+mod agents;
 mod decisions;
 mod feed;
 mod locks;
@@ -28,6 +30,8 @@ fn main() {
         ["verbs"] => retention::verbs(),
         ["tape"] => tape::run(1000, 60),
         ["tape", sessions, seconds] => tape::run(sessions.parse().unwrap(), seconds.parse().unwrap()),
+        ["agents"] => agents::run(20, 50),
+        ["agents", seconds, most] => agents::run(seconds.parse().unwrap(), most.parse().unwrap()),
         ["peers", ref measures @ ..] => peers::run(measures),
         ["versions", folder, ref measures @ ..] => peers::beside_version(folder, measures),
         ["all"] => {
@@ -44,7 +48,7 @@ fn main() {
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
         _ => eprintln!(
-            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, verbs, tape, decisions, all"
+            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, verbs, tape, agents, decisions, all"
         ),
     }
 }

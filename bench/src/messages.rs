@@ -22,13 +22,19 @@ const READER: &str = "exec cat >/dev/null";
 pub(crate) struct Home {
     folder: tempfile::TempDir,
     pub(crate) client: Client,
+    /// What every command is started with beside the usual.
+    variables: Vec<(String, String)>,
 }
 
 impl Home {
     pub(crate) fn new() -> Home {
+        Home::with(Vec::new())
+    }
+
+    pub(crate) fn with(variables: Vec<(String, String)>) -> Home {
         let folder = tempfile::tempdir().unwrap();
         let client = Client::new(folder.path().join("home/pinfold.sock"));
-        let home = Home { folder, client };
+        let home = Home { folder, client, variables };
         home.say(&["up"]);
         home
     }
@@ -46,7 +52,8 @@ impl Home {
         let program = std::env::current_exe().unwrap().with_file_name("pinfold");
         assert!(program.exists(), "{} is missing: cargo build --release", program.display());
         let mut command = Command::new(program);
-        command.args(words).env("PINFOLD_HOME", self.path().join("home"));
+        command.args(words).envs(self.variables.iter().cloned());
+        command.env("PINFOLD_HOME", self.path().join("home"));
         command.env("PINFOLD_LOCKS", self.path().join("locks"));
         command
     }

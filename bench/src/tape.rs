@@ -151,7 +151,7 @@ fn time_of(pid: u32) -> f64 {
 }
 
 /// What is its own: pages of the program are shared by all.
-fn memory_of(pid: u32) -> u64 {
+pub(crate) fn memory_of(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
     let own = rollup.lines().filter(|line| line.starts_with("Private_"));
     own.filter_map(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok()).sum::<u64>() << 10

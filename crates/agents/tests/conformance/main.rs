@@ -6,6 +6,7 @@ mod acp;
 mod cursors;
 mod dice;
 mod exec;
+mod foreign;
 mod kit;
 mod line;
 mod long;

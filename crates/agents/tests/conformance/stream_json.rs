@@ -108,7 +108,7 @@ fn uuid(number: u64) -> Value {
 }
 
 /// A recorded line, short enough to be read.
-fn in_short(line: &Recorded) -> String {
+pub(crate) fn in_short(line: &Recorded) -> String {
     let Ok(value) = serde_json::from_str::<Value>(&line.text) else {
         return format!("{} {}", line.direction, line.text);
     };
@@ -150,14 +150,14 @@ fn every_recording_conforms() {
 }
 
 /// A story after the handshake.
-fn greeted() -> Story {
+pub(crate) fn greeted() -> Story {
     let response = json!({ "subtype": "success", "request_id": "pinfold-1" });
     let hello = json!({ "type": "control_response", "response": response });
     Story::new().said(Label::Handshake(1)).line(hello.to_string())
 }
 
 /// One with the first message said.
-fn prompted() -> Story {
+pub(crate) fn prompted() -> Story {
     greeted().prompt(1, 1)
 }
 
@@ -170,7 +170,7 @@ fn after(story: &Story) -> Vec<String> {
 }
 
 /// A result that names these deliveries.
-fn result(numbers: &[u64], fields: &Value) -> String {
+pub(crate) fn result(numbers: &[u64], fields: &Value) -> String {
     let mut line = json!({ "type": "result", "subtype": "success", "is_error": false, "num_turns": 1 });
     line["user_message_uuids"] = numbers.iter().map(|number| uuid(*number)).collect();
     for (key, value) in fields.as_object().unwrap() {
@@ -179,11 +179,11 @@ fn result(numbers: &[u64], fields: &Value) -> String {
     line.to_string()
 }
 
-fn lifecycle(number: u64, state: &str) -> String {
+pub(crate) fn lifecycle(number: u64, state: &str) -> String {
     json!({ "type": "command_lifecycle", "command_uuid": uuid(number), "state": state }).to_string()
 }
 
-const IDLE: &str = r#"{"type":"system","subtype":"session_state_changed","state":"idle"}"#;
+pub(crate) const IDLE: &str = r#"{"type":"system","subtype":"session_state_changed","state":"idle"}"#;
 
 #[test]
 fn a_message_is_delivered_by_proof_and_done_only_by_a_result_that_names_it() {

@@ -137,6 +137,11 @@ impl Tty {
         settings(&self.slave)
     }
 
+    /// Whether the program has ended.
+    pub(crate) fn is_over(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for the end of the program.
     pub(crate) fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;

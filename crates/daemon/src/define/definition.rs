@@ -62,6 +62,9 @@ pub(crate) struct Definition {
     pub(crate) env: Variables,
     #[serde(default)]
     pub(crate) vendor_session: Option<String>,
+    /// pinfold chose that id: nobody has said anything under it before this session did.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) vendor_chosen: bool,
     /// Where its agent keeps its sessions, where that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) store: Option<String>,
@@ -145,6 +148,7 @@ impl Definition {
             tags: Vec::new(),
             env: Variables::of_caller(request.caller_env.clone().unwrap_or_default()),
             vendor_session: None,
+            vendor_chosen: false,
             store: None,
             umask: request.caller_umask,
         };
@@ -152,6 +156,7 @@ impl Definition {
         if let Some(preset) = preset {
             if preset.session == SessionIds::Choose && definition.vendor_session.is_none() {
                 definition.vendor_session = Some(preset::chosen(crate::clock::dice()));
+                definition.vendor_chosen = true;
             }
             let agent = definition.agent.clone();
             definition.fill(preset, None).map_err(|why| BadDefinition::NotFilled { agent, why })?;
@@ -244,6 +249,7 @@ impl Definition {
         self.tags = request.tags.clone().unwrap_or(std::mem::take(&mut self.tags));
         if let Some(id) = &request.vendor_session {
             self.vendor_session = Some(vendor_id(id)?);
+            self.vendor_chosen = false;
         }
         self.env.give(names_checked(request.env.clone().unwrap_or_default())?);
         if request.env.is_some() || request.caller_env.is_some() {

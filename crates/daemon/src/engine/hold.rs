@@ -5,6 +5,7 @@
 
 use super::Engine;
 use crate::crash;
+use crate::define::preset::chosen;
 use crate::engine::input::Input;
 use crate::engine::session::Handing;
 use crate::ports::locks::{Held, Refused, Wanted};
@@ -96,6 +97,29 @@ impl Engine {
         if let Some(left) = left.filter(|left| known.as_ref() != Some(left)) {
             self.of_run(id, run, RunEvent::VendorLeft { id: left });
         }
+    }
+
+    /// Its vendor does not know the conversation that it was to go on with. Nothing is lost with one of pinfold's own
+    /// choice that never answered: some vendors write down an id whose first turn failed, and then neither begin nor
+    /// resume it. The next run begins another one.
+    pub(super) fn vendor_unknown(&mut self, id: SessionId, run: RunNumber) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let (answered, _) = tracked.session.inbox().settled();
+        if answered > 0 || !tracked.definition.vendor_chosen {
+            warn!(%id, run = run.0, "its vendor does not know the session that it was to go on with");
+            return;
+        }
+        warn!(%id, run = run.0, "its vendor does not know the session that pinfold chose: it gets another one");
+        let another = chosen(self.ports.clock.dice());
+        self.of_run(id, run, RunEvent::VendorLeft { id: another });
+    }
+
+    /// Whether a run was left by its conversation, because its vendor did not know it.
+    pub(super) fn begins_another(&mut self, id: SessionId, run: RunNumber) -> bool {
+        let vendor = self.sessions.get(&id).and_then(|tracked| tracked.session.talk().vendor().cloned());
+        let Some(vendor) = vendor.filter(|vendor| vendor.run == run) else { return false };
+        let said = self.taping(id).filter(|taping| taping.fold.run() == run);
+        said.is_some_and(|taping| taping.fold.vendor_session() != Some(&vendor.id))
     }
 
     /// The shim says which locks it holds now: the daemon's own copies go.

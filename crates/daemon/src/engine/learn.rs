@@ -38,9 +38,7 @@ impl Engine {
             Observation::VendorSessionRefused(SessionRefused::Busy) => {
                 self.of_run(id, run, RunEvent::VendorBusy { holder: None });
             }
-            Observation::VendorSessionRefused(SessionRefused::Unknown) => {
-                warn!(%id, run = run.0, "its vendor does not know the session that it was to go on with");
-            }
+            Observation::VendorSessionRefused(SessionRefused::Unknown) => self.vendor_unknown(id, run),
             Observation::Limit(limit) => {
                 debug!(%id, run = run.0, reach = ?limit.reach, "it tells of a usage limit");
             }
@@ -86,6 +84,10 @@ impl Engine {
     ) {
         let answer = answer.map(|answer| self.whole_answer(id, answer));
         if !self.is_under_way(id, run, delivery) {
+            return;
+        }
+        if matches!(outcome, Outcome::Failed(_)) && self.begins_another(id, run) {
+            // Nobody has worked on the message: the next run, which can, gets it.
             return;
         }
         let message = delivery.message;

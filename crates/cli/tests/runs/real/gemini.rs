@@ -1,6 +1,22 @@
 //! Gemini CLI: a run for each message.
 
 use super::stage::Stage;
+use crate::processes::PATIENCE;
+use crate::tty::Tty;
+use std::time::{Duration, Instant};
+
+/// Gemini CLI that runs its shell without a question.
+pub(crate) fn with_a_shell() -> Stage {
+    let words = |how: &str| {
+        format!(
+            "[\"gemini\", \"--output-format\", \"stream-json\", \"--approval-mode\", \"yolo\", \"{how}\", \"{{vendor_session}}\", \"-p\", \"{{prompt}}\"]"
+        )
+    };
+    let (command, resume) = (words("--session-id"), words("--resume"));
+    Stage::new("gemini").configured(&format!(
+        "[agents.gemini]\nprotocol = \"exec\"\ncommand = {command}\nresume = {resume}\n"
+    ))
+}
 
 #[test]
 fn each_message_is_a_run_and_all_of_them_are_one_conversation() {
@@ -35,4 +51,72 @@ fn a_stop_in_a_turn_ends_all_of_its_processes() {
     stage.world.assert_no_members();
     stage.model.let_go();
     stage.shown("stop in a turn");
+}
+
+/// Types a line. Gemini takes an Enter that comes right after other keys for a part of what is pasted: it is pressed until
+/// something comes of it.
+fn types(tty: &mut Tty, text: &str, mut came: impl FnMut(&mut Tty) -> bool) {
+    tty.shows("Type your message");
+    tty.keys(text.as_bytes());
+    tty.shows(text);
+    let until = Instant::now() + PATIENCE;
+    while !came(tty) {
+        assert!(Instant::now() < until, "nothing comes of {text}:\n{}", tty.contents());
+        tty.keys(b"\r");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn a_person_takes_over_and_the_session_goes_on_where_the_terminal_left() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    stage.says("TURN-one");
+    let mut tty = stage.attach();
+    tty.shows("reply to one");
+    types(&mut tty, "TURN-two", |_| stage.model.times("two") > 0);
+    tty.shows("reply to two");
+    assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
+    stage.shown("takeover by its own terminal");
+    types(&mut tty, "/quit", Tty::is_over);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.shown_with("three"), ["one", "two", "three"]);
+    stage.shown("hand-back");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn a_conversation_whose_first_turn_failed_goes_on() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    let before = stage.show()["vendor_session"].clone();
+    let answer = stage.run(&["send", "api", "TURN-one HTTP=400", "--wait"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_ne!(stage.show()["vendor_session"], before);
+    assert_eq!(stage.model.times_told("two"), 1);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
+    stage.shown("first turn failed");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn a_session_begins_in_the_terminal_of_its_vendor_too() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    let mut tty = stage.attach();
+    types(&mut tty, "TURN-one", |_| stage.model.times("one") > 0);
+    tty.shows("reply to one");
+    types(&mut tty, "/quit", Tty::is_over);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
+    stage.shown("begun in its own terminal");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn it_can_be_checked_with_one_turn() {
+    super::claude::is_checked(&Stage::new("gemini"));
 }

@@ -2,10 +2,17 @@
 //! at the versions of `crates/agents/presets`; every other test does without.
 
 mod claude;
+mod deaths;
+mod failures;
+mod gate;
 mod gemini;
+mod interrupts;
 mod many;
 mod model;
 mod openai;
+mod parking;
 mod script;
 mod stage;
+mod stops;
 mod takeover;
+mod writers;

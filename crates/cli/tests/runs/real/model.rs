@@ -2,13 +2,15 @@
 //! that it was shown.
 
 use super::openai;
-use super::script::Script;
+use super::script::{Call, Refusal, Script};
 use crate::processes::PATIENCE;
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// More than any request of an agent has.
 const LARGEST: usize = 32 << 20;
@@ -42,10 +44,26 @@ impl Room {
 
 impl Model {
     pub(crate) fn start() -> Model {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let room = Arc::<Room>::default();
-        let serving = Arc::clone(&room);
+        let (model, port) = Model::out_of_reach();
+        model.serve(port);
+        model
+    }
+
+    /// A model whose port refuses everybody, until it serves there.
+    pub(crate) fn out_of_reach() -> (Model, OwnedFd) {
+        let any = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
+        let (inet, stream) = (AddressFamily::INET, SocketType::STREAM);
+        let socket = rustix::net::socket_with(inet, stream, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::bind(&socket, &any).unwrap();
+        let bound = SocketAddrV4::try_from(rustix::net::getsockname(&socket).unwrap()).unwrap();
+        (Model { port: bound.port(), room: Arc::default() }, socket)
+    }
+
+    /// Answers whoever asks, from now on.
+    pub(crate) fn serve(&self, port: OwnedFd) {
+        rustix::net::listen(&port, 64).unwrap();
+        let listener = TcpListener::from(port);
+        let serving = Arc::clone(&self.room);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let room = Arc::clone(&serving);
@@ -53,7 +71,6 @@ impl Model {
                 std::thread::spawn(move || _ = serve(&stream, &room));
             }
         });
-        Model { port, room }
     }
 
     /// Waits until the model was asked for the first reply of a turn.
@@ -94,6 +111,33 @@ impl Model {
         let asked = desk.asked.iter().rev().find(|asked| asked.turn() == turn);
         asked.map(|asked| asked.prompt.clone()).unwrap_or_default()
     }
+
+    /// How often the model was asked to begin a turn; each time but the first, the prompt must have said so.
+    #[track_caller]
+    pub(crate) fn times_told(&self, turn: &str) -> usize {
+        let desk = self.room.desk.lock().unwrap();
+        let begun = desk.asked.iter().filter(|asked| asked.turn() == turn && asked.is_first());
+        let prompts: Vec<&str> = begun.map(|asked| asked.prompt.as_str()).collect();
+        let untold = prompts.iter().skip(1).filter(|prompt| !prompt.contains("delivered again"));
+        assert_eq!(untold.count(), 0, "a repetition that is not told: {prompts:?}");
+        prompts.len()
+    }
+
+    /// How many requests the model has had.
+    pub(crate) fn requests(&self) -> usize {
+        self.room.desk.lock().unwrap().asked.len()
+    }
+
+    /// Waits until the model was asked more often than that.
+    pub(crate) fn is_asked_again(&self, before: usize) {
+        let until = Instant::now() + PATIENCE;
+        let mut desk = self.room.desk.lock().unwrap();
+        while desk.asked.len() <= before {
+            let left = until.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "the model is not asked again; it was asked {:?}", desk.asked);
+            desk = self.room.changed.wait_timeout(desk, left).unwrap().0;
+        }
+    }
 }
 
 fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
@@ -114,8 +158,9 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     let script = Script::of(&body);
     room.desk.lock().unwrap().asked.push(script.clone());
     room.changed.notify_all();
-    match script.error() {
-        Some(number) => reply.whole(number, &error(number)),
+    match script.refusal() {
+        Some(refusal) => reply.refuse(refusal),
+        None if script.is_garbage() => reply.garbage(),
         None if reply.google => reply.google(&script, path.contains("streamGenerateContent"), room),
         None if chat => openai::chat(&mut reply, &script, room),
         None => reply.anthropic(&script, room),
@@ -146,11 +191,38 @@ fn request(stream: &TcpStream) -> io::Result<Option<(String, Value)>> {
     Ok(Some((path, serde_json::from_slice(&body).unwrap_or_default())))
 }
 
-fn error(number: u16) -> Value {
-    let kind = if number == 429 { "rate_limit_error" } else { "invalid_request_error" };
-    let error =
-        json!({ "type": kind, "code": number, "message": "as the prompt says", "status": "INTERNAL" });
+/// An error, in the words of both vendors.
+fn error(refusal: Refusal) -> Value {
+    let (kind, status) = match refusal.status {
+        401 => ("authentication_error", "UNAUTHENTICATED"),
+        404 => ("not_found_error", "NOT_FOUND"),
+        429 => ("rate_limit_error", "RESOURCE_EXHAUSTED"),
+        _ => ("invalid_request_error", "INTERNAL"),
+    };
+    let mut error =
+        json!({ "type": kind, "code": refusal.status, "message": "as the prompt says", "status": status });
+    if refusal.is_limit {
+        let quota = json!({ "quotaId": "GenerateRequestsPerDayPerProjectPerModel" });
+        error["details"] =
+            json!([{ "@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [quota] }]);
+    }
     json!({ "type": "error", "error": error })
+}
+
+/// How a subscription is told that nothing is left of its limit, and when that starts anew.
+fn limits(seconds: u64) -> String {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    let at = (now + seconds).to_string();
+    let unified = [
+        ("status", "rejected"),
+        ("reset", &at),
+        ("representative-claim", "five_hour"),
+        ("5h-utilization", "1"),
+        ("5h-reset", &at),
+        ("overage-status", "rejected"),
+        ("overage-disabled-reason", "org_level_disabled"),
+    ];
+    unified.map(|(name, value)| format!("anthropic-ratelimit-unified-{name}: {value}\r\n")).concat()
 }
 
 /// How one request is answered.
@@ -161,12 +233,30 @@ pub(super) struct Reply<'a> {
 
 impl Reply<'_> {
     fn whole(&mut self, status: u16, value: &Value) -> io::Result<()> {
+        self.with_headers(status, "", value)
+    }
+
+    /// An answer with further headers, each with the end of its line.
+    fn with_headers(&mut self, status: u16, headers: &str, value: &Value) -> io::Result<()> {
         let text = value.to_string();
         let length = text.len();
         write!(
             self.stream,
-            "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"
+            "HTTP/1.1 {status} x\r\ncontent-type: application/json\r\n{headers}content-length: {length}\r\nconnection: close\r\n\r\n{text}"
         )
+    }
+
+    fn refuse(&mut self, refusal: Refusal) -> io::Result<()> {
+        let after = refusal.retry_after.map(|seconds| format!("retry-after: {seconds}\r\n"));
+        let limits = refusal.retry_after.filter(|_| refusal.is_limit).map(limits);
+        let headers = after.unwrap_or_default() + &limits.unwrap_or_default();
+        self.with_headers(refusal.status, &headers, &error(refusal))
+    }
+
+    /// What no agent can read, whatever it asked for.
+    fn garbage(&mut self) -> io::Result<()> {
+        self.begin()?;
+        self.stream.write_all(b"data: {\"type\": \"mess\xff\r\n\r\nnot an event\r\n\r\ndata: [1,\r\n\r\n")
     }
 
     pub(super) fn begin(&mut self) -> io::Result<()> {
@@ -199,20 +289,20 @@ impl Reply<'_> {
         let usage = json!({ "input_tokens": 11, "output_tokens": 7 });
         // An agent takes two messages of one id for one.
         let number = format!("{}_{}", std::process::id(), room.desk.lock().unwrap().asked.len());
-        let message = json!({
+        let mut message = json!({
             "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "model", "content": [],
             "stop_reason": null, "stop_sequence": null, "usage": usage,
         });
+        if !script.streamed {
+            message["content"] = json!([{ "type": "text", "text": format!("reply to {}", script.turn()) }]);
+            message["stop_reason"] = "end_turn".into();
+            return self.whole(200, &message);
+        }
         self.begin()?;
         self.say(&json!({ "type": "message_start", "message": message }))?;
-        let stop = match script.command() {
-            Some((shell, command)) => {
-                let id = format!("toolu_{number}");
-                let block = json!({ "type": "tool_use", "id": id, "name": shell, "input": {} });
-                let input = json!({ "command": command, "description": "as the prompt says" }).to_string();
-                let delta = json!({ "type": "input_json_delta", "partial_json": input });
-                self.say(&json!({ "type": "content_block_start", "index": 0, "content_block": block }))?;
-                self.say(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))?;
+        let stop = match script.call() {
+            Some(call) => {
+                self.calls(call, &number)?;
                 "tool_use"
             }
             None => {
@@ -220,6 +310,9 @@ impl Reply<'_> {
                 self.say(&json!({ "type": "content_block_start", "index": 0, "content_block": block }))?;
                 self.text("reply to ")?;
                 Self::hold(script, room);
+                if script.is_cut() {
+                    return Ok(());
+                }
                 self.text(script.turn())?;
                 "end_turn"
             }
@@ -228,6 +321,19 @@ impl Reply<'_> {
         let delta = json!({ "stop_reason": stop, "stop_sequence": null });
         self.say(&json!({ "type": "message_delta", "delta": delta, "usage": { "output_tokens": 7 } }))?;
         self.say(&json!({ "type": "message_stop" }))
+    }
+
+    /// Has the agent's shell run something.
+    fn calls(&mut self, call: Call<'_>, number: &str) -> io::Result<()> {
+        let mut input = json!({ "command": call.command, "description": "as the prompt says" });
+        if call.in_background {
+            input["run_in_background"] = true.into();
+        }
+        let block =
+            json!({ "type": "tool_use", "id": format!("toolu_{number}"), "name": call.shell, "input": {} });
+        let delta = json!({ "type": "input_json_delta", "partial_json": input.to_string() });
+        self.say(&json!({ "type": "content_block_start", "index": 0, "content_block": block }))?;
+        self.say(&json!({ "type": "content_block_delta", "index": 0, "delta": delta }))
     }
 
     fn text(&mut self, text: &str) -> io::Result<()> {
@@ -244,8 +350,8 @@ impl Reply<'_> {
     }
 
     fn google(&mut self, script: &Script, streamed: bool, room: &Room) -> io::Result<()> {
-        let part = match script.command() {
-            Some((shell, command)) => {
+        let part = match script.call() {
+            Some(Call { shell, command, .. }) => {
                 json!({ "functionCall": { "name": shell, "args": { "command": command } } })
             }
             None => json!({ "text": format!("reply to {}", script.turn()) }),
@@ -259,6 +365,10 @@ impl Reply<'_> {
             return self.whole(200, &reply);
         }
         self.begin()?;
+        if script.is_cut() {
+            // The end of the data comes in the middle of an event.
+            return self.stream.write_all(b"data: {\"candidates\": [");
+        }
         self.say(&reply)
     }
 }

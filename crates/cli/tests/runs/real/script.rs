@@ -3,7 +3,11 @@
 //! - `TURN-word`: the reply names it, and a test finds it in what the model was shown later
 //! - `HOLD`: the reply stops after its first words, until the test lets it go on
 //! - `RUN=command;;`: the agent's shell is to run this; then the reply
-//! - `HTTP=400`: an error of this number instead of a reply
+//! - `TASK=command;;`: the same, in the background of the agent
+//! - `HTTP=400`: an error of this number instead of a reply; `HTTP=429,30` also says when to try again
+//! - `LIMIT=3600`: the usage limit of a subscription is reached, and starts anew in so many seconds
+//! - `GARBAGE`: bytes that are not a reply
+//! - `CUT`: the reply breaks off after its first words
 
 use serde_json::Value;
 
@@ -18,6 +22,26 @@ pub(crate) struct Script {
     results: usize,
     /// The shell of the agent, if it offers one.
     shell: Option<String>,
+    /// The reply is to come piece by piece.
+    pub(crate) streamed: bool,
+}
+
+/// An error instead of a reply.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// In seconds.
+    pub(crate) retry_after: Option<u64>,
+    /// The usage limit of a subscription.
+    pub(crate) is_limit: bool,
+}
+
+/// What the agent's shell is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Call<'a> {
+    pub(crate) shell: &'a str,
+    pub(crate) command: &'a str,
+    pub(crate) in_background: bool,
 }
 
 const SHELLS: [&str; 3] = ["Bash", "bash", "run_shell_command"];
@@ -41,7 +65,8 @@ impl Script {
                 }
             }
         }
-        Script { turns, prompt, results, shell: shell(&body["tools"]) }
+        let streamed = body["stream"] == true;
+        Script { turns, prompt, results, shell: shell(&body["tools"]), streamed }
     }
 
     /// The newest of the turns.
@@ -55,20 +80,49 @@ impl Script {
     }
 
     /// The error to answer with.
-    pub(crate) fn error(&self) -> Option<u16> {
-        self.prompt.split_once("HTTP=").and_then(|(_, rest)| rest.get(..3)?.parse().ok())
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        if let Some(seconds) = number_after(&self.prompt, "LIMIT=") {
+            return Some(Refusal { status: 429, retry_after: Some(seconds), is_limit: true });
+        }
+        let status = number_after(&self.prompt, "HTTP=")?.try_into().ok()?;
+        Some(Refusal {
+            status,
+            retry_after: number_after(&self.prompt, &format!("HTTP={status},")),
+            is_limit: false,
+        })
+    }
+
+    /// What is not a reply is to be said.
+    pub(crate) fn is_garbage(&self) -> bool {
+        self.prompt.contains("GARBAGE")
+    }
+
+    /// The reply is to break off.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.prompt.contains("CUT")
     }
 
     pub(crate) fn is_held(&self) -> bool {
         self.prompt.contains("HOLD")
     }
 
-    /// The agent's shell, and what it is to run.
-    pub(crate) fn command(&self) -> Option<(&str, &str)> {
-        let commands = self.prompt.split("RUN=").skip(1);
-        let command = commands.filter_map(|rest| rest.split_once(";;")).nth(self.results)?.0;
-        Some((self.shell.as_deref()?, command))
+    /// What the agent's shell is to run next.
+    pub(crate) fn call(&self) -> Option<Call<'_>> {
+        let mut calls: Vec<(usize, bool)> = Vec::new();
+        for (word, in_background) in [("RUN=", false), ("TASK=", true)] {
+            calls.extend(self.prompt.match_indices(word).map(|(at, _)| (at + word.len(), in_background)));
+        }
+        calls.sort_unstable();
+        let (at, in_background) = calls.into_iter().nth(self.results)?;
+        let (command, _) = self.prompt[at..].split_once(";;")?;
+        Some(Call { shell: self.shell.as_deref()?, command, in_background })
     }
+}
+
+fn number_after(text: &str, word: &str) -> Option<u64> {
+    let (_, rest) = text.split_once(word)?;
+    let digits = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
+    rest[..digits].parse().ok()
 }
 
 /// A message in one text, or in several parts.

@@ -19,10 +19,12 @@ pub(crate) struct Stage {
     pub(crate) world: World,
     pub(crate) model: Model,
     agent: &'static str,
+    /// What this test has otherwise than the others.
+    changed: Vec<(&'static str, Option<String>)>,
 }
 
 /// Where the agents are: `./test agents` says so.
-fn agents() -> PathBuf {
+pub(crate) fn agents() -> PathBuf {
     std::env::var_os("PINFOLD_TEST_AGENTS")
         .expect("`./test agents` installs the agents, and runs this")
         .into()
@@ -30,11 +32,16 @@ fn agents() -> PathBuf {
 
 impl Stage {
     pub(crate) fn new(agent: &'static str) -> Stage {
-        let stage = Stage { world: World::new(), model: Model::start(), agent };
+        Stage::with_model(agent, Model::start())
+    }
+
+    pub(crate) fn with_model(agent: &'static str, model: Model) -> Stage {
+        let stage = Stage { world: World::new(), model, agent, changed: Vec::new() };
         let user = stage.world.path("user");
         std::fs::create_dir_all(user.join(".gemini")).unwrap();
         std::fs::create_dir_all(stage.world.path("work")).unwrap();
         std::fs::create_dir_all(stage.world.path("other")).unwrap();
+        std::fs::create_dir_all(stage.world.path("tmp")).unwrap();
         let trusted = json!({ "hasTrustDialogAccepted": true });
         let claude = json!({
             "hasCompletedOnboarding": true, "theme": "dark", "autoUpdates": false,
@@ -44,7 +51,7 @@ impl Stage {
         std::fs::write(user.join(".claude.json"), claude.to_string()).unwrap();
         let gemini = json!({
             "security": { "auth": { "selectedType": "gemini-api-key" }, "folderTrust": { "enabled": false } },
-            "general": { "enableAutoUpdate": false }, "telemetry": { "enabled": false },
+            "general": { "enableAutoUpdate": false, "maxAttempts": 1, "retryFetchErrors": false }, "telemetry": { "enabled": false },
             "privacy": { "usageStatisticsEnabled": false },
         });
         std::fs::write(user.join(".gemini/settings.json"), gemini.to_string()).unwrap();
@@ -80,6 +87,25 @@ impl Stage {
         std::fs::write(user.join(".pi/agent/settings.json"), chosen.to_string()).unwrap();
     }
 
+    /// The name of its agent.
+    pub(crate) fn agent(&self) -> &'static str {
+        self.agent
+    }
+
+    /// Has a variable with another value, or without one.
+    pub(crate) fn with(mut self, name: &'static str, value: Option<&str>) -> Stage {
+        self.changed.push((name, value.map(str::to_owned)));
+        self
+    }
+
+    /// What the configuration of its home says.
+    pub(crate) fn configured(self, text: &str) -> Stage {
+        std::fs::create_dir_all(&self.world.home).unwrap();
+        std::fs::write(self.world.home.join("config.toml"), text).unwrap();
+        self.ok(&["up", "--trust"]);
+        self
+    }
+
     pub(crate) fn text(&self, name: &str) -> String {
         self.world.path(name).display().to_string()
     }
@@ -94,6 +120,8 @@ impl Stage {
         let url = format!("http://127.0.0.1:{}", self.model.port);
         command.envs([("PATH", path.as_str()), ("LANG", "C.UTF-8"), ("TERM", "xterm-256color")]);
         command.env("HOME", self.world.path("user")).env("SHELL", "/bin/bash");
+        // Gemini leaves a report of each error there.
+        command.env("TMPDIR", self.world.path("tmp"));
         command.envs([("ANTHROPIC_BASE_URL", url.as_str()), ("ANTHROPIC_API_KEY", KEY)]);
         command.envs([("GOOGLE_GEMINI_BASE_URL", url.as_str()), ("GEMINI_API_KEY", KEY)]);
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
@@ -105,6 +133,12 @@ impl Stage {
         // The bridge does not begin as root without it.
         command.env("IS_SANDBOX", "1");
         command.env("NO_PROXY", "127.0.0.1").current_dir(self.world.path("work"));
+        for (name, value) in &self.changed {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
         command
     }
 
@@ -158,6 +192,13 @@ impl Stage {
     /// Waits until the agent asks.
     pub(crate) fn is_asked(&self) {
         self.world.until("a request", || Some(self.show()["requests"] != 0).filter(|asks| *asks));
+    }
+
+    /// Waits until an agent asks that is not this one.
+    pub(crate) fn is_asked_by_another(&self, pid: u32) {
+        let asks =
+            |session: &Value| session["requests"] != 0 && session["pid"].is_u64() && session["pid"] != pid;
+        self.world.until("a request of another agent", || asks(&self.show()).then_some(()));
     }
 
     pub(crate) fn attach(&self) -> Tty {

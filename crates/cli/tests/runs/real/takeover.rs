@@ -23,6 +23,7 @@ fn a_person_takes_over_and_the_session_goes_on_where_the_terminal_left() {
     assert_eq!(stage.says("TURN-four"), "reply to four");
     assert_eq!(stage.model.shown_with("four"), ["three", "four"]);
     assert_ne!(stage.show()["vendor_session"], before);
+    stage.shown("hand-back");
     stage.shown("hand-back after a clear");
 }
 

@@ -442,3 +442,67 @@ fn a_tape_that_was_read_for_a_run_that_is_over_changes_nothing() {
     room.tell(Input::Tape { id: shim.id, run: SECOND, from: 0, passage });
     assert_eq!(room.state(shim.id), State::Running);
 }
+
+/// An agent with a tape whose conversation was chosen by pinfold, or named by a person; it is told that it is not known.
+fn on_an_unknown_conversation(room: &mut Room, chosen: bool) -> (Shim, pinfold_core::MessageId) {
+    let mut definition = scripted();
+    definition["vendor_session"] = "v-1".into();
+    definition["vendor_chosen"] = chosen.into();
+    let id = room.starting("api", &definition);
+    comes(room, id);
+    let mut shim = Shim::new(id);
+    room.says(id, Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });
+    shim.serve(room);
+    shim.is_ready(room);
+    let message = room.send(id, "hello", None);
+    shim.serve(room);
+    (shim, message)
+}
+
+/// The vendor does not know the conversation, and the agent ends its turn with that.
+fn is_refused(room: &mut Room, shim: &mut Shim) {
+    shim.prints(room, &json!({ "type": "refused", "why": "unknown" }).to_string());
+    let number = shim.number("prompt");
+    shim.prints(
+        room,
+        &json!({ "type": "ended", "id": number, "how": "failed", "why": "unknown" }).to_string(),
+    );
+}
+
+fn conversation(room: &Room, id: SessionId) -> Option<String> {
+    room.engine.sessions[&id].session.talk().vendor().map(|vendor| vendor.id.clone())
+}
+
+#[test]
+fn a_conversation_that_pinfold_chose_and_its_vendor_does_not_know_is_begun_anew_with_the_same_message() {
+    let mut room = Room::new();
+    let (mut shim, message) = on_an_unknown_conversation(&mut room, true);
+    is_refused(&mut room, &mut shim);
+    let another = conversation(&room, shim.id).expect("another one was chosen");
+    assert_ne!(another, "v-1");
+    assert_eq!(room.row(message).state, MessageState::Delivered, "it has not failed");
+    shim.append(What::End, &[]);
+    let tape = TapeEnd { end: Position(shim.end()), said: shim.up_to() };
+    let ended = pinfold_shim::Exited { tape: Some(tape), ..exited(FIRST, Exit::Code(42), LONG) };
+    room.says(shim.id, Report::Exited(ended));
+    shim.serve(&mut room);
+    assert_eq!(room.row(message).state, MessageState::Queued, "the next run gets it");
+    assert_eq!(conversation(&room, shim.id), Some(another));
+}
+
+#[test]
+fn a_conversation_that_a_person_named_or_that_has_answered_is_not_given_up() {
+    let mut room = Room::new();
+    let (mut shim, message) = on_an_unknown_conversation(&mut room, false);
+    is_refused(&mut room, &mut shim);
+    assert_eq!((room.row(message).state, conversation(&room, shim.id)), (MessageState::Failed, None));
+
+    let mut room = Room::new();
+    let (mut shim, _) = on_an_unknown_conversation(&mut room, true);
+    shim.takes(&mut room);
+    shim.answers(&mut room, "world");
+    let message = room.send(shim.id, "again", None);
+    shim.serve(&mut room);
+    is_refused(&mut room, &mut shim);
+    assert_eq!((room.row(message).state, conversation(&room, shim.id)), (MessageState::Failed, None));
+}

@@ -1,0 +1,149 @@
+//! Turns that fail: the session says why, and the next turn works.
+
+use super::model::Model;
+use super::stage::Stage;
+
+/// A failed turn of a session: how it is brought about, what its reason has to say, and the case that it shows.
+struct Fails {
+    script: &'static str,
+    reason: &'static str,
+    case: &'static str,
+}
+
+/// Each of these fails, says why, and leaves a session that works.
+#[track_caller]
+fn each_fails(stage: &Stage, all: &[Fails]) {
+    for (index, Fails { script, reason, case }) in all.iter().enumerate() {
+        let answer = stage.run(&["send", "api", &format!("TURN-bad{index} {script}"), "--wait"]);
+        assert_eq!(answer.code, 1, "{case}: {answer:?}");
+        let failed = stage.world.events_of("api", "message_failed");
+        assert_eq!(failed.len(), index + 1, "{case}: {failed:?}");
+        assert!(failed[index].to_string().contains(reason), "{case}: {}", failed[index]);
+        let good = format!("good{index}");
+        assert_eq!(stage.says(&format!("TURN-{good}")), format!("reply to {good}"), "{case}");
+        stage.shown(case);
+    }
+}
+
+/// Claude Code tries again for minutes unless it is told not to.
+fn claude(model: Model) -> Stage {
+    Stage::with_model("claude", model).with("CLAUDE_CODE_MAX_RETRIES", Some("1"))
+}
+
+#[test]
+fn claude_says_why_and_its_process_goes_on() {
+    let stage = claude(Model::start());
+    stage.new_session();
+    stage.says("TURN-one");
+    let pid = stage.pid();
+    each_fails(
+        &stage,
+        &[
+            Fails { script: "HTTP=400", reason: "as the prompt says", case: "400" },
+            Fails { script: "HTTP=401", reason: "401", case: "401" },
+            Fails { script: "HTTP=404", reason: "selected model", case: "404" },
+            Fails { script: "HTTP=429,3600", reason: "429", case: "limit without a time" },
+        ],
+    );
+    assert_eq!(stage.pid(), pid);
+}
+
+#[test]
+fn the_usage_limit_of_a_subscription_names_its_end() {
+    let stage = Stage::new("claude")
+        .with("ANTHROPIC_API_KEY", None)
+        .with("CLAUDE_CODE_OAUTH_TOKEN", Some("not-a-token"));
+    stage.new_session();
+    stage.says("TURN-one");
+    let limited = Fails { script: "LIMIT=3600", reason: "hit your", case: "limit with a time" };
+    let answer = stage.run(&["send", "api", &format!("TURN-two {}", limited.script), "--wait"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let failed = stage.world.events_of("api", "message_failed");
+    assert!(failed[0].to_string().contains(limited.reason), "{failed:?}");
+    assert!(failed[0].to_string().contains("resets"), "{failed:?}");
+    assert_eq!(stage.show()["activity"], "limited");
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.show()["activity"], "idle");
+    stage.shown(limited.case);
+}
+
+/// A model that says nonsense, or breaks off: Claude Code asks again without a stream, so either end is right, and is told.
+#[test]
+fn claude_goes_on_after_garbage_from_the_model() {
+    let stage = claude(Model::start());
+    stage.new_session();
+    stage.says("TURN-one");
+    let pid = stage.pid();
+    for (script, turn) in [("GARBAGE", "two"), ("CUT", "three")] {
+        let answer = stage.run(&["send", "api", &format!("TURN-{turn} {script}"), "--wait"]);
+        assert!(answer.code <= 1, "{script}: {answer:?}");
+        assert_eq!(answer.code == 0, !answer.stdout.trim().is_empty(), "{script}: {answer:?}");
+        let good = format!("after{turn}");
+        assert_eq!(stage.says(&format!("TURN-{good}")), format!("reply to {good}"));
+    }
+    assert_eq!(stage.pid(), pid);
+    stage.shown("garbage from the model");
+}
+
+#[test]
+fn claude_works_again_when_the_network_is_back() {
+    let (model, port) = Model::out_of_reach();
+    let stage = claude(model);
+    stage.new_session();
+    let answer = stage.run(&["send", "api", "TURN-one", "--wait"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    let failed = stage.world.events_of("api", "message_failed");
+    assert!(failed[0].to_string().to_lowercase().contains("connection"), "{failed:?}");
+    let pid = stage.pid();
+    stage.model.serve(port);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!((stage.pid(), stage.model.times_told("one")), (pid, 0));
+    stage.shown("network down");
+    stage.shown("first turn failed");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn gemini_says_why_and_its_conversation_goes_on() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    stage.says("TURN-one");
+    each_fails(
+        &stage,
+        &[
+            Fails { script: "HTTP=400", reason: "as the prompt says", case: "400" },
+            Fails { script: "HTTP=401", reason: "as the prompt says", case: "401" },
+            Fails { script: "HTTP=404", reason: "", case: "404" },
+            Fails { script: "LIMIT=3600", reason: "quota", case: "limit without a time" },
+        ],
+    );
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn gemini_goes_on_after_garbage_from_the_model() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    stage.says("TURN-one");
+    for (script, turn) in [("GARBAGE", "two"), ("CUT", "three")] {
+        let answer = stage.run(&["send", "api", &format!("TURN-{turn} {script}"), "--wait"]);
+        assert_eq!(answer.code, 1, "{script}: {answer:?}");
+        let good = format!("after{turn}");
+        assert_eq!(stage.says(&format!("TURN-{good}")), format!("reply to {good}"));
+    }
+    stage.shown("garbage from the model");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn gemini_works_again_when_the_network_is_back() {
+    let (model, port) = Model::out_of_reach();
+    let stage = Stage::with_model("gemini", model);
+    stage.new_session();
+    let answer = stage.run(&["send", "api", "TURN-one", "--wait"]);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    stage.model.serve(port);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!(stage.model.times_told("one"), 0);
+    stage.shown("network down");
+}
