@@ -2,11 +2,13 @@
 //! `[agents.NAME]` of the user's changes them key by key.
 
 mod fill;
+mod id_file;
 mod place;
 mod reads;
 mod shipped;
 
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, Transcript};
+pub use id_file::{Does, IdFile, IdFileKeys, LONGEST_ID_FILE};
 pub use place::Store;
 pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
 pub use shipped::{names, shipped};
@@ -50,6 +52,8 @@ pub struct PresetChanges {
     pub transcript: Option<String>,
     /// See [`Preset::id_file`].
     pub id_file: Option<String>,
+    /// See [`Preset::id_file_keys`].
+    pub id_file_keys: Option<IdFileKeys>,
     /// See [`Preset::last_line`].
     pub last_line: Option<String>,
     /// See [`Preset::set`].
@@ -109,6 +113,8 @@ pub struct Preset {
     pub transcript: Option<String>,
     /// The file in which a process of it says which session it is in, below the store.
     pub id_file: Option<String>,
+    /// What the keys of that file mean.
+    pub id_file_keys: IdFileKeys,
     /// What is on the last line of its terminal program where it says which session it leaves.
     pub last_line: Option<String>,
     /// Variables that every run is given, unless the session has others.
@@ -240,6 +246,7 @@ impl PresetChanges {
             store: above.store.clone().or(self.store),
             transcript: above.transcript.clone().or(self.transcript),
             id_file: above.id_file.clone().or(self.id_file),
+            id_file_keys: above.id_file_keys.clone().or(self.id_file_keys),
             last_line: above.last_line.clone().or(self.last_line),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
@@ -272,6 +279,7 @@ impl PresetChanges {
             store: self.store,
             transcript: self.transcript,
             id_file: self.id_file,
+            id_file_keys: self.id_file_keys.unwrap_or_default(),
             last_line: self.last_line,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
