@@ -4,8 +4,8 @@
 //! [`Preset::interactive`] make the words to execute, with what a session knows filled in.
 
 pub use pinfold_agents::preset::{
-    Attach, Exec, ExecChanges, Filling, Input, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy,
-    Protocol, SessionIds, Store, Transcript, Turns,
+    Attach, Does, Exec, ExecChanges, Filling, IdFile, IdFileKeys, Input, LONGEST_ID_FILE, NotFilled,
+    PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol, SessionIds, Store, Transcript, Turns,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;
