@@ -61,6 +61,15 @@ pub struct Live {
     pub name: String,
     /// What its agent does, as far as that is known.
     pub activity: Activity,
+    /// How that is known.
+    #[serde(default)]
+    pub activity_from: Option<String>,
+    /// Since when it is that.
+    #[serde(default)]
+    pub activity_since: Option<String>,
+    /// What its agent waits for, in words of its own.
+    #[serde(default)]
+    pub waits_for: Option<String>,
     /// Whether its agent has said that it is ready.
     pub ready: bool,
     /// What its agent says of itself.

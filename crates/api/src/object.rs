@@ -23,7 +23,17 @@ pub struct Session {
     pub why: String,
     pub next: Option<Next>,
     pub activity: Activity,
+    /// How the activity is known: the word of a protocol, `id_file` or `terminal`.
     pub activity_from: Option<String>,
+    /// Since when it is that, as far as is known.
+    #[serde(default)]
+    pub activity_since: Option<String>,
+    /// What its agent waits for, in words of its own.
+    #[serde(default)]
+    pub waits_for: Option<String>,
+    /// When its agent printed last; where it has no protocol, only told of one session.
+    #[serde(default)]
+    pub last_output_at: Option<String>,
     /// The oldest of what its agent asks and nobody has answered.
     #[serde(default)]
     pub request: Option<Request>,
@@ -218,6 +228,9 @@ pub struct Message {
     /// The same in words, where more is known: what the agent said, or how it exited.
     #[serde(default)]
     pub reason: Option<String>,
+    /// What it waits for while it is queued, beside its turn: a dialog that is open.
+    #[serde(default)]
+    pub waits_for: Option<String>,
     /// Where the output of its last turn stands.
     pub turn: Option<Turn>,
     /// It is not as it was written, and why; then only its id counts.

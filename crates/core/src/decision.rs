@@ -56,7 +56,7 @@ pub enum Change {
     /// The conversation of its vendor that it is in.
     Vendor(Box<Vendor>),
     /// What its agent does.
-    Standing(Option<Standing>),
+    Standing(Option<Box<Standing>>),
     /// A consumer connected.
     Joined(ConsumerId, ConsumerKind),
     /// A consumer left.

@@ -5,7 +5,7 @@ use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, Source};
-use crate::talk::{RequestAnswer, RequestKind, Standing};
+use crate::talk::{Dialog, RequestAnswer, RequestKind, Standing};
 use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -265,8 +265,8 @@ pub enum RunEvent {
         /// The vendor's id of it.
         id: String,
     },
-    /// It said what it does.
-    Standing(Standing),
+    /// It became known what it does.
+    Standing(Box<Standing>),
     /// Its vendor session was learned, and is held by somebody else.
     VendorBusy {
         /// By whom.
@@ -334,13 +334,16 @@ pub struct World {
     /// The last line of the run that lived when the last daemon did.
     #[serde(default)]
     pub last_line: Option<String>,
+    /// Whether a dialog on its terminal could be known of, and is looked for.
+    #[serde(default)]
+    pub dialog: Dialog,
 }
 
 impl World {
     /// What was found, and no more.
     #[must_use]
     pub fn new(machine: Machine, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> World {
-        World { machine, shim, exits, failures: Vec::new(), last_line: None }
+        World { machine, shim, exits, failures: Vec::new(), last_line: None, dialog: Dialog::None }
     }
 }
 

@@ -219,5 +219,9 @@ fn blocked(holder: Option<&HolderSeen>, on: BlockedOn, now: Now) -> String {
     if !facts.is_empty() {
         sentence.push_str(&format!(" ({})", facts.join(", ")));
     }
+    // It took no lock of ours: no verb of ours ends it.
+    if holder.session.is_none() && holder.resource.starts_with("vendor:") {
+        sentence.push_str("; it goes on when that program leaves the conversation, which only you can end");
+    }
     sentence
 }

@@ -85,6 +85,9 @@ pub struct Policy {
     /// Silence after which a run that was told of a watchdog is ended; zero is off.
     #[serde(with = "millis")]
     pub watchdog: Duration,
+    /// Silence of an agent at work after which `why` warns; zero is never.
+    #[serde(with = "millis")]
+    pub silence_warn: Duration,
     /// Whether a session starts again by itself when its usage limit resets.
     pub limit_resume: bool,
     /// Who answers an agent that asks for permission.
@@ -115,6 +118,7 @@ impl Default for Policy {
             message_tries: 3,
             memory_warn: 0.8,
             watchdog: Duration::ZERO,
+            silence_warn: Duration::from_secs(10 * MINUTE),
             limit_resume: false,
             permissions: Permissions::Ask,
         }

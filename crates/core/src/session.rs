@@ -13,7 +13,7 @@ use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::policy::{Mode, Spec};
 use crate::rules::memory::MemoryWatch;
 pub use crate::running::{Need, Runs, Takeover};
-use crate::talk::{Activity, Standing, Talk};
+use crate::talk::{Activity, Dialog, Standing, Talk};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
 use serde::{Deserialize, Serialize};
@@ -55,7 +55,7 @@ pub(crate) struct Live {
     pub(crate) consumers: BTreeMap<ConsumerId, ConsumerKind>,
     pub(crate) unneeded: Option<Boot>,
     pub(crate) takeover: Option<Takeover>,
-    pub(crate) standing: Option<Standing>,
+    pub(crate) standing: Option<Box<Standing>>,
     pub(crate) memory: MemoryWatch,
     pub(crate) sign_of_life: Option<Boot>,
     pub(crate) closing: bool,
@@ -146,7 +146,7 @@ impl Session {
             }
             Change::Request(step) => self.talk.apply(step),
             Change::Vendor(vendor) => self.talk.learn(vendor),
-            Change::Standing(standing) => self.live.standing = *standing,
+            Change::Standing(standing) => self.live.standing.clone_from(standing),
             Change::Joined(consumer, kind) => _ = self.live.consumers.insert(*consumer, *kind),
             Change::Left(consumer) => _ = self.live.consumers.remove(consumer),
             Change::LastConsumer(at) => self.last_consumer = Some(*at),
@@ -281,12 +281,24 @@ impl Session {
     /// What its agent does now, where it says so.
     #[must_use]
     pub fn activity(&self) -> Activity {
-        match self.live.standing {
+        match self.live.standing.as_deref() {
             Some(_) if self.talk.open().next().is_some() => Activity::Waiting,
-            Some(Standing { activity: Activity::Idle, own_work: true }) => Activity::Working,
-            Some(Standing { activity, .. }) => activity,
+            Some(Standing { activity: Activity::Idle, own_work: true, .. }) => Activity::Working,
+            Some(Standing { activity, .. }) => *activity,
             None => Activity::Unknown,
         }
+    }
+
+    /// What is known of what its agent does, with how and since when.
+    #[must_use]
+    pub fn standing(&self) -> Option<&Standing> {
+        self.live.standing.as_deref()
+    }
+
+    /// Whether its terminal asks something, so that no message is typed into it.
+    #[must_use]
+    pub fn dialog(&self) -> Dialog {
+        self.standing().map_or(Dialog::None, |standing| standing.dialog)
     }
 
     /// How many consumers are connected.
@@ -368,7 +380,7 @@ impl Session {
         if let Some(need) = self.inbox_needs() {
             return Some(need);
         }
-        if self.live.standing.is_some_and(|standing| standing.own_work) {
+        if self.standing().is_some_and(|standing| standing.own_work) {
             return Some(Need::OwnWork);
         }
         let attached = self.live.consumers.values().any(|kind| *kind == ConsumerKind::Attach);

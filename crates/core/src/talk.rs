@@ -91,13 +91,62 @@ pub enum Permissions {
     Deny,
 }
 
-/// What an agent does, as it says itself. True only while this daemon lives: another one hears it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// What an agent does, and how that is known. True only while this daemon lives: another one hears it again.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
     /// What it does now.
     pub activity: Activity,
     /// Whether work of its own is under way that no message asked for.
     pub own_work: bool,
+    /// How it is known.
+    pub from: Source,
+    /// Since when; nothing means that it has just become known.
+    pub since: Option<Wall>,
+    /// Whether its terminal asks something that a typed message would answer.
+    pub dialog: Dialog,
+    /// What it waits for, in words of its own.
+    pub detail: Option<String>,
+}
+
+/// How it is known what an agent does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    /// By its protocol.
+    #[default]
+    Protocol,
+    /// By a file that its program keeps about itself.
+    IdFile,
+    /// By a bell or a notification on its terminal.
+    Terminal,
+}
+
+/// Whether the terminal of an agent asks something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Dialog {
+    /// No, as far as is known.
+    #[default]
+    None,
+    /// Yes: what is typed now answers it.
+    Open,
+    /// It can be known, and was not looked at yet.
+    Unseen,
+}
+
+impl Standing {
+    /// Whether another one says the same, whenever it began.
+    fn says_as(&self, other: &Standing) -> bool {
+        let Standing { activity, own_work, from, since: _, dialog, detail } = self;
+        (activity, own_work, from, dialog, detail)
+            == (&other.activity, &other.own_work, &other.from, &other.dialog, &other.detail)
+    }
+
+    /// Whether it tells nothing that this one does not.
+    #[must_use]
+    pub fn covers(&self, newer: &Standing) -> bool {
+        self.says_as(newer) && (newer.since.is_none() || newer.since == self.since)
+    }
 }
 
 /// What an agent does now.

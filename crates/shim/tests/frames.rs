@@ -11,8 +11,9 @@ use pinfold_shim::log::{Position, Stream};
 use pinfold_shim::turn::{Done, Turn};
 use pinfold_shim::{
     Can, Command, Contain, Decoder, Directory, Exited, Flow, Guest, GuestReport, InputRefused, Joins, Keep,
-    Keeping, Label, Listens, Lock, LogLimits, Notice, Output, Report, SaidUpTo, Say, SayNumber, SayRefused,
-    Start, StartFailure, Stdin, Streams, TapeEnd, TapeLimits, TapeReport, TapeStanding, Tie, Welcome,
+    Keeping, Label, Listens, Lock, LogLimits, Notice, Output, Report, Ring, SaidUpTo, Say, SayNumber,
+    SayRefused, Start, StartFailure, Stdin, Streams, TapeEnd, TapeLimits, TapeReport, TapeStanding, Tie,
+    Welcome,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -334,6 +335,31 @@ fn frames_of_tapes_are_understood_for_ever_and_written_as_ever() {
     let bytes = std::fs::read(fixture("reports-2.bin")).unwrap();
     assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports_of_tapes());
     assert_eq!(bytes, from);
+}
+
+fn reports_of_rings() -> Vec<Report> {
+    let run = RunNumber(7);
+    let ring = |text: Option<&str>| Some(Ring { at: Wall(1_700_000_000_000), text: text.map(str::to_owned) });
+    [None, ring(None), ring(Some("Claude needs your permission"))]
+        .map(|ring| Report::Rang { run, ring })
+        .into()
+}
+
+#[test]
+fn frames_of_rings_are_understood_for_ever_and_written_as_ever() {
+    let bytes = std::fs::read(fixture("reports-3.bin")).unwrap();
+    assert_eq!(decode(&bytes, |frame| Report::decode(frame).unwrap()), reports_of_rings());
+    let mut written = Vec::new();
+    reports_of_rings().iter().for_each(|report| report.encode(&mut written));
+    assert_eq!(bytes, written);
+}
+
+#[test]
+#[ignore = "writes the fixture of rings; it was written once, and is never written again"]
+fn write_the_fixture_of_rings() {
+    let mut written = Vec::new();
+    reports_of_rings().iter().for_each(|report| report.encode(&mut written));
+    std::fs::write(fixture("reports-3.bin"), written).unwrap();
 }
 
 /// Frames as they are on the wire, but for those of some kinds.

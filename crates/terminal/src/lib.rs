@@ -5,6 +5,7 @@
 //! text, [`plain`] takes the sequences out of a text, a [`Filter`] lets those through that may reach a terminal.
 #![forbid(unsafe_code)]
 
+mod attention;
 mod cell;
 mod control;
 mod cursor;
@@ -20,6 +21,7 @@ mod size;
 mod terminal;
 mod transcript;
 
+pub use attention::Attention;
 pub use filter::{Allow, Filter};
 pub use paint::LEAVE;
 pub use plain::plain;

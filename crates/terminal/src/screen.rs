@@ -1,5 +1,6 @@
 //! Both screens of a terminal, and what printed characters do to them.
 
+use crate::attention::Attention;
 use crate::cursor::{Cursor, Set};
 use crate::grid::Grid;
 use crate::modes::Modes;
@@ -24,6 +25,8 @@ pub(crate) struct Screen {
     pub(crate) main: Option<Box<Grid>>,
     pub(crate) modes: Modes,
     pub(crate) answers: Vec<u8>,
+    /// How the program asked for a person.
+    pub(crate) attention: Option<Attention>,
     /// Lines that have scrolled away, where somebody takes them.
     pub(crate) scrolled: Option<Vec<Row>>,
     last: Option<char>,
@@ -37,6 +40,7 @@ impl Screen {
             main: None,
             modes: Modes::default(),
             answers: Vec::new(),
+            attention: None,
             scrolled: None,
             last: None,
         }
@@ -66,6 +70,13 @@ impl Screen {
     /// The pen for what is printed and erased.
     pub(crate) fn pen(&self) -> Pen {
         self.grid.cursor.pen
+    }
+
+    fn asks(&mut self, attention: Attention) {
+        self.attention = Some(match self.attention.take() {
+            Some(before) => before.and_then(attention),
+            None => attention,
+        });
     }
 
     pub(crate) fn answer(&mut self, text: &str) {
@@ -194,7 +205,8 @@ impl Screen {
     /// Everything as in a fresh terminal.
     pub(crate) fn reset(&mut self) {
         let (answers, scrolled) = (std::mem::take(&mut self.answers), self.scrolled.take());
-        *self = Screen { answers, scrolled, ..Screen::new(self.size) };
+        let attention = self.attention.take();
+        *self = Screen { answers, attention, scrolled, ..Screen::new(self.size) };
     }
 }
 
@@ -215,6 +227,7 @@ impl Perform for Screen {
     fn execute(&mut self, byte: u8) {
         let cursor = &mut self.grid.cursor;
         match byte {
+            0x07 => self.asks(Attention::Bell),
             0x08 => {
                 cursor.column = cursor.column.saturating_sub(1);
                 cursor.full = false;
@@ -260,6 +273,8 @@ impl Perform for Screen {
     fn osc_dispatch(&mut self, params: &[&[u8]], _bell_terminated: bool) {
         if let [b"0" | b"2", title @ ..] = params {
             self.modes.name(&title.join(&b';'));
+        } else if let Some(attention) = Attention::of_osc(params) {
+            self.asks(attention);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The terminal as its users have it: what is printed goes in, a painting comes out.
 
+use crate::attention::Attention;
 use crate::screen::Screen;
 use crate::size::Size;
 use std::fmt;
@@ -47,6 +48,12 @@ impl Terminal {
     #[must_use]
     pub fn answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.screen.answers)
+    }
+
+    /// How the program asked for a person since the last call, if it did.
+    #[must_use]
+    pub fn attention(&mut self) -> Option<Attention> {
+        self.screen.attention.take()
     }
 
     /// What is on the screen, without looks, a line for each line.

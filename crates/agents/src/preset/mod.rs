@@ -2,12 +2,14 @@
 //! `[agents.NAME]` of the user's changes them key by key.
 
 mod fill;
+mod id_file;
 mod place;
 mod reads;
 mod registry;
 mod shipped;
 
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, Transcript};
+pub use id_file::{Does, IdFile, IdFileKeys, LONGEST_ID_FILE};
 pub use place::Store;
 pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
 pub use registry::{NotAnEntry, from_registry};
@@ -52,6 +54,8 @@ pub struct PresetChanges {
     pub transcript: Option<String>,
     /// See [`Preset::id_file`].
     pub id_file: Option<String>,
+    /// See [`Preset::id_file_keys`].
+    pub id_file_keys: Option<IdFileKeys>,
     /// See [`Preset::last_line`].
     pub last_line: Option<String>,
     /// See [`Preset::set`].
@@ -111,6 +115,8 @@ pub struct Preset {
     pub transcript: Option<String>,
     /// The file in which a process of it says which session it is in, below the store.
     pub id_file: Option<String>,
+    /// What the keys of that file mean.
+    pub id_file_keys: IdFileKeys,
     /// What is on the last line of its terminal program where it says which session it leaves.
     pub last_line: Option<String>,
     /// Variables that every run is given, unless the session has others.
@@ -242,6 +248,7 @@ impl PresetChanges {
             store: above.store.clone().or(self.store),
             transcript: above.transcript.clone().or(self.transcript),
             id_file: above.id_file.clone().or(self.id_file),
+            id_file_keys: above.id_file_keys.clone().or(self.id_file_keys),
             last_line: above.last_line.clone().or(self.last_line),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
@@ -274,6 +281,7 @@ impl PresetChanges {
             store: self.store,
             transcript: self.transcript,
             id_file: self.id_file,
+            id_file_keys: self.id_file_keys.unwrap_or_default(),
             last_line: self.last_line,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),

@@ -43,15 +43,19 @@ impl Preset {
         word.strip_suffix(after).filter(|id| is_plain(id) && !id.starts_with('-'))
     }
 
-    /// The file in which this process says which session it is in, below its store.
+    /// Where its processes say which session they are in, below its store: the folder, and what their files' names have
+    /// before and after the pid.
     #[must_use]
-    pub fn id_file_of(&self, pid: u32) -> Option<String> {
-        self.id_file.as_ref().map(|file| file.replace("{pid}", &pid.to_string()))
+    pub fn id_files(&self) -> Option<(&str, &str, &str)> {
+        let file = self.id_file.as_deref()?;
+        let (folder, name) = file.rsplit_once('/').unwrap_or(("", file));
+        let (before, after) = name.split_once("{pid}")?;
+        Some((folder, before, after))
     }
 }
 
 /// Whether an id is nothing but letters, digits, dashes and underscores.
-fn is_plain(id: &str) -> bool {
+pub(super) fn is_plain(id: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     !id.is_empty() && id.len() <= 256 && id.bytes().all(plain)
 }

@@ -117,7 +117,8 @@ mod tests {
         for odd in ["", "../x", "*", "a b"] {
             assert_eq!(claude.transcript_of(odd), None, "{odd}");
         }
-        assert_eq!(claude.id_file_of(7).as_deref(), Some("sessions/7.json"));
+        assert_eq!(claude.id_files(), Some(("sessions", "", ".json")));
+        assert_eq!(preset("codex").id_files(), None);
         let gemini = preset("gemini").transcript_of("0123456789-a");
         assert_eq!(gemini.as_deref(), Some("tmp/*/chats/session-*-01234567.jsonl"));
     }

@@ -29,6 +29,7 @@ mod lists;
 mod memory;
 mod metrics;
 mod openapi;
+mod outsiders;
 mod per_message;
 mod presets;
 mod processes;

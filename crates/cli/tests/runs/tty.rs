@@ -69,6 +69,11 @@ impl Tty {
         Tty { master, slave, child, before, screen }
     }
 
+    /// The pid of what was started in it.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Types keys.
     pub(crate) fn keys(&self, mut keys: &[u8]) {
         while !keys.is_empty() {

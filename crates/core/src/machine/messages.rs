@@ -6,6 +6,7 @@ use crate::event::{MessageEvent, TurnEnd};
 use crate::ids::{MessageId, RunNumber};
 use crate::inbox::{Cost, InFlight, MOST_QUEUED, MessageChange, MessageFailure, Read};
 use crate::life::{Goal, Life, Purpose};
+use crate::talk::Dialog;
 use crate::why::{MessageStep, Why};
 
 impl Draft<'_> {
@@ -170,6 +171,10 @@ impl Draft<'_> {
     pub(super) fn deliver_next(&mut self) {
         let Life::Running { run, .. } = self.session.life else { return };
         if self.session.live.takeover.is_some() {
+            return;
+        }
+        // What is typed into a dialog answers it.
+        if self.session.dialog() != Dialog::None {
             return;
         }
         // A run that is for one message ends with it: the next one waits for the next run.

@@ -75,7 +75,7 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::StartFailed(failure) => draft.start_failed(run, failure),
         RunEvent::VendorLearned { id } => draft.vendor_learned(run, id),
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
-        RunEvent::Standing(standing) => draft.standing(run, *standing),
+        RunEvent::Standing(standing) => draft.standing(run, standing),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
         RunEvent::Exited { ended, shim, holder } => draft.exited(run, ended, *shim, holder.as_deref()),
         RunEvent::Unended(by) => draft.unended(run, by),

@@ -9,6 +9,7 @@ use crate::exit::{Ended, Exit};
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
 use crate::policy::Mode;
+use crate::talk::{Dialog, Source, Standing};
 use crate::why::{RecoveryStep, Why};
 
 impl Draft<'_> {
@@ -27,7 +28,10 @@ impl Draft<'_> {
         }
         match world.shim {
             ShimSeen::Mute => self.wait_for_shim(),
-            ShimSeen::Keeping { run, process } => self.adopt(run, process),
+            ShimSeen::Keeping { run, process } => {
+                self.await_look(run, world.dialog);
+                self.adopt(run, process)
+            }
             ShimSeen::Standing => self.recover_without_agent(world, Shim::Standing),
             ShimSeen::Nobody => self.recover_without_agent(world, Shim::Absent),
         }
@@ -67,6 +71,15 @@ impl Draft<'_> {
         }
         if self.session.keep_until.is_some() {
             self.change(Change::KeepUntil(None));
+        }
+    }
+
+    /// What an earlier daemon held back because of a dialog is held back until it is known whether that is still open.
+    fn await_look(&mut self, run: RunNumber, dialog: Dialog) {
+        let known = self.session.live.standing.is_some() || self.session.live_run() != Some(run);
+        if dialog != Dialog::None && !known {
+            let standing = Standing { from: Source::IdFile, dialog, ..Standing::default() };
+            self.change(Change::Standing(Some(Box::new(standing))));
         }
     }
 

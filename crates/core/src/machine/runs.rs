@@ -46,11 +46,15 @@ impl Draft<'_> {
     }
 
     pub(super) fn lock_busy(&mut self, run: RunNumber, holder: Option<&HolderSeen>) -> Why {
-        let Life::Starting { run: wanted, stage: Stage::Reserving, purpose } = self.session.life else {
+        let Life::Starting { run: wanted, stage, purpose } = self.session.life else {
             return Why::Stale;
         };
         if wanted != run {
             return Why::Stale;
+        }
+        // Our own locks are there: a program outside of them has the vendor session. They are given back.
+        if stage == Stage::Spawning {
+            self.give_back();
         }
         self.settle_number(run);
         self.record(Record::LockBusy { run });
@@ -60,6 +64,14 @@ impl Draft<'_> {
             Purpose::Headless | Purpose::Interactive(HandBack::ByNeed) => self.block_on_our_lock(holder),
         }
         Why::LockBusy
+    }
+
+    fn give_back(&mut self) {
+        if self.session.shim == Shim::Standing {
+            return self.release();
+        }
+        self.act(Action::Release);
+        self.record(Record::LockReleased);
     }
 
     /// Nothing is started; the kernel wakes us when the lock is free.

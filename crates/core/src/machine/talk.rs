@@ -137,11 +137,13 @@ impl Draft<'_> {
         self.tell_again();
     }
 
-    pub(super) fn standing(&mut self, run: RunNumber, standing: Standing) -> Why {
-        if self.session.live_run() != Some(run) || self.session.live.standing == Some(standing) {
+    pub(super) fn standing(&mut self, run: RunNumber, standing: &Standing) -> Why {
+        let known = self.session.live.standing.as_deref().is_some_and(|known| known.covers(standing));
+        if self.session.live_run() != Some(run) || known {
             return Why::Stale;
         }
-        self.change(Change::Standing(Some(standing)));
+        let since = standing.since.or(Some(self.now.wall));
+        self.change(Change::Standing(Some(Box::new(Standing { since, ..standing.clone() }))));
         Why::Noted
     }
 }

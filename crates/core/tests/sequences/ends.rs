@@ -3,7 +3,7 @@
 use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Record, RunExited};
 use pinfold_core::event::{Ask, RunEvent, Shim};
-use pinfold_core::exit::Recognised;
+use pinfold_core::exit::{Ended, Exit, Recognised};
 use pinfold_core::life::{BlockedOn, FailCause};
 use pinfold_core::rules::WaitReason;
 use pinfold_core::rules::memory::{Reading, Source};
@@ -71,6 +71,35 @@ fn our_own_lock_busy_is_blocked_at_once_and_woken_by_its_release() {
     assert_eq!((driver.starts, driver.crashes()), (0, 0));
     driver.send(Event::HolderGone);
     assert_eq!(driver.session.state(), State::Running);
+}
+
+#[test]
+fn a_vendor_session_that_a_program_outside_has_is_waited_for_with_our_own_locks_free() {
+    let mut driver = on_demand();
+    driver.hear(Event::Asked(Ask::Start));
+    let run = driver.run();
+    driver.hear(Event::Run { run, event: RunEvent::Reserved });
+    let decision = driver.hear(Event::Run { run, event: RunEvent::LockBusy { holder: None } });
+    assert_eq!(driver.session.life(), &Life::Blocked { holder: None, on: BlockedOn::OurLock });
+    assert_eq!(decision.actions, [Action::Release, Action::AwaitHolder]);
+    assert_eq!((driver.starts, driver.crashes()), (0, 0));
+    driver.send(Event::HolderGone);
+    assert_eq!((driver.session.state(), driver.starts), (State::Running, 1));
+}
+
+#[test]
+fn a_shim_that_stands_gives_its_locks_back_when_a_program_outside_has_the_vendor_session() {
+    let mut driver = always(Policy::default());
+    let ended = Ended::new(Exit::Code(0), Duration::from_secs(1));
+    let exited = RunEvent::Exited { ended, shim: Shim::Standing, holder: None };
+    let decision = driver.hear(Event::Run { run: driver.run(), event: exited });
+    assert!(matches!(decision.actions[..], [Action::Spawn { .. }]), "{:?}", decision.actions);
+    let run = driver.run();
+    let decision = driver.hear(Event::Run { run, event: RunEvent::LockBusy { holder: None } });
+    assert_eq!(decision.actions, [Action::Release, Action::AwaitHolder]);
+    assert_eq!((driver.session.state(), driver.session.shim()), (State::Blocked, Shim::Absent));
+    driver.send(Event::HolderGone);
+    assert_eq!((driver.session.state(), driver.starts), (State::Running, 2));
 }
 
 #[test]

@@ -1,15 +1,17 @@
 //! The conversation with an agent: requests, who answers, what it does, its vendor's conversation, and repetitions.
 
-use crate::driver::{Driver, End, on_demand};
+use crate::driver::{Driver, End, always, on_demand};
 use pinfold_core::decision::{Answer, Record, Refusal};
-use pinfold_core::event::{Ask, MessageEvent, RequestEvent, RunEvent, Shim, ShimSeen, TurnEnd};
+use pinfold_core::event::{Ask, Machine, MessageEvent, RequestEvent, RunEvent, Shim, ShimSeen, TurnEnd};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::ids::RequestNumber;
 use pinfold_core::inbox::Read;
 use pinfold_core::life::Process;
 use pinfold_core::session::Need;
-use pinfold_core::talk::{Activity, Permissions, Permit, RequestAnswer, RequestKind, Standing};
-use pinfold_core::{Action, Event, Mode, Policy, Spec, State};
+use pinfold_core::talk::{
+    Activity, Dialog, Permissions, Permit, RequestAnswer, RequestKind, Source, Standing,
+};
+use pinfold_core::{Action, Event, Mode, Policy, Spec, State, Wall, World};
 use std::time::Duration;
 
 fn opened(driver: &mut Driver, key: &str, kind: RequestKind) {
@@ -40,8 +42,23 @@ fn in_a_turn() -> Driver {
 }
 
 fn standing(driver: &Driver, activity: Activity, own_work: bool) -> Event {
-    let event = RunEvent::Standing(Standing { activity, own_work });
-    Event::Run { run: driver.run(), event }
+    Event::Run { run: driver.run(), event: standing_of(activity, own_work) }
+}
+
+fn standing_of(activity: Activity, own_work: bool) -> RunEvent {
+    RunEvent::Standing(Box::new(Standing { activity, own_work, ..Standing::default() }))
+}
+
+/// What the file of its program says.
+fn filed(driver: &mut Driver, activity: Activity, dialog: Dialog, since: Option<Wall>) {
+    let detail = (dialog == Dialog::Open).then(|| "permission prompt".to_owned());
+    let standing = Standing { activity, own_work: false, from: Source::IdFile, since, dialog, detail };
+    driver.of_run(driver.run(), RunEvent::Standing(Box::new(standing)));
+}
+
+/// How many messages were handed to the agent.
+fn handed(driver: &Driver) -> usize {
+    driver.actions.iter().filter(|action| matches!(action, Action::Deliver { .. })).count()
 }
 
 /// Waits where a crash is followed by a wait.
@@ -139,9 +156,68 @@ fn what_an_earlier_run_asked_or_said_is_stale() {
     let event = RequestEvent::Opened { key: "a".into(), kind: RequestKind::Question, title: "?".into() };
     driver.send(Event::Request { run: earlier, event });
     driver.of_run(earlier, RunEvent::VendorLearned { id: "v".into() });
-    driver.of_run(earlier, RunEvent::Standing(Standing { activity: Activity::Idle, own_work: true }));
+    driver.of_run(earlier, standing_of(Activity::Idle, true));
     assert_eq!((driver.session.talk().requests(), driver.session.talk().vendor()), (&[][..], None));
     assert_eq!(driver.session.activity(), Activity::Unknown);
+}
+
+#[test]
+fn a_message_is_not_typed_into_a_dialog_and_goes_when_that_is_answered() {
+    let mut driver = Driver::new(Spec::new(Mode::Always));
+    filed(&mut driver, Activity::Waiting, Dialog::Open, None);
+    driver.message();
+    driver.message();
+    assert_eq!((handed(&driver), driver.session.inbox().queued()), (0, 2));
+    filed(&mut driver, Activity::Working, Dialog::None, None);
+    assert_eq!((handed(&driver), driver.session.inbox().queued()), (1, 1));
+    // One that opens meanwhile holds the next one back.
+    filed(&mut driver, Activity::Waiting, Dialog::Open, None);
+    driver.answers();
+    assert_eq!(handed(&driver), 1);
+    filed(&mut driver, Activity::Idle, Dialog::None, None);
+    assert_eq!(handed(&driver), 2);
+}
+
+#[test]
+fn a_dialog_ends_with_its_run() {
+    let mut driver = always(Policy::default());
+    filed(&mut driver, Activity::Waiting, Dialog::Open, None);
+    driver.message();
+    driver.exits(0);
+    runs_again(&mut driver);
+    assert_eq!((handed(&driver), driver.session.dialog()), (1, Dialog::None));
+}
+
+#[test]
+fn a_daemon_that_comes_back_looks_for_a_dialog_before_it_types() {
+    for (found, handed_over) in [(Dialog::None, 1), (Dialog::Open, 0)] {
+        let mut driver = always(Policy::default());
+        filed(&mut driver, Activity::Waiting, Dialog::Open, None);
+        driver.message();
+        driver.session = driver.session.as_stored();
+        let keeping = ShimSeen::Keeping { run: driver.run(), process: Process { pid: 7, fence: 1 } };
+        let world = World { dialog: Dialog::Unseen, ..World::new(Machine::Same, keeping, Vec::new()) };
+        driver.send(Event::DaemonStarted(world));
+        assert_eq!((handed(&driver), driver.session.activity()), (0, Activity::Unknown));
+        filed(&mut driver, Activity::Unknown, found, None);
+        assert_eq!(handed(&driver), handed_over, "{found:?}");
+    }
+}
+
+#[test]
+fn what_it_does_has_a_source_and_an_age_and_the_same_again_is_no_news() {
+    let mut driver = always(Policy::default());
+    let began = driver.now.wall;
+    filed(&mut driver, Activity::Working, Dialog::None, None);
+    driver.pass(60_000);
+    filed(&mut driver, Activity::Working, Dialog::None, None);
+    let standing = driver.session.standing().unwrap();
+    assert_eq!((standing.since, standing.from), (Some(began), Source::IdFile));
+    // The file knows better.
+    filed(&mut driver, Activity::Working, Dialog::None, Some(Wall(1)));
+    assert_eq!(driver.session.standing().unwrap().since, Some(Wall(1)));
+    filed(&mut driver, Activity::Idle, Dialog::None, None);
+    assert_eq!(driver.session.standing().unwrap().since, Some(driver.now.wall));
 }
 
 #[test]

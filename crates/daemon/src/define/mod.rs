@@ -1,9 +1,11 @@
 //! What a session is told to be: its definition, the configuration and presets behind it, and where a home has its files.
 
 pub(crate) mod bad_definition;
+pub(crate) mod before_start;
 pub mod config;
 pub(crate) mod definition;
 pub(crate) mod home;
+pub(crate) mod id_files;
 pub mod preset;
 pub(crate) mod transcript;
 pub mod values;

@@ -232,7 +232,7 @@ impl Engine {
         told.extend(taping.fold.entry(&entry.entry()));
         taping.changed.get_or_insert(now);
         if let (true, What::Out | What::Err) = (new, &entry.what) {
-            taping.printed(&entry.bytes);
+            taping.printed(&entry.bytes, entry.at);
         }
         if let What::Said { number, label } = &entry.what {
             taping.was_said(*number, label);

@@ -110,6 +110,7 @@ impl Engine {
             | Input::Attaching { .. }
             | Input::Observed { .. }
             | Input::Memory { .. }
+            | Input::Filed { .. }
             | Input::Reload
             | Input::ConfigRead(_)
             | Input::Ping { .. }

@@ -8,7 +8,7 @@ use crate::crash;
 use crate::define::preset::chosen;
 use crate::engine::input::Input;
 use crate::engine::session::Handing;
-use crate::ports::locks::{Held, Refused, Wanted};
+use crate::ports::locks::{Awaited, Held, Refused, Wanted};
 use pinfold_core::life::{Life, Purpose};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
@@ -52,7 +52,7 @@ impl Engine {
                 if session.is_none_or(|session| session == tracked.name) && (of.is_none() || of == own) {
                     return;
                 }
-                (tracked.refused, tracked.yields_to) = (Some(resource), holder.clone());
+                (tracked.awaited, tracked.yields_to) = (Some(Awaited::Lock(resource)), holder.clone());
                 warn!(
                     session = tracked.name,
                     vendor, "the conversation that it is in is held by somebody else"

@@ -1,9 +1,11 @@
 //! Everything that can reach the loop, and the handle by which it does.
 
 use crate::caller::By;
+use crate::define::before_start::Found;
 use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
-use crate::define::preset::Transcript;
+use crate::define::id_files::Others;
+use crate::define::preset::IdFile;
 use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};
 use crate::engine::reply::Reply;
@@ -63,8 +65,8 @@ pub(crate) enum Input {
     Swept { all: Vec<Swept>, outcome: Outcome },
     /// The lock of a conversation of the vendor's was taken, or not.
     VendorHeld { id: SessionId, run: RunNumber, vendor: String, result: Result<Box<dyn Held>, Refused> },
-    /// The vendor's own file of a session was looked for, before a run of it is started.
-    Looked { id: SessionId, looked: Looked },
+    /// What its vendor has of a session was looked at, before a run of it is started.
+    Looked { id: SessionId, looked: Box<Looked> },
     /// Whoever was waited for has gone.
     HolderGone { id: SessionId },
     /// Something that an attach waited for.
@@ -73,6 +75,8 @@ pub(crate) enum Input {
     Observed { id: SessionId, seen: Box<Seen> },
     /// The memory of a run was read.
     Memory { id: SessionId, run: RunNumber, read: crate::memory::Read },
+    /// The file of a program on a terminal was read; nothing where there is none.
+    Filed { id: SessionId, run: RunNumber, filed: Option<IdFile> },
     /// The configuration shall be read again.
     Reload,
     /// The configuration was read again, or cannot be.
@@ -323,12 +327,14 @@ impl Handle {
     }
 }
 
-/// What was found of the vendor's own file of a session.
-#[derive(Debug, Clone, Copy)]
+/// What was found of what its vendor has of a session.
+#[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) run: RunNumber,
     pub(crate) purpose: Purpose,
-    pub(crate) transcript: Transcript,
+    pub(crate) found: Found,
+    /// Where it was looked for who else is in it.
+    pub(crate) others: Option<Others>,
     /// Counts for the session as it was loaded then.
     pub(crate) beginnings: u32,
 }

@@ -184,8 +184,12 @@ impl Engine {
             Activity::Limited => talk::Activity::Limited,
             Activity::Unknown => talk::Activity::Unknown,
         };
-        let standing = Standing { activity, own_work: taping.fold.own_work() };
-        self.of_run(id, run, RunEvent::Standing(standing));
+        let (own_work, printed_at) = (taping.fold.own_work(), taping.printed_at);
+        let known = self.sessions.get(&id).and_then(|tracked| tracked.session.standing());
+        // It began with the line that told of it, which may have been printed while no daemon lived.
+        let since = printed_at.filter(|_| known.is_none_or(|known| known.activity != activity));
+        let standing = Standing { activity, own_work, since, ..Standing::default() };
+        self.of_run(id, run, RunEvent::Standing(Box::new(standing)));
     }
 }
 

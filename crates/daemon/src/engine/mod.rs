@@ -1,6 +1,7 @@
 //! The loop: take an event, ask the core, commit, then act. Results of actions come back as events.
 
 mod act;
+mod activity;
 mod archive;
 mod asked_by;
 mod attach;
@@ -192,11 +193,12 @@ impl Engine {
             Input::Shim { id, link, report } => self.shim_said(id, link, report),
             Input::ShimGone { id, run, proved } => self.shim_gone(id, run, proved),
             Input::Tape { .. } | Input::Swept { .. } | Input::VendorHeld { .. } => self.take_taped(input),
-            Input::Looked { id, looked } => self.looked(id, looked),
+            Input::Looked { id, looked } => self.looked(id, *looked),
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
             Input::Memory { id, run, read } => self.memory_read(id, run, read),
+            Input::Filed { id, run, filed } => self.filed(id, run, filed),
             Input::Reload => self.reload(),
             Input::ConfigRead(read) => self.config_read(*read),
             Input::Ping { reply } => _ = reply.send(self.ping()),
@@ -256,6 +258,7 @@ impl Engine {
         self.follow_run(id);
         self.note_new_run(id, &decision);
         self.follow_memory(id);
+        self.follow_terminal(id);
         self.count(id, &decision);
         self.keep(id, decision, (facts, now.wall), reply);
     }
@@ -295,6 +298,9 @@ impl Engine {
         }
         if let running::Memory::Watched { .. } = ended.memory {
             self.ports.memory.forget((id, ended.number));
+        }
+        if ended.terminal.is_watched() {
+            self.ports.id_files.forget((id, ended.number));
         }
     }
 

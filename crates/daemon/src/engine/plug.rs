@@ -9,6 +9,7 @@ use crate::metrics::Metrics;
 use crate::ports::Ports;
 use crate::ports::clock::{Alarm, MachineClock};
 use crate::ports::files::DiskFiles;
+use crate::ports::id_files::IdFileTask;
 use crate::ports::journal::StoreJournal;
 use crate::ports::locks::MachineLocks;
 use crate::ports::memory::MemoryThread;
@@ -42,6 +43,7 @@ impl Engine {
             tapes: Box::new(DiskTapes::default()),
             journal: Box::new(journal(&parts)),
             memory: Box::new(watch_memory(&memory, &parts.handle)),
+            id_files: Box::new(watch_id_files(&parts.handle)),
             files: Arc::new(DiskFiles::default()),
         };
         let engine = Engine::with(parts, ports);
@@ -106,6 +108,11 @@ fn shims(parts: &Parts, places: Arc<Semaphore>) -> ShimProcesses {
     let crash_at = std::env::var_os(pinfold_shim::crash::VARIABLE);
     let nursery = parts.alone.is_none().then(|| Arc::new(Nursery::new(program, words, crash_at)));
     ShimProcesses::new(parts.folders.clone(), nursery, places)
+}
+
+fn watch_id_files(handle: &Handle) -> IdFileTask {
+    let handle = handle.clone();
+    IdFileTask::new(move |(id, run), filed| handle.tell(Input::Filed { id, run, filed }))
 }
 
 fn watch_memory(memory: &memory::Memory, handle: &Handle) -> MemoryThread {

@@ -136,7 +136,7 @@ impl Engine {
         if let Some(run) = run.filter(|run| seen.world.exits.iter().any(|(ended, _)| ended == run)) {
             self.note_left(id, run, last_line.as_deref());
         }
-        let world = World { failures, last_line, ..seen.world };
+        let world = World { failures, last_line, dialog: self.unseen_dialog(id), ..seen.world };
         let facts = Facts { output, ..Facts::default() };
         self.happened(id, &Event::DaemonStarted(world), &facts, None);
         if let (Some(run), Some(by)) = (run, seen.silent) {

@@ -109,6 +109,7 @@ impl Engine {
             Report::StrayDone { run, named } => self.stray_done(id, run, named),
             Report::InputRefused { run, why, .. } => self.input_refused(id, run, why),
             Report::Welcome(_) | Report::Output(_) | Report::LogGrown { .. } | Report::CannotKeep { .. } => {}
+            Report::Rang { run, ring } => self.rang(id, run, ring),
             Report::Tape(report) => self.taped(id, report),
             Report::Held { run, resources } => self.held(id, run, &resources),
             // No run of this daemon asks for them.

@@ -1,6 +1,7 @@
 //! What the daemon knows of a run while it lives, beside what the core knows. It is gone with the run. Data only.
 
 use crate::define::definition::{Input, Turns};
+use crate::engine::activity::Terminal;
 use crate::engine::stopping::{Heard, Watch};
 use crate::engine::taping::Taping;
 use pinfold_core::{ConsumerId, RunNumber};
@@ -25,6 +26,8 @@ pub(crate) struct Run {
     /// The stop that is watched, and whether its shim has said anything since it was asked for a sign of life.
     pub(crate) watch: Option<Watch>,
     pub(crate) heard: Heard,
+    /// What is known of its terminal, if it has one.
+    pub(crate) terminal: Terminal,
     /// Its tape, if it has one.
     pub(crate) taping: Option<Box<Taping>>,
 }
@@ -53,6 +56,7 @@ impl Run {
             stop: None,
             watch: None,
             heard: Heard::Since,
+            terminal: Terminal::default(),
             taping: None,
         }
     }

@@ -8,12 +8,11 @@ use crate::engine::running::Run;
 use crate::engine::session_view::{SessionView, Snapshot};
 use crate::engine::stopping::Farewell;
 use crate::engine::taping::Noted;
-use crate::ports::locks::{Held, Waiting};
+use crate::ports::locks::{Awaited, Held, Waiting};
 use crate::ports::shims::ShimLink;
 use pinfold_core::decision::Answer;
 use pinfold_core::life::HolderSeen;
 use pinfold_core::{Action, MessageId, RunNumber, Session, State, Wall};
-use pinfold_lock::Resource;
 use pinfold_shim::log::Position;
 use pinfold_shim::{Flow, Size};
 use pinfold_store::{Cursor, RunId, SessionId};
@@ -53,8 +52,8 @@ pub(crate) struct Tracked {
     pub(crate) shim: Option<ShimLink>,
     /// How the daemon's end stands with it.
     pub(crate) farewell: Farewell,
-    /// The lock that was refused last, and the thread that waits for it.
-    pub(crate) refused: Option<Resource>,
+    /// What was refused last, and who waits for it.
+    pub(crate) awaited: Option<Awaited>,
     pub(crate) waiting: Option<Box<dyn Waiting>>,
     /// The size of the terminal that its next run is given: that of whoever attached last.
     pub(crate) terminal: Size,
@@ -198,7 +197,7 @@ impl Tracked {
             reservation: Reservation::Nothing,
             shim: None,
             farewell: Farewell::default(),
-            refused: None,
+            awaited: None,
             waiting: None,
             terminal: Size::default(),
             attaching: Attaching::default(),
@@ -277,7 +276,13 @@ impl Tracked {
             stops_first: self.stops_first,
             flow: self.flow(),
             failed: self.failed.clone(),
+            printed_at: self.printed_at(),
         }
+    }
+
+    /// When its agent printed last, where it has a tape.
+    pub(crate) fn printed_at(&self) -> Option<Wall> {
+        self.run.as_ref().and_then(|run| run.taping.as_ref()).and_then(|taping| taping.printed_at)
     }
 
     /// Whether what its agent prints is read.

@@ -56,6 +56,8 @@ pub(crate) struct SessionView {
     pub(crate) flow: Flow,
     /// Why its last turn failed.
     pub(crate) failed: Option<Arc<str>>,
+    /// When its agent printed last, where that is known.
+    pub(crate) printed_at: Option<Wall>,
 }
 
 /// What stands in the way of a session, beside what its core knows.
@@ -70,6 +72,8 @@ pub(crate) struct Hindrances<'a> {
     pub(crate) flow: Flow,
     /// Why its last turn failed.
     pub(crate) failed: Option<&'a str>,
+    /// When its agent printed last, where that is known.
+    pub(crate) printed_at: Option<Wall>,
 }
 
 impl SessionView {
@@ -79,8 +83,9 @@ impl SessionView {
     }
 
     pub(crate) fn hindrances(&self) -> Hindrances<'_> {
-        let SessionView { name, damaged, held_up, stops_first, flow, failed, .. } = self;
-        let (held_up, stops_first) = (held_up.as_deref(), *stops_first);
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow: *flow, failed: failed.as_deref() }
+        let SessionView { name, damaged, held_up, stops_first, flow, failed, printed_at, .. } = self;
+        let (held_up, failed) = (held_up.as_deref(), failed.as_deref());
+        let (stops_first, flow, printed_at) = (*stops_first, *flow, *printed_at);
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at }
     }
 }

@@ -3,7 +3,7 @@
 use crate::ports::shims::observe::Seen;
 use pinfold_agents::{Fold, Intent, Label, Observation};
 use pinfold_core::event::Shim;
-use pinfold_core::{Boot, RunNumber};
+use pinfold_core::{Boot, RunNumber, Wall};
 use pinfold_shim::{Exited, Flow};
 use pinfold_store::{Cursor, SessionId};
 
@@ -53,6 +53,8 @@ pub(crate) struct Taping {
     pub(crate) flow: Flow,
     /// What of the answer under way was told in parts.
     pub(crate) answer: String,
+    /// When it printed last.
+    pub(crate) printed_at: Option<Wall>,
     /// The end of what it printed.
     last: Vec<u8>,
     /// What was known when the run was decided; it counts when the run has started.
@@ -116,6 +118,7 @@ impl Taping {
             seen: None,
             flow: Flow::Flows,
             answer: String::new(),
+            printed_at: None,
             last: Vec::new(),
             first: Vec::new(),
         }
@@ -148,7 +151,8 @@ impl Taping {
     }
 
     /// Keeps the end of what the agent printed, for the record of its exit.
-    pub(crate) fn printed(&mut self, bytes: &[u8]) {
+    pub(crate) fn printed(&mut self, bytes: &[u8], at: Wall) {
+        self.printed_at = Some(at);
         self.last.extend_from_slice(&bytes[bytes.len().saturating_sub(LAST)..]);
         if self.last.len() > 2 * LAST {
             self.last.drain(..self.last.len() - LAST);

@@ -9,6 +9,7 @@ use super::{Engine, WhyNot};
 use crate::caller::Act;
 use crate::define::config::Retention;
 use crate::define::definition::Definition;
+use crate::define::id_files::Others;
 use crate::define::preset::Preset;
 use crate::memory::Without;
 use crate::output::written::Written;
@@ -76,7 +77,8 @@ impl<'a> Known<'a> {
     pub(crate) fn hindrances(self) -> Hindrances<'a> {
         let Tracked { name, damaged, held_up, stops_first, failed, .. } = self.0;
         let (held_up, stops_first, flow) = (held_up.as_deref(), *stops_first, self.0.flow());
-        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed: failed.as_deref() }
+        let (failed, printed_at) = (failed.as_deref(), self.0.printed_at());
+        Hindrances { name, damaged: *damaged, held_up, stops_first, flow, failed, printed_at }
     }
 
     /// A copy to show from.
@@ -203,6 +205,14 @@ impl<'a> View<'a> {
     /// The store, for a connection of one's own; none while its file has lost its name.
     pub(crate) fn readable(self) -> Option<Store> {
         self.0.readable()
+    }
+
+    /// Where it is found who else is in the vendor session of a session, and what that is called.
+    pub(crate) fn others(self, id: SessionId) -> Option<(Others, String)> {
+        let tracked = self.0.sessions.get(&id)?;
+        let preset = self.0.config.preset(&tracked.definition.agent)?;
+        let known = self.0.as_known(tracked);
+        Some((Others::of(&known, &preset)?, known.vendor_lock()?.to_string()))
     }
 
     /// Where the output of a session is.

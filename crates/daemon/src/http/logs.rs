@@ -232,7 +232,7 @@ pub(crate) async fn pass_on(
     sender: &mpsc::Sender<Bytes>,
 ) -> Option<Infallible> {
     // Watched before it is read: what is written in between wakes us.
-    let mut grown = crate::http::file_watch::watch(&source.written.watched());
+    let mut grown = crate::ports::file_watch::watch(&source.written.watched());
     let mut looking = Looking { last: Instant::now() };
     let mut position = None;
     loop {

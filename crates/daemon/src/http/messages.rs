@@ -168,12 +168,11 @@ pub(crate) async fn list(
     let missing = no_such_message(which.after.as_deref().unwrap_or_default());
     let begin = context.read(move |reader| begin(&which, reader, query)).await?;
     let (from, head) = begin.ok_or(missing)?;
+    let waits_for = waits_for(&context, session).await?;
     let read = move |reader: &Reader, after, most| {
         let Part { rows, next } = reader.message_part(query, after, most, PART)?;
-        Ok(Part {
-            rows: rows.into_iter().map(|row| show::message::listed(row, &name)).collect::<Vec<_>>(),
-            next,
-        })
+        let shown = |row| show::message::waiting(show::message::listed(row, &name), waits_for.as_deref());
+        Ok(Part { rows: rows.into_iter().map(shown).collect::<Vec<_>>(), next })
     };
     paging::array(context, head, (from, most), read).await
 }
@@ -333,7 +332,14 @@ pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) ->
     let name = name(context, id).await?;
     let row = context.read(move |reader| reader.message(message)).await?;
     let row = row.filter(|row| row.session == id);
-    Ok(show::message::message(row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?, &name))
+    let row = row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?;
+    let waits_for = waits_for(context, id).await?;
+    Ok(show::message::waiting(show::message::message(row, &name), waits_for.as_deref()))
+}
+
+/// What the queued messages of a session wait for, beside their turn.
+async fn waits_for(context: &Context, id: SessionId) -> Result<Option<String>, Failure> {
+    Ok(context.handle.session(id, |known| show::activity::waits_for(known.core())).await?)
 }
 
 /// Waits until a message is done or has failed, or no answer to it can come.

@@ -2,12 +2,14 @@
 
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
+use super::beside::{tell_outsider, tell_silence};
 use super::kin;
 use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
 use crate::caller::Pass;
 use crate::clock::Clock;
 use crate::define::definition::{COMMAND, Definition};
+use crate::define::id_files::Others;
 use crate::define::preset::Preset;
 use crate::engine::input::{Create, Define, Given, Input};
 use crate::engine::session::STATES;
@@ -160,8 +162,11 @@ fn known_states<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<(), Fail
 
 pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Session> {
     let id = find(&context, session).await?;
-    let Json(mut session) = object(&context, id).await?;
-    crate::show::contained::tell(&mut session);
+    let mut view = context.handle.session(id, |known| known.copy()).await?;
+    tell_silence(&context, id, &mut view).await?;
+    let mut session = show::session::session(&view, Clock::new().now());
+    tell_outsider(&context, id, &mut session).await;
+    show::contained::tell(&mut session);
     Ok(Json(session))
 }
 
@@ -310,10 +315,12 @@ pub(crate) async fn stop(
 ) -> Answered<Session> {
     let grace = stop.timeout.as_deref().map(units::duration).transpose();
     let grace = grace.map_err(|error| bad_value(error.to_string()))?;
-    until(&context, session, Ask::Stop { grace }, "stopped", |state| {
-        matches!(state, CoreState::Stopped | CoreState::Archived)
-    })
-    .await
+    let stopped = |state| matches!(state, CoreState::Stopped | CoreState::Archived);
+    let Json(mut session) = until(&context, session, Ask::Stop { grace }, "stopped", stopped).await?;
+    if let Ok(id) = session.id.parse() {
+        tell_outsider(&context, id, &mut session).await;
+    }
+    Ok(Json(session))
 }
 
 /// Asks, and returns when the state is reached.
@@ -397,16 +404,27 @@ async fn with_given_kept(context: &Context, mut definition: Definition) -> Resul
 /// A vendor's session that somebody has is not taken, and nothing is created for it.
 async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<(), Failure> {
     let Some(resource) = definition.vendor_lock() else { return Ok(()) };
-    let folders = context.folders.clone();
-    let looked = tokio::task::spawn_blocking(move || folders.holder_of(&resource)).await;
+    let (folders, agent) = (context.folders.clone(), definition.agent.clone());
+    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
+    let others = preset.and_then(|preset| Others::of(definition, &preset));
+    let look = move || {
+        let outside = || others?.look().ok().flatten().map(|found| found.seen(resource.to_string()));
+        folders.holder_of(&resource).or_else(outside)
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
     let Some(holder) = looked.ok().flatten() else { return Ok(()) };
     let who = holder.pid.map_or_else(|| "somebody else".to_owned(), |pid| format!("pid {pid}"));
-    let of = holder.session.as_ref().map(|name| format!(" of session `{name}`")).unwrap_or_default();
+    let of = match (&holder.session, &holder.command) {
+        (Some(name), _) => format!(" of session `{name}`"),
+        (None, Some(command)) => format!(" ({command})"),
+        (None, None) => String::new(),
+    };
     let id = definition.vendor_session.as_deref().unwrap_or_default();
     let mut body = ErrorBody::new(ErrorKind::Busy, format!("vendor session `{id}` is held by {who}{of}"));
-    if let Some(name) = &holder.session {
-        body = body.hint(format!("`pinfold attach {}` joins it", quoted(name)));
-    }
+    body = match &holder.session {
+        Some(name) => body.hint(format!("`pinfold attach {}` joins it", quoted(name))),
+        None => body.hint("end that program first: two of them lose turns of the conversation"),
+    };
     body.holder = Some(show::session::holder_value(&holder));
     Err(body.into())
 }

@@ -3,9 +3,8 @@
 
 use super::Then;
 use super::stops::{Noted, Stops};
+use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{self, Config, LoadError};
-use crate::define::preset::Transcript;
-use crate::define::transcript::Sought;
 use crate::define::values::Values;
 use pinfold_kernel::private::{self, Wider};
 use pinfold_store::{SessionId, Ulid};
@@ -31,8 +30,8 @@ pub(crate) trait Files: Send + Sync {
 
     fn read_config(&self, file: PathBuf, then: Then<Result<Config, LoadError>>);
 
-    /// Looks for the vendor's own file of a session.
-    fn look_for(&self, sought: Sought, then: Then<Transcript>);
+    /// Looks at what a vendor has of a session, before a run of it.
+    fn look_for(&self, before: BeforeStart, then: Then<Found>);
 
     /// Reads which stops an earlier daemon left, and makes the file where there is none. Before the loop begins: blocks.
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>>;
@@ -89,8 +88,8 @@ impl Files for DiskFiles {
         tokio::task::spawn_blocking(move || then(config::load(&file)));
     }
 
-    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
-        tokio::task::spawn_blocking(move || then(sought.look()));
+    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+        tokio::task::spawn_blocking(move || then(before.look()));
     }
 
     /// One thread has the file, for as long as the daemon lives: a line is never written by two.

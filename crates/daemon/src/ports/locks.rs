@@ -3,6 +3,7 @@
 use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
+use crate::define::id_files::{Others, Outsider};
 use crate::error_chain::chain;
 use crate::metrics::Metrics;
 use crate::ports::Then;
@@ -36,8 +37,8 @@ pub(crate) trait Locks {
     /// Takes every lock of a run, or none.
     fn reserve(&self, wanted: Wanted, then: Then<Result<Box<dyn Held>, Refused>>);
 
-    /// Waits until a resource is free; then it may be tried again.
-    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>>;
+    /// Waits until something may be tried again.
+    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>>;
 
     /// Ends what is left of a run whose shim was lost; whether it is proved that nothing of it lives any more.
     fn prove_absent(&self, lost: Lost, then: Then<bool>);
@@ -59,6 +60,15 @@ pub(crate) trait Held: Send {
 pub(crate) trait Waiting {
     /// It is not waited for any more.
     fn cancel(&self);
+}
+
+/// What keeps a run from being started, until it is gone.
+#[derive(Debug, Clone)]
+pub(crate) enum Awaited {
+    /// A lock that somebody has.
+    Lock(Resource),
+    /// A program that is in the vendor session and took no lock.
+    Process(Box<(Others, Outsider)>),
 }
 
 /// A lock that was taken, with its folder.
@@ -118,8 +128,14 @@ impl Locks for MachineLocks {
         });
     }
 
-    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
-        Ok(Box::new(self.folders.wait_for(resource, move || then(()))?))
+    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        match awaited {
+            Awaited::Lock(resource) => Ok(Box::new(self.folders.wait_for(resource, move || then(()))?)),
+            Awaited::Process(process) => {
+                let (others, outsider) = *process;
+                super::outsiders::wait_for(others, outsider, then)
+            }
+        }
     }
 
     fn prove_absent(&self, lost: Lost, then: Then<bool>) {

@@ -1,4 +1,4 @@
-//! The world outside the loop, as the loop knows it: traits for locks, shims, tapes, store, clock, memory and files, and the real ones.
+//! The world outside the loop, as the loop knows it: traits for locks, shims, tapes, store, clock, memory, files and what programs say of themselves, and the real ones.
 //!
 //! What takes time gets a `then`, which is called with the outcome from wherever that becomes known; the loop gives one
 //! that puts an input into its queue. What returns at once is bounded, and each such call says why. The simulation plugs
@@ -6,10 +6,13 @@
 
 pub(crate) mod async_fd;
 pub(crate) mod clock;
+pub(crate) mod file_watch;
 pub(crate) mod files;
+pub(crate) mod id_files;
 pub(crate) mod journal;
 pub(crate) mod locks;
 pub(crate) mod memory;
+pub(crate) mod outsiders;
 pub(crate) mod shims;
 pub(crate) mod stops;
 pub(crate) mod tapes;
@@ -18,6 +21,7 @@ mod tests;
 
 use clock::Clock;
 use files::Files;
+use id_files::IdFileWatch;
 use journal::Journal;
 use locks::Locks;
 use memory::MemoryWatch;
@@ -36,6 +40,7 @@ pub(crate) struct Ports {
     pub(crate) tapes: Box<dyn Tapes>,
     pub(crate) journal: Box<dyn Journal>,
     pub(crate) memory: Box<dyn MemoryWatch>,
+    pub(crate) id_files: Box<dyn IdFileWatch>,
     /// Shared with whatever follows from an answer.
     pub(crate) files: Arc<dyn Files>,
 }

@@ -2,7 +2,7 @@
 
 use super::Then;
 use super::clock::{Alarm, Clock, MachineClock};
-use super::locks::{Folders, Held, Locks, Lost, MachineLocks, Refused, Wanted};
+use super::locks::{Awaited, Folders, Held, Locks, Lost, MachineLocks, Refused, Wanted};
 use super::memory::{MemoryThread, MemoryWatch};
 use crate::define::home::Home;
 use crate::memory::{Subject, Watch, Without};
@@ -105,11 +105,12 @@ async fn who_waits_for_a_lock_hears_when_it_is_free_and_nothing_after_giving_up(
     drop(ground.reserve("first").await.ok().expect("nobody has it"));
     let held = ground.held_by_somebody();
     let resource = || Resource::Session(SessionName::new("first").unwrap());
-    let given_up = outcome(|then| ground.locks.wait_for(resource(), then).unwrap().cancel()).await;
+    let given_up =
+        outcome(|then| ground.locks.wait_for(Awaited::Lock(resource()), then).unwrap().cancel()).await;
     assert_eq!(given_up, None);
     let mut held = Some(held);
     let free = outcome(|then| {
-        _ = ground.locks.wait_for(resource(), then).unwrap();
+        _ = ground.locks.wait_for(Awaited::Lock(resource()), then).unwrap();
         held = None;
     });
     assert_eq!(free.await, Some(()));

@@ -39,10 +39,17 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         answer: row.answer,
         failure,
         reason,
+        waits_for: None,
         turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
         damaged: None,
         pruned: false,
     }
+}
+
+/// The same, where what is queued waits for something beside its turn.
+pub(crate) fn waiting(message: Message, waits_for: Option<&str>) -> Message {
+    let queued = message.state == MessageState::Queued;
+    Message { waits_for: waits_for.filter(|_| queued).map(str::to_owned), ..message }
 }
 
 /// The word and the reason of a failure.
@@ -70,6 +77,7 @@ pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
         answer_bytes: None,
         failure: None,
         reason: None,
+        waits_for: None,
         turn: None,
         damaged: None,
         pruned: true,
@@ -92,6 +100,7 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         answer_bytes: None,
         failure: None,
         reason: None,
+        waits_for: None,
         turn: None,
         damaged: Some(damage.problem),
         pruned: false,

@@ -1,5 +1,6 @@
 //! How things are shown: sessions, lists of them, and what a home takes on disk, as the objects of the contract.
 
+pub(crate) mod activity;
 pub(crate) mod bad_definition;
 pub(crate) mod contained;
 pub(crate) mod disk;

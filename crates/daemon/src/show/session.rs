@@ -1,6 +1,6 @@
 //! A session as the object of the contract.
 
-use super::word;
+use super::{activity, word};
 use crate::clock::time;
 use crate::define::definition::Definition;
 use crate::define::preset::protocol_word;
@@ -22,6 +22,7 @@ pub(crate) fn session(view: &SessionView, now: Now) -> Session {
 pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
     let core = &view.core;
     let definition = &view.definition;
+    let known = core.standing().filter(|_| core.activity() != talk::Activity::Unknown);
     let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
     Session {
         id: view.id.to_string(),
@@ -33,8 +34,10 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         why: why(core, view.hindrances(), now),
         next: next(view, now),
         activity: word::activity(core.activity()),
-        activity_from: (core.activity() != talk::Activity::Unknown)
-            .then(|| protocol_word(definition.protocol).to_owned()),
+        activity_from: activity::source(core, protocol_word(definition.protocol)),
+        activity_since: known.and_then(|standing| standing.since).map(time),
+        waits_for: known.and_then(|standing| standing.detail.clone()),
+        last_output_at: view.printed_at.filter(|_| process.is_some()).map(time),
         request: core.talk().open().next().map(request),
         requests: core.talk().open().count(),
         ready: view.ready && process.is_some(),
@@ -110,8 +113,11 @@ fn last_exit(exit: &pinfold_core::LastExit) -> LastExit {
 
 /// What is, and why; and what keeps it from being recorded.
 pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now: Now) -> String {
-    let Hindrances { name, damaged, held_up, stops_first, flow, failed } = hindrances;
+    let Hindrances { name, damaged, held_up, stops_first, flow, failed, printed_at } = hindrances;
     let mut why = core.explain(now);
+    if let Some(does) = activity::words(core, printed_at, now) {
+        why = format!("{why}; {does}");
+    }
     // How a run ended that was for one message is told already.
     if let Some(reason) = failed.filter(|_| !core.spec().run_per_message) {
         why = format!("{why}; its last turn failed: {reason}");

@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use super::run::Run;
-use super::shim::{Phase, Shim};
+use super::shim::{Phase, Shim, pty_of};
 use super::start;
 use crate::protocol::command::Command;
 use crate::protocol::report::{InputRefused, Report};
@@ -25,6 +25,9 @@ impl Shim {
             Command::Input { run, message, attempt, bytes, says_done } => {
                 if says_done && let Phase::Running(run) = &mut self.phase {
                     run.turns.expect(message, attempt);
+                }
+                if let Some(pty) = pty_of(&mut self.phase) {
+                    pty.bell.typed(Instant::now());
                 }
                 self.deliver(run, message, attempt, bytes);
             }

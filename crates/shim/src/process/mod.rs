@@ -3,6 +3,7 @@
 //! It holds the locks, starts agents one after the other, reads what they print, ends their trees, writes
 //! down how they ended, and only then says so. Daemons come and go meanwhile.
 
+mod bell;
 mod child;
 mod commands;
 mod ending;

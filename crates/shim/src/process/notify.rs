@@ -2,7 +2,8 @@
 
 use super::run::Run;
 use super::sender::{self, Standing};
-use crate::protocol::report::{Notice, Report};
+use crate::protocol::notice::Notice;
+use crate::protocol::report::Report;
 use pinfold_core::exit::Said;
 use pinfold_core::ids::RunNumber;
 use rustix::io::Errno;

@@ -1,5 +1,6 @@
 //! The terminal of a run: the shim has the master side, the agent the other.
 
+use super::bell::Bell;
 use pinfold_terminal::{Size, Terminal};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -17,6 +18,7 @@ pub(super) struct Pty {
     /// While it is open, a tree that has closed all of its own may open the terminal again.
     _agents: OwnedFd,
     pub(super) screen: Terminal,
+    pub(super) bell: Bell,
     typed: Vec<u8>,
 }
 
@@ -32,7 +34,13 @@ impl Pty {
         let agents = rustix::fs::open(name.as_c_str(), flags, rustix::fs::Mode::empty())?;
         rustix::io::ioctl_fionbio(&master, true)?;
         let theirs = again(&agents)?;
-        let pty = Pty { master, _agents: agents, screen: Terminal::new(size), typed: Vec::new() };
+        let pty = Pty {
+            master,
+            _agents: agents,
+            screen: Terminal::new(size),
+            bell: Bell::default(),
+            typed: Vec::new(),
+        };
         pty.tell_size(size)?;
         Ok((pty, theirs))
     }

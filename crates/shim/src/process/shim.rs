@@ -220,6 +220,7 @@ impl Shim {
             self.notify.tell_again();
             if let Phase::Running(run) = &mut self.phase {
                 run.tell_survivors_again(Instant::now());
+                run.pty.iter_mut().for_each(|pty| pty.bell.tell_again());
             }
             self.obey();
         }
@@ -432,10 +433,13 @@ impl Shim {
 
     /// Passes on what the agent said, while the daemon listens.
     fn tell(&mut self) {
-        let Phase::Running(run) = &self.phase else { return };
+        let Phase::Running(run) = &mut self.phase else { return };
         let Some(daemon) = self.links.daemon.as_mut().filter(|daemon| daemon.is_heard()) else { return };
         for report in self.notify.untold(run.number) {
             daemon.report(&report);
+        }
+        if let Some(ring) = run.pty.as_mut().and_then(|pty| pty.bell.news()) {
+            daemon.report(&Report::Rang { run: run.number, ring });
         }
     }
 }
@@ -449,6 +453,8 @@ pub(super) fn pty_of(phase: &mut Phase) -> Option<&mut Pty> {
 pub(super) fn mirror(pty: &mut Pty, viewers: &mut Viewers, bytes: &[u8]) {
     viewers.output(bytes, pty.screen.size());
     pty.screen.feed(bytes);
+    let attention = pty.screen.attention();
+    pty.bell.printed(attention, || (Instant::now(), wall()));
     let answers = pty.screen.answers();
     // The terminal of whoever types answers for itself.
     if viewers.is_empty() && !answers.is_empty() {

@@ -146,6 +146,7 @@ impl Viewers {
                     let may = self.typist == Some(index) || viewer.seat == Seat::Shares;
                     if let Some(pty) = pty.as_deref_mut().filter(|_| may) {
                         pty.type_keys(&keys);
+                        pty.bell.typed(Instant::now());
                     }
                 }
                 Some(Said::Resized(size)) => {

@@ -3,10 +3,11 @@
 use crate::protocol::exited::{Exited, StartFailure, wall};
 use crate::protocol::frame::{Fields, Frame, FrameError, write};
 use crate::protocol::guest::GuestReport;
+use crate::protocol::notice::Notice;
 use crate::protocol::output::{Position, Stream};
+use crate::protocol::ring::Ring;
 use crate::protocol::tape::{Can, TapeReport, TapeStanding};
 use crate::protocol::turn::Turn;
-use pinfold_core::exit::Said;
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
@@ -118,6 +119,13 @@ pub enum Report {
     },
     /// Something about the guest of a run.
     Guest(GuestReport),
+    /// The agent asked for a person on its terminal, or that is over. Said again to a new daemon while it counts.
+    Rang {
+        /// Of which run.
+        run: RunNumber,
+        /// How; nothing when somebody typed since, or it printed on.
+        ring: Option<Ring>,
+    },
 }
 
 impl Report {
@@ -148,6 +156,7 @@ impl Report {
             Report::Held { .. } => "held",
             Report::Guest(GuestReport::Started { .. }) => "guest_started",
             Report::Guest(GuestReport::Ended { .. }) => "guest_ended",
+            Report::Rang { .. } => "rang",
         }
     }
 }
@@ -209,21 +218,6 @@ pub struct Output {
     pub bytes: Vec<u8>,
 }
 
-/// What an agent can say through its notify socket. Repeated words may be folded into one.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// It is ready.
-    Ready,
-    /// Its watchdog is fed.
-    Watchdog,
-    /// It is about to end.
-    Stopping,
-    /// What it is doing, for people.
-    Status(String),
-    /// What its exit will mean.
-    Exit(Said),
-}
-
 /// Why an input was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRefused {
@@ -257,6 +251,7 @@ mod kind {
     pub(super) const TAPE_STATE: u8 = 149;
     pub(super) const GUEST_STARTED: u8 = 150;
     pub(super) const GUEST_ENDED: u8 = 151;
+    pub(super) const RANG: u8 = 152;
 
     pub(super) fn of_tape(report: &super::TapeReport) -> u8 {
         match report {
@@ -294,7 +289,7 @@ impl Report {
                 encode_output(out, output.run, output.stream, output.at, output.next, &output.bytes);
             }
             Self::LogGrown { to } => write(out, kind::LOG_GROWN, |f| _ = f.number(1, to.0)),
-            Self::Notify { run, notice } => encode_notice(out, *run, notice),
+            Self::Notify { run, notice } => write(out, kind::NOTIFY, |f| notice.write(f.number(1, run.0))),
             Self::InputTaken { run, message, attempt, from } => write(out, kind::INPUT_TAKEN, |f| {
                 f.number(1, run.0).wide(2, message.0).number(3, (*attempt).into()).number(4, from.0);
             }),
@@ -317,6 +312,9 @@ impl Report {
             Self::Tape(report) => write(out, kind::of_tape(report), |f| report.write(f)),
             Self::Held { run, resources } => encode_held(out, *run, resources),
             Self::Guest(report) => write(out, kind::of_guest(report), |f| report.write(f)),
+            Self::Rang { run, ring } => {
+                write(out, kind::RANG, |f| Ring::write(ring.as_ref(), f.number(1, run.0)))
+            }
         }
     }
 
@@ -340,7 +338,7 @@ impl Report {
             kind::NO_SUCH_RUN => Self::NoSuchRun { run: run()? },
             kind::OUTPUT => Self::Output(Output::read(fields)?),
             kind::LOG_GROWN => Self::LogGrown { to: Position(fields.number(1)?) },
-            kind::NOTIFY => match notice(fields)? {
+            kind::NOTIFY => match Notice::read(fields)? {
                 Some(notice) => Self::Notify { run: run()?, notice },
                 None => return Ok(None),
             },
@@ -370,6 +368,7 @@ impl Report {
             kind::HELD => Self::Held { run: run()?, resources: held(fields) },
             kind::GUEST_STARTED => Self::Guest(GuestReport::started(fields)?),
             kind::GUEST_ENDED => Self::Guest(GuestReport::ended(fields)?),
+            kind::RANG => Self::Rang { run: run()?, ring: Ring::read(fields)? },
             _ => return Ok(None),
         }))
     }
@@ -468,30 +467,6 @@ impl Welcome {
 
 fn process(fields: Fields<'_>) -> Result<Process, FrameError> {
     Ok(Process { pid: fields.small(2)?, fence: fields.number(3)? })
-}
-
-fn encode_notice(out: &mut Vec<u8>, run: RunNumber, notice: &Notice) {
-    write(out, kind::NOTIFY, |f| {
-        f.number(1, run.0);
-        match notice {
-            Notice::Ready => f.number(2, 1),
-            Notice::Watchdog => f.number(2, 2),
-            Notice::Stopping => f.number(2, 3),
-            Notice::Status(text) => f.number(2, 4).bytes(3, text.as_bytes()),
-            Notice::Exit(said) => f.number(2, 5).number(4, crate::protocol::exited::said_code(*said)),
-        };
-    });
-}
-
-fn notice(fields: Fields<'_>) -> Result<Option<Notice>, FrameError> {
-    Ok(match fields.number(2)? {
-        1 => Some(Notice::Ready),
-        2 => Some(Notice::Watchdog),
-        3 => Some(Notice::Stopping),
-        4 => Some(Notice::Status(String::from_utf8_lossy(fields.bytes(3)?).into_owned())),
-        5 => crate::protocol::exited::said(fields.number(4)?).map(Notice::Exit),
-        _ => None,
-    })
 }
 
 fn encode_held(out: &mut Vec<u8>, run: RunNumber, resources: &[String]) {

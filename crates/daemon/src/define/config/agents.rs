@@ -5,8 +5,8 @@ use super::reading::nearest;
 use super::value::{Flag, Names, Quoted, Text, Word, Words, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
-    ATTACHES, Attach, ExecChanges, INPUTS, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges, Protocol,
-    SESSION_IDS, SessionIds, Store, TURNS, Turns,
+    ATTACHES, Attach, ExecChanges, INPUTS, IdFileKeys, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges,
+    Protocol, SESSION_IDS, SessionIds, Store, TURNS, Turns,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -37,6 +37,8 @@ pub(super) struct Agent {
     store: Option<Store>,
     transcript: Option<Quoted>,
     id_file: Option<Quoted>,
+    /// What the keys of that file mean.
+    id_file_keys: Option<IdFileKeys>,
     last_line: Option<Quoted>,
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
@@ -74,6 +76,7 @@ impl Agent {
             store: self.store.clone(),
             transcript: text(&self.transcript),
             id_file: text(&self.id_file),
+            id_file_keys: self.id_file_keys.clone(),
             last_line: text(&self.last_line),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),

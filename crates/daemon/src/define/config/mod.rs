@@ -199,6 +199,16 @@ impl Config {
         (preset.command.is_some() || named_by_session).then_some(preset)
     }
 
+    /// The preset of an agent whose program has this name, wherever it is.
+    pub(crate) fn preset_of_program(&self, program: &str) -> Option<Preset> {
+        let name = Path::new(program).file_name();
+        let starts = |preset: &Preset| {
+            let word = preset.command.as_ref().and_then(|words| words.first());
+            word.is_some_and(|word| Path::new(word).file_name() == name)
+        };
+        self.presets().map(|(_, preset)| preset).find(starts)
+    }
+
     /// What the runs of an agent may do as a person does.
     pub(crate) fn may(&self, agent: &str) -> &[Act] {
         self.agents.get(agent).and_then(Agent::may).unwrap_or_default()

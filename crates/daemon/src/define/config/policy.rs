@@ -137,6 +137,7 @@ numbers! {
     memory_warn: Part => policy.memory_warn,
     memory_sample: Pace => memory_sample,
     watchdog: Span => policy.watchdog,
+    silence_warn: Span => policy.silence_warn,
     permissions: Word<Permissions> => policy.permissions,
     hold_limit: Span => hold_limit,
     inbox_limit: Size => inbox_limit,

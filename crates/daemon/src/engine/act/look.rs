@@ -1,39 +1,76 @@
-//! Agents that are begun with other words than they are resumed with: the vendor's own file says which are right, and is looked
-//! for before each start.
+//! What is looked at before each start of some agents: the vendor's own file of the session says with which words it is begun, and
+//! a program of the vendor's that pinfold did not start may have it. Both are met with the session's own locks taken.
 
-use crate::define::transcript::Sought;
+use crate::define::before_start::{BeforeStart, Found};
+use crate::define::id_files::{Others, Outsider};
 use crate::engine::Engine;
 use crate::engine::input::{Input, Looked};
-use pinfold_core::RunNumber;
-use pinfold_core::life::Purpose;
+use crate::ports::locks::{Awaited, passing};
+use pinfold_core::event::StartFailure;
+use pinfold_core::life::{HolderSeen, Purpose, StartRefused};
+use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
+use tracing::info;
 
 impl Engine {
-    /// What has to be looked for before a run of a session is started, if anything.
-    pub(super) fn sought(&self, id: SessionId) -> Option<Sought> {
+    /// What has to be looked at before a run of a session is started, if anything.
+    pub(super) fn sought(&self, id: SessionId) -> Option<BeforeStart> {
         let tracked = self.sessions.get(&id)?;
         let preset = self.config.preset(&tracked.definition.agent)?;
-        self.as_known(tracked).transcript(&preset)
+        BeforeStart::of(&self.as_known(tracked), &preset)
     }
 
     pub(super) fn spawn(&mut self, id: SessionId, run: RunNumber, purpose: Purpose) {
-        let Some(sought) = self.sought(id) else { return self.spawn_on(id, run, purpose, None) };
+        let Some(before) = self.sought(id) else { return self.spawn_on(id, run, purpose, None) };
         let Some(beginnings) = self.sessions.get(&id).map(|tracked| tracked.beginnings) else { return };
-        let handle = self.handle.clone();
-        let told = move |transcript| {
-            let looked = Looked { run, purpose, transcript, beginnings };
-            handle.tell(Input::Looked { id, looked });
+        let (handle, others) = (self.handle.clone(), before.others.clone());
+        let told = move |found| {
+            let looked = Looked { run, purpose, found, others, beginnings };
+            handle.tell(Input::Looked { id, looked: Box::new(looked) });
         };
-        self.ports.files.look_for(sought, Box::new(told));
+        self.ports.files.look_for(before, Box::new(told));
     }
 
     pub(in crate::engine) fn looked(&mut self, id: SessionId, looked: Looked) {
-        let Looked { run, purpose, transcript, beginnings } = looked;
+        let Looked { run, purpose, found: Found { transcript, outsider }, others, beginnings } = looked;
         let waits = self.sessions.get(&id).is_some_and(|tracked| {
             tracked.beginnings == beginnings && tracked.session.live_run() == Some(run)
         });
-        if waits {
-            self.spawn_on(id, run, purpose, Some(transcript));
+        if !waits {
+            return;
         }
+        match (outsider, others) {
+            (Ok(None), _) | (Ok(Some(_)), None) => self.spawn_on(id, run, purpose, transcript),
+            (Ok(Some(outsider)), Some(others)) => self.yields_to_outsider(id, run, others, outsider),
+            (Err(error), _) => {
+                let text = format!("it cannot be seen who else is in its vendor session: {error}");
+                let refused = StartRefused { errno: passing(error.raw_os_error()), text };
+                self.of_run(id, run, RunEvent::StartFailed(StartFailure::Refused(refused)));
+            }
+        }
+    }
+
+    /// A program that pinfold did not start has the vendor session: it is let have it, and waited for.
+    fn yields_to_outsider(&mut self, id: SessionId, run: RunNumber, others: Others, outsider: Outsider) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let resource = self.as_known(tracked).vendor_lock().map(|resource| resource.to_string());
+        info!(
+            session = tracked.name,
+            pid = outsider.pid,
+            "its vendor session is held by a program outside of pinfold"
+        );
+        let holder = Box::new(outsider.seen(resource.unwrap_or_default()));
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.awaited = Some(Awaited::Process(Box::new((others, outsider))));
+        }
+        self.of_run(id, run, RunEvent::LockBusy { holder: Some(holder) });
+    }
+}
+
+impl Outsider {
+    /// As people are told of whoever holds something.
+    pub(crate) fn seen(&self, resource: String) -> HolderSeen {
+        let command = Some(self.command.clone()).filter(|command| !command.is_empty());
+        HolderSeen { resource, pid: Some(self.pid), command, session: None, since: None }
     }
 }

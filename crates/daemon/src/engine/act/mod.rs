@@ -13,7 +13,7 @@ use crate::engine::input::Input;
 use crate::engine::session::{Reservation, Tracked};
 use crate::engine::speak::Given;
 use crate::engine::taping::most_unheard;
-use crate::ports::locks::{Held, Refused, Wanted};
+use crate::ports::locks::{Awaited, Held, Refused, Wanted};
 use crate::ports::shims::Birth;
 use crate::ports::shims::order::Order;
 use pinfold_core::event::StartFailure;
@@ -112,7 +112,7 @@ impl Engine {
             }
             Err(refused) => {
                 if let Refused::Busy { resource, .. } = &refused {
-                    tracked.refused = Some(resource.clone());
+                    tracked.awaited = Some(Awaited::Lock(resource.clone()));
                 }
                 if let Refused::System(refused) = &refused {
                     warn!(session = tracked.name, run = run.0, "it cannot be started: {}", refused.text);
@@ -275,12 +275,12 @@ impl Engine {
     fn await_holder(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         tracked.forget_holder();
-        let Some(resource) = tracked.refused.clone() else { return };
+        let Some(awaited) = tracked.awaited.clone() else { return };
         let handle = self.handle.clone();
         let free = Box::new(move |()| handle.tell(Input::HolderGone { id }));
-        match self.ports.locks.wait_for(resource, free) {
+        match self.ports.locks.wait_for(awaited, free) {
             Ok(cancel) => tracked.waiting = Some(cancel),
-            Err(error) => warn!(session = tracked.name, "a lock of it cannot be waited for: {error}"),
+            Err(error) => warn!(session = tracked.name, "what it needs cannot be waited for: {error}"),
         }
     }
 

@@ -387,6 +387,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::Attaching { id, .. }
         | Input::Observed { id, .. }
         | Input::Memory { id, .. }
+        | Input::Filed { id, .. }
         | Input::StopOverdue { id, .. }
         | Input::DownOverdue { id }
         | Input::HolderEnded { id, .. }

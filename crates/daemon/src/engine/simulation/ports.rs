@@ -1,16 +1,17 @@
 //! Virtual ports: what the loop orders waits in the machine until the script has it done.
 
 use super::machine::{Cancelled, Commit, Job, Link, Shared, Waiter};
+use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
-use crate::define::preset::Transcript;
-use crate::define::transcript::Sought;
+use crate::define::id_files::IdFiles;
 use crate::define::values::Values;
 use crate::memory::Watch;
 use crate::ports::clock::Clock;
 use crate::ports::files::{Files, NotMade};
+use crate::ports::id_files::IdFileWatch;
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
-use crate::ports::locks::{Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
+use crate::ports::locks::{Awaited, Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
 use crate::ports::memory::{MemoryWatch, Watched};
 use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::order::Order;
@@ -46,6 +47,7 @@ pub(super) fn ports(machine: &Shared, store: StoreJournal, trouble: Trouble) -> 
         tapes: Box::new(world.clone()),
         journal: Box::new(VirtualJournal { machine: machine.clone(), store, trouble }),
         memory: Box::new(world.clone()),
+        id_files: Box::new(world.clone()),
         files: Arc::new(world),
     }
 }
@@ -112,8 +114,10 @@ impl Locks for World {
         self.order(number_of(wanted.session_name()), Job::Reserve(then));
     }
 
-    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
-        let Resource::Directory(path) = &resource else { return Err(io::Error::other("never refused")) };
+    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        let Awaited::Lock(Resource::Directory(path)) = &awaited else {
+            return Err(io::Error::other("never refused"));
+        };
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let cancelled = Arc::<AtomicBool>::default();
         let waiter = Waiter { cancelled: Arc::clone(&cancelled), then };
@@ -199,6 +203,12 @@ impl MemoryWatch for World {
     }
 }
 
+impl IdFileWatch for World {
+    fn watch(&mut self, _run: Watched, _files: IdFiles, _agent: u32) {}
+
+    fn forget(&mut self, _run: Watched) {}
+}
+
 impl Files for World {
     fn make_session(&self, _folder: PathBuf, then: Then<Result<(), NotMade>>) {
         then(Ok(()));
@@ -218,8 +228,8 @@ impl Files for World {
         then(crate::define::config::load(&file));
     }
 
-    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
-        then(sought.look());
+    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+        then(before.look());
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {

@@ -1,8 +1,7 @@
 //! Files without threads: what is asked for is done when the call returns.
 
+use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{Config, LoadError};
-use crate::define::preset::Transcript;
-use crate::define::transcript::Sought;
 use crate::define::values::Values;
 use crate::ports::Then;
 use crate::ports::files::{Files, NotMade, make_session};
@@ -39,8 +38,8 @@ impl Files for AtOnce {
         then(crate::define::config::load(&file));
     }
 
-    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
-        then(sought.look());
+    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+        then(before.look());
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {

@@ -1,7 +1,7 @@
 //! From the decision to run to an agent that runs: locks, the shim, and what it is told.
 
 use super::hand::{FIRST, PROCESS, Room, SECOND, exited};
-use crate::ports::locks::Refused;
+use crate::ports::locks::{Awaited, Refused};
 use pinfold_core::event::Ask;
 use pinfold_core::event::StartFailure as Failure;
 use pinfold_core::exit::Exit;
@@ -245,6 +245,7 @@ fn whoever_has_a_lock_is_waited_for_until_a_person_stops_that() {
         1.0
     );
     let (resource, gone) = room.desk.lock().waiters.pop().expect("somebody waits");
+    let Awaited::Lock(resource) = resource else { panic!("a lock was refused") };
     assert_eq!(resource, Resource::Session(SessionName::new("a").unwrap()));
     gone(());
     room.settle();

@@ -1,15 +1,16 @@
 //! The ports: what the loop orders stands on the desk until the test has it done.
 
+use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{Config, LoadError};
 use crate::define::home::Home;
-use crate::define::preset::Transcript;
-use crate::define::transcript::Sought;
+use crate::define::id_files::IdFiles;
 use crate::define::values::Values;
 use crate::memory::Watch;
 use crate::ports::clock::Clock;
 use crate::ports::files::{Files, NotMade, delete, make_session};
+use crate::ports::id_files::IdFileWatch;
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
-use crate::ports::locks::{Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
+use crate::ports::locks::{Awaited, Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
 use crate::ports::memory::{MemoryWatch, Watched};
 use crate::ports::shims::observe::{Look, Seen};
 use crate::ports::shims::order::Order;
@@ -22,7 +23,7 @@ use crate::ports::{Ports, Then};
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
 use pinfold_core::{Boot, Jitter, MessageId, RunNumber, Wall};
-use pinfold_lock::{Folder, Guard, Resource};
+use pinfold_lock::{Folder, Guard};
 use pinfold_shim::log::Entry;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, Decoder, Exited, Report};
@@ -46,7 +47,7 @@ pub(crate) struct Ordered {
     pub(crate) reservations: Vec<(Wanted, Granted)>,
     /// How many locks that were granted are in the daemon's hand.
     pub(crate) locked: usize,
-    pub(crate) waiters: Vec<(Resource, Then<()>)>,
+    pub(crate) waiters: Vec<(Awaited, Then<()>)>,
     pub(crate) cancelled: usize,
     pub(crate) proofs: Vec<(Lost, Then<bool>)>,
     pub(crate) holders: Vec<(String, Then<HolderEnded>)>,
@@ -62,6 +63,8 @@ pub(crate) struct Ordered {
     pub(crate) ran: Option<u64>,
     pub(crate) memory: Vec<(&'static str, RunNumber)>,
     pub(crate) watch: Option<Watch>,
+    /// Whose files are watched, and the pid of each.
+    pub(crate) filed: Vec<(RunNumber, IdFiles, u32)>,
     /// Whether batches wait for the test.
     pub(crate) held_up: bool,
     pub(super) commits: Vec<(Batch, Option<Order>, Then<Outcome>)>,
@@ -98,6 +101,7 @@ pub(super) fn new(journal: &Rc<StoreJournal>) -> (Desk, Ports) {
         tapes: Box::new(desk.clone()),
         journal: Box::new(HandJournal { desk: desk.clone(), journal: Rc::clone(journal) }),
         memory: Box::new(desk.clone()),
+        id_files: Box::new(desk.clone()),
         files: Arc::new(desk.clone()),
     };
     (desk, ports)
@@ -183,8 +187,8 @@ impl Locks for Desk {
         self.lock().reservations.push((wanted, then));
     }
 
-    fn wait_for(&self, resource: Resource, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
-        self.lock().waiters.push((resource, then));
+    fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+        self.lock().waiters.push((awaited, then));
         Ok(Box::new(self.clone()))
     }
 
@@ -292,6 +296,16 @@ impl MemoryWatch for Desk {
     }
 }
 
+impl IdFileWatch for Desk {
+    fn watch(&mut self, (_, run): Watched, files: IdFiles, agent: u32) {
+        self.lock().filed.push((run, files, agent));
+    }
+
+    fn forget(&mut self, (_, run): Watched) {
+        self.lock().filed.retain(|(watched, ..)| *watched != run);
+    }
+}
+
 /// Files are made, read and removed at once: what it is like when that takes a while is in `files.rs` beside this.
 impl Files for Desk {
     fn make_session(&self, folder: PathBuf, then: Then<Result<(), NotMade>>) {
@@ -315,8 +329,8 @@ impl Files for Desk {
         then(crate::define::config::load(&file));
     }
 
-    fn look_for(&self, sought: Sought, then: Then<Transcript>) {
-        then(sought.look());
+    fn look_for(&self, before: BeforeStart, then: Then<Found>) {
+        then(before.look());
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {

@@ -1,4 +1,4 @@
-//! Says when a file grows: the kernel tells, nobody polls.
+//! Says when a file changes: the kernel tells, nobody polls.
 
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use std::os::fd::OwnedFd;
@@ -7,7 +7,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use tracing::warn;
 
-/// A word for each time that something in the file's folder was written. Words may be folded into one.
+/// A word for each time that something in the file's folder was written or removed. Words may be folded into one.
 pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel(1);
     match open(file) {
@@ -22,8 +22,9 @@ pub(crate) fn watch(file: &Path) -> mpsc::Receiver<()> {
 fn open(file: &Path) -> std::io::Result<AsyncFd<OwnedFd>> {
     let fd = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
-    inotify::add_watch(&fd, folder, WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO)?;
-    crate::ports::async_fd::watch(fd)
+    let flags = WatchFlags::MODIFY | WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::DELETE;
+    inotify::add_watch(&fd, folder, flags)?;
+    super::async_fd::watch(fd)
 }
 
 async fn tell(fd: AsyncFd<OwnedFd>, sender: mpsc::Sender<()>) {

@@ -1,0 +1,39 @@
+//! What is looked at before a run is started: whether the vendor has a file of the session, and who else is in it.
+
+use crate::define::definition::Definition;
+use crate::define::id_files::{Others, Outsider};
+use crate::define::preset::{Preset, Transcript};
+use crate::define::transcript::Sought;
+use std::io;
+
+/// Where to look.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BeforeStart {
+    pub(crate) transcript: Option<Sought>,
+    pub(crate) others: Option<Others>,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Whether there is such a file, where that matters.
+    pub(crate) transcript: Option<Transcript>,
+    /// Who has the vendor session.
+    pub(crate) outsider: io::Result<Option<Outsider>>,
+}
+
+impl BeforeStart {
+    /// Where to look before a run of a session; nowhere for most agents.
+    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<BeforeStart> {
+        let (transcript, others) = (definition.transcript(preset), Others::of(definition, preset));
+        (transcript.is_some() || others.is_some()).then_some(BeforeStart { transcript, others })
+    }
+
+    /// Looks. Blocks.
+    pub(crate) fn look(&self) -> Found {
+        Found {
+            transcript: self.transcript.as_ref().map(Sought::look),
+            outsider: self.others.as_ref().map_or(Ok(None), Others::look),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The files in which the processes of an agent say of themselves which vendor session they are in, and what they do there.
+//!
+//! A file outlives a process that was killed, and a pid is used again: what a file says counts only while the process lives
+//! that wrote it, by its start time.
+
+use crate::define::definition::Definition;
+use crate::define::preset::{IdFile, IdFileKeys, LONGEST_ID_FILE, Preset};
+use pinfold_kernel::proc::stat::Stat;
+use pinfold_kernel::{proc, sys};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A file that is being written is whole soon: it is read again so often, after this pause each time.
+const TORN: (u32, Duration) = (5, Duration::from_millis(10));
+
+/// Where such files are, and what their keys mean.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct IdFiles {
+    pub(crate) folder: PathBuf,
+    /// What a file's name has before the pid, and after it.
+    pub(crate) around: (String, String),
+    pub(crate) keys: IdFileKeys,
+}
+
+/// The processes of an agent that are in one vendor session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Others {
+    pub(crate) files: IdFiles,
+    pub(crate) session: String,
+}
+
+/// A process that has a vendor session, and that pinfold did not start for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Outsider {
+    pub(crate) pid: u32,
+    pub(crate) start_ticks: u64,
+    pub(crate) command: String,
+}
+
+/// What was read of one process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reading {
+    /// It has no file, or only one that another process left.
+    Absent,
+    /// The file is not whole: it is being written.
+    Torn,
+    /// What it says.
+    Said(IdFile),
+}
+
+impl IdFiles {
+    /// Those of the agent of a session, where its preset says so.
+    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<IdFiles> {
+        let (folder, before, after) = preset.id_files()?;
+        let store = preset.store.as_ref()?.folder(|name| definition.env.get(name))?;
+        let around = (before.to_owned(), after.to_owned());
+        Some(IdFiles { folder: Path::new(&store).join(folder), around, keys: preset.id_file_keys.clone() })
+    }
+
+    pub(crate) fn file_of(&self, pid: u32) -> PathBuf {
+        let (before, after) = &self.around;
+        self.folder.join(format!("{before}{pid}{after}"))
+    }
+
+    /// What the agent says, or the process of its tree that is nearest to it, and which that is: a launcher may stand before the
+    /// program. Blocks.
+    pub(crate) fn of_agent(&self, agent: u32) -> io::Result<(u32, Reading)> {
+        match self.read(agent)? {
+            Reading::Absent => {}
+            found @ (Reading::Torn | Reading::Said(_)) => return Ok((agent, found)),
+        }
+        let depth = |pid: &u32| proc::tree::lineage(*pid).position(|above| above == agent);
+        let mut below: Vec<(usize, u32)> =
+            self.pids()?.into_iter().filter_map(|pid| Some((depth(&pid)?, pid))).collect();
+        below.sort_unstable();
+        for (_, pid) in below {
+            match self.read(pid)? {
+                Reading::Absent => {}
+                found @ (Reading::Torn | Reading::Said(_)) => return Ok((pid, found)),
+            }
+        }
+        Ok((agent, Reading::Absent))
+    }
+
+    /// Every pid that has a file, alive or not.
+    fn pids(&self) -> io::Result<Vec<u32>> {
+        let entries = match std::fs::read_dir(&self.folder) {
+            Ok(entries) => entries,
+            Err(error) if is_missing(&error) => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let (before, after) = &self.around;
+        let pid = |name: &str| name.strip_prefix(before.as_str())?.strip_suffix(after.as_str())?.parse().ok();
+        let names = entries.map(|entry| Ok(entry?.file_name().to_str().and_then(pid)));
+        names.filter_map(Result::transpose).collect()
+    }
+
+    /// What the file of a process says, if that process lives.
+    fn read(&self, pid: u32) -> io::Result<Reading> {
+        let text = match read_bounded(&self.file_of(pid)) {
+            Ok(text) => text,
+            Err(error) if is_missing(&error) => return Ok(Reading::Absent),
+            Err(error) => return Err(error),
+        };
+        let Some(started) = started(pid)? else { return Ok(Reading::Absent) };
+        match self.keys.read(&text) {
+            None => Ok(Reading::Torn),
+            Some(said) if said.start_ticks == Some(started) => Ok(Reading::Said(said)),
+            // Another process had this pid, or nothing proves that it was this one.
+            Some(_) => Ok(Reading::Absent),
+        }
+    }
+
+    /// The same, where a file that is being written is waited for. One that is never whole says nothing.
+    fn read_whole(&self, pid: u32) -> io::Result<Option<IdFile>> {
+        for _ in 0..TORN.0 {
+            match self.read(pid)? {
+                Reading::Absent => return Ok(None),
+                Reading::Said(said) => return Ok(Some(said)),
+                Reading::Torn => std::thread::sleep(TORN.1),
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Others {
+    /// Those in the vendor session of a session, where their agent's processes say that.
+    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<Others> {
+        let session = definition.vendor_session.clone()?;
+        Some(Others { files: IdFiles::of(definition, preset)?, session })
+    }
+
+    /// Who is in the session. Blocks. What cannot be looked at is an error, never "nobody".
+    pub(crate) fn look(&self) -> io::Result<Option<Outsider>> {
+        for pid in self.files.pids()? {
+            let said = self.files.read_whole(pid)?;
+            let here = said.filter(|said| said.session.as_ref() == Some(&self.session));
+            if let Some(start_ticks) = here.and_then(|said| said.start_ticks) {
+                return Ok(Some(Outsider { pid, start_ticks, command: proc::command(pid) }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether somebody who was found is still there. Blocks; what cannot be looked at is.
+    pub(crate) fn has(&self, outsider: &Outsider) -> bool {
+        let Ok(said) = self.files.read_whole(outsider.pid) else { return true };
+        said.is_some_and(|said| {
+            said.session.as_ref() == Some(&self.session) && said.start_ticks == Some(outsider.start_ticks)
+        })
+    }
+}
+
+/// When a process was started, as its own `/proc` shows it; none where it has ended.
+pub(crate) fn started(pid: u32) -> io::Result<Option<u64>> {
+    let line = proc::seen(sys::read_file(&proc::path(pid, "stat"))).map_err(io::Error::from)?;
+    let Some(line) = line else { return Ok(None) };
+    let stat = Stat::parse(&line).filter(|stat| !stat.has_ended());
+    Ok(stat.and_then(|stat| stat.start_ticks()))
+}
+
+fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
+    let mut text = Vec::new();
+    std::fs::File::open(file)?.take(LONGEST_ID_FILE).read_to_end(&mut text)?;
+    Ok(text)
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests;

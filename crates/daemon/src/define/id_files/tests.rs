@@ -1,0 +1,122 @@
+use super::*;
+use crate::define::preset::{Does, PresetChanges};
+use std::process::{Child, Command, Stdio};
+
+/// A program that lives until it is dropped.
+struct Program(Child);
+
+impl Program {
+    fn new() -> Program {
+        Program(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+    }
+
+    fn ticks(&self) -> u64 {
+        started(self.0.id()).unwrap().unwrap()
+    }
+
+    fn end(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+fn files(folder: &Path) -> IdFiles {
+    let keys = "[id_file_keys]\nsession = 'id'\nstart_ticks = 'start'\nstatus = 'does'\nwords = { busy = 'working' }";
+    let keys = PresetChanges::from_toml(keys).unwrap().preset().id_file_keys;
+    IdFiles { folder: folder.to_owned(), around: ("p-".to_owned(), ".json".to_owned()), keys }
+}
+
+fn say(files: &IdFiles, pid: u32, session: &str, start: u64) {
+    let text = format!(r#"{{"id":"{session}","start":"{start}","does":"busy"}}"#);
+    std::fs::write(files.file_of(pid), text).unwrap();
+}
+
+fn others(files: &IdFiles, session: &str) -> Others {
+    Others { files: files.clone(), session: session.to_owned() }
+}
+
+#[test]
+fn a_living_process_is_found_by_its_session_and_its_start() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, mut program) = (files(temp.path()), Program::new());
+    let (pid, ticks) = (program.0.id(), program.ticks());
+    assert_eq!(others(&files, "a").look().unwrap(), None);
+    say(&files, pid, "a", ticks);
+    let found = others(&files, "a").look().unwrap().unwrap();
+    assert_eq!((found.pid, found.start_ticks, found.command.as_str()), (pid, ticks, "cat"));
+    assert!(others(&files, "a").has(&found) && !others(&files, "b").has(&found));
+    assert_eq!(others(&files, "b").look().unwrap(), None);
+    program.end();
+    assert_eq!(others(&files, "a").look().unwrap(), None, "the file of a killed process stays");
+    assert!(!others(&files, "a").has(&found));
+}
+
+#[test]
+fn a_pid_that_is_used_again_and_a_file_without_a_start_are_nobody() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, program) = (files(temp.path()), Program::new());
+    say(&files, program.0.id(), "a", program.ticks() + 1);
+    assert_eq!(others(&files, "a").look().unwrap(), None);
+    std::fs::write(files.file_of(program.0.id()), r#"{"id":"a"}"#).unwrap();
+    assert_eq!(others(&files, "a").look().unwrap(), None);
+}
+
+#[test]
+fn a_process_that_has_ended_and_was_not_reaped_is_nobody() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, mut program) = (files(temp.path()), Program::new());
+    say(&files, program.0.id(), "a", program.ticks());
+    program.0.kill().unwrap();
+    let pid = program.0.id();
+    while proc::stat::lives(pid) {
+        std::thread::yield_now();
+    }
+    assert_eq!(others(&files, "a").look().unwrap(), None);
+}
+
+#[test]
+fn a_file_that_is_being_written_is_waited_for_and_odd_names_are_passed_over() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, program) = (files(temp.path()), Program::new());
+    let (pid, ticks) = (program.0.id(), program.ticks());
+    for name in ["p-x.json", "7.json", "p-7.key", "p--1.json"] {
+        std::fs::write(temp.path().join(name), "{}").unwrap();
+    }
+    std::fs::write(files.file_of(pid), r#"{"id":"a","#).unwrap();
+    assert_eq!(files.of_agent(pid).unwrap(), (pid, Reading::Torn));
+    let writing = files.clone();
+    let writer = std::thread::spawn(move || say(&writing, pid, "a", ticks));
+    assert_eq!(others(&files, "a").look().unwrap().map(|found| found.pid), Some(pid));
+    writer.join().unwrap();
+}
+
+#[test]
+fn a_folder_that_cannot_be_read_is_an_error_and_one_that_is_missing_is_empty() {
+    let temp = tempfile::tempdir().unwrap();
+    assert_eq!(others(&files(&temp.path().join("none")), "a").look().unwrap(), None);
+    let link = temp.path().join("loop");
+    std::os::unix::fs::symlink(&link, &link).unwrap();
+    assert!(others(&files(&link), "a").look().is_err());
+}
+
+#[test]
+fn a_program_behind_a_launcher_is_found_below_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, program) = (files(temp.path()), Program::new());
+    let own = std::process::id();
+    assert_eq!(files.of_agent(own).unwrap(), (own, Reading::Absent));
+    say(&files, program.0.id(), "a", program.ticks());
+    let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
+    assert_eq!((said.session.as_deref(), said.does), (Some("a"), Some(Does::Working)));
+    // What the agent says itself comes first.
+    say(&files, own, "b", started(own).unwrap().unwrap());
+    let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
+    assert_eq!(said.session.as_deref(), Some("b"));
+}

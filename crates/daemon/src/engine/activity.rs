@@ -1,0 +1,142 @@
+//! What the agents of runs on a terminal do: by the file that their program keeps about itself, and by its bell.
+//!
+//! The file counts for more. A bell says only that the program wants a person, and nothing of what typing would do.
+
+use super::Engine;
+use crate::define::id_files::IdFiles;
+use crate::define::preset::{COMMAND, Does, IdFile, Preset, SessionIds};
+use crate::engine::session::Tracked;
+use pinfold_core::life::Life;
+use pinfold_core::talk::{Activity, Dialog, Source, Standing};
+use pinfold_core::{RunEvent, RunNumber, Wall};
+use pinfold_shim::Ring;
+use pinfold_store::SessionId;
+
+/// What is known of a run's terminal.
+#[derive(Debug, Default)]
+pub(crate) struct Terminal {
+    watched: Option<Watched>,
+    filed: Option<IdFile>,
+    ring: Option<Ring>,
+}
+
+/// Whether the file of its program is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watched {
+    No,
+    Yes,
+}
+
+impl Terminal {
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched == Some(Watched::Yes)
+    }
+
+    /// What it says of its agent. A dialog is known by the file alone: after a bell a message may be just what is waited for.
+    fn standing(&self) -> Standing {
+        let filed = self.filed.as_ref().and_then(|filed| Some((filed.does?, filed)));
+        if let Some((does, filed)) = filed {
+            let (activity, dialog) = match does {
+                Does::Working => (Activity::Working, Dialog::None),
+                Does::Waiting => (Activity::Waiting, Dialog::Open),
+                Does::Idle => (Activity::Idle, Dialog::None),
+            };
+            let (since, detail) = (filed.since_ms.map(Wall), filed.waits_for.clone());
+            return Standing { activity, from: Source::IdFile, since, dialog, detail, own_work: false };
+        }
+        match &self.ring {
+            Some(ring) => Standing {
+                activity: Activity::Waiting,
+                from: Source::Terminal,
+                since: Some(ring.at),
+                detail: ring.text.clone(),
+                ..Standing::default()
+            },
+            None => Standing { from: Source::Terminal, ..Standing::default() },
+        }
+    }
+}
+
+impl Engine {
+    /// Watches the file of the program that runs now on a terminal, if it keeps one.
+    pub(super) fn follow_terminal(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let looked = tracked.run.as_ref().is_none_or(|run| run.terminal.watched.is_some());
+        let Some((number, process, _)) = tracked.session.life().at_work().filter(|_| !looked) else { return };
+        let files = self.id_files(tracked);
+        let watched = if files.is_some() { Watched::Yes } else { Watched::No };
+        if let Some(run) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(number)) {
+            run.terminal.watched = Some(watched);
+        }
+        if let Some(files) = files {
+            self.ports.id_files.watch((id, number), files, process.pid);
+        }
+    }
+
+    /// Where the program on a session's terminal says what it does.
+    fn id_files(&self, tracked: &Tracked) -> Option<IdFiles> {
+        let held = matches!(tracked.session.life(), Life::Held { .. });
+        if !held && !tracked.definition.pty {
+            return None;
+        }
+        let preset = self.preset_on_terminal(tracked)?;
+        IdFiles::of(&tracked.definition, &preset)
+    }
+
+    /// What is known of the program on a session's terminal; one that was named as a command is known by its name.
+    fn preset_on_terminal(&self, tracked: &Tracked) -> Option<Preset> {
+        let definition = &tracked.definition;
+        match definition.agent.as_str() {
+            COMMAND => self.config.preset_of_program(definition.command.first()?),
+            agent => self.config.preset(agent),
+        }
+    }
+
+    /// Whether it can be known of the run that lives whether a dialog is open, and is not yet.
+    pub(super) fn unseen_dialog(&self, id: SessionId) -> Dialog {
+        let tracked =
+            self.sessions.get(&id).filter(|tracked| tracked.session.state() != pinfold_core::State::Held);
+        if tracked.is_some_and(|tracked| self.id_files(tracked).is_some()) {
+            Dialog::Unseen
+        } else {
+            Dialog::None
+        }
+    }
+
+    /// What the file of a program says now.
+    pub(super) fn filed(&mut self, id: SessionId, run: RunNumber, filed: Option<IdFile>) {
+        let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
+        live.terminal.filed.clone_from(&filed);
+        self.tell_terminal(id, run);
+        if let Some(vendor) = filed.filter(|filed| filed.does.is_some()).and_then(|filed| filed.session) {
+            self.learn_from_file(id, run, vendor);
+        }
+    }
+
+    /// Its terminal rang, or that is over.
+    pub(super) fn rang(&mut self, id: SessionId, run: RunNumber, ring: Option<Ring>) {
+        let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
+        live.terminal.ring = ring;
+        self.tell_terminal(id, run);
+    }
+
+    fn tell_terminal(&mut self, id: SessionId, run: RunNumber) {
+        let Some(live) = self.sessions.get_mut(&id).and_then(|tracked| tracked.live(run)) else { return };
+        // A protocol tells more, and exactly.
+        if live.taping.is_some() {
+            return;
+        }
+        let standing = Box::new(live.terminal.standing());
+        self.of_run(id, run, RunEvent::Standing(standing));
+    }
+
+    /// A program on a terminal may go on in another conversation of its vendor's: the session follows it.
+    fn learn_from_file(&mut self, id: SessionId, run: RunNumber, vendor: String) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let preset = self.config.preset(&tracked.definition.agent);
+        let follows = preset.is_some_and(|preset| preset.session != SessionIds::None);
+        if follows && self.as_known(tracked).vendor_session.as_ref() != Some(&vendor) {
+            self.of_run(id, run, RunEvent::VendorLearned { id: vendor });
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What an agent does, in words, with how long.
+
+use pinfold_core::talk::{Activity, Dialog, Source};
+use pinfold_core::{Now, Session, Wall, words};
+use std::time::Duration;
+
+/// Silence that is worth a word.
+const SILENT: Duration = Duration::from_secs(60);
+
+/// What is added to `why`; nothing where its state says it all. `printed_at` is when it printed last.
+pub(crate) fn words(core: &Session, printed_at: Option<Wall>, now: Now) -> Option<String> {
+    let standing = core.standing()?;
+    let long = |since: Wall| words::duration(since.until(now.wall));
+    let said = match (core.activity(), standing.from) {
+        (Activity::Working, from) => works(core, from, printed_at, now)?,
+        (Activity::Waiting, Source::IdFile) => {
+            let what = standing.detail.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
+            let since = standing.since.map(|since| format!(", for {}", long(since))).unwrap_or_default();
+            format!("its terminal waits for a person{what}{since}")
+        }
+        (Activity::Waiting, Source::Terminal) => {
+            let what = standing.detail.as_ref().map(|what| format!(": {what}")).unwrap_or_default();
+            let since = standing.since.map(|since| format!(" {} ago", long(since))).unwrap_or_default();
+            format!("its terminal rang{since}{what}")
+        }
+        // Requests are told with how they are answered.
+        (Activity::Waiting, Source::Protocol)
+        | (Activity::Idle | Activity::Limited | Activity::Unknown, _) => return None,
+    };
+    let held = core.dialog() == Dialog::Open && core.inbox().queued() > 0;
+    let held = if held { "; what is queued is typed when that is answered" } else { "" };
+    Some(format!("{said}{held}"))
+}
+
+fn works(core: &Session, from: Source, printed_at: Option<Wall>, now: Now) -> Option<String> {
+    let silent = printed_at.map(|at| at.until(now.wall)).filter(|silent| *silent >= SILENT);
+    let Some(silent) = silent else { return (from == Source::IdFile).then(|| "working".to_owned()) };
+    let limit = core.spec().policy.silence_warn;
+    let warning = match limit > Duration::ZERO && silent >= limit {
+        true => ", which is long: it may wait for a limit or be stuck (`silence_warn`)",
+        false => "",
+    };
+    Some(format!("working, silent for {}{warning}", words::duration(silent)))
+}
+
+/// What a queued message of a session waits for, beside its turn.
+pub(crate) fn waits_for(core: &Session) -> Option<String> {
+    if let Some(request) = core.talk().open().next() {
+        return Some(format!("an answer to {}: {}", request.number, request.title));
+    }
+    let open = core.standing().filter(|standing| standing.dialog == Dialog::Open)?;
+    Some(open.detail.as_ref().map_or_else(|| "a dialog".to_owned(), |what| format!("a dialog: {what}")))
+}
+
+/// Where what is known of it comes from; `protocol` is the word of its own.
+pub(crate) fn source(core: &Session, protocol: &str) -> Option<String> {
+    let known = core.standing().filter(|_| core.activity() != Activity::Unknown)?;
+    Some(match known.from {
+        Source::Protocol => protocol.to_owned(),
+        Source::IdFile => "id_file".to_owned(),
+        Source::Terminal => "terminal".to_owned(),
+    })
+}
