@@ -108,6 +108,7 @@ impl Rows<'_> {
             | Change::Spec(..)
             | Change::Closing(_)
             | Change::Mute(_)
+            | Change::Leaving(_)
             | Change::Unended(_) => Vec::new(),
         }
     }
