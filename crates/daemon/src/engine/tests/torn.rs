@@ -394,5 +394,5 @@ fn whatever_the_power_took_of_a_tape_no_end_is_made_up_and_no_byte_of_the_next_r
         words += world.words;
     }
     println!("{CASES} cases, {cuts} times the power failed, {words} words of parting");
-    assert!(words > 100, "{words}");
+    assert!(words > 50, "{words}");
 }
