@@ -4,7 +4,7 @@ use super::draft::Draft;
 use crate::decision::{Action, Change};
 use crate::ids::RunNumber;
 use crate::life::{Goal, Life, Purpose};
-use crate::rules::parting::{self, Parting, Word};
+use crate::rules::parting::{self, Awaited, Parting, Word};
 use crate::running::Leaving;
 use crate::why::Why;
 use std::time::Duration;
@@ -18,7 +18,7 @@ impl Draft<'_> {
         let grace = grace.unwrap_or(self.session.spec.policy.stop_grace);
         self.set_life(Life::Stopping { run, since, purpose, asked: goal.asked(), goal });
         let in_turn = self.session.inbox.in_flight().is_some();
-        match parting::begin(in_turn, goal, grace).filter(|_| knows_words) {
+        match parting::begin(in_turn, awaited(goal), grace).filter(|_| knows_words) {
             Some(parting) => self.part(run, parting, grace),
             None => self.act(Action::Stop { run, grace }),
         }
@@ -61,5 +61,19 @@ impl Draft<'_> {
         if let Some(leaving) = self.session.live.leaving.filter(|leaving| leaving.word == Word::Interrupt) {
             self.part_further(leaving);
         }
+    }
+}
+
+fn awaited(goal: Goal) -> Awaited {
+    match goal {
+        Goal::Park => Awaited::No,
+        Goal::Stop
+        | Goal::Archive
+        | Goal::Restart
+        | Goal::Drain
+        | Goal::Down
+        | Goal::Takeover
+        | Goal::Watchdog
+        | Goal::Yield => Awaited::Yes,
     }
 }

@@ -3,7 +3,6 @@
 //! A signal in the middle of a turn loses what the agent has not written down; a closed input alone lets some finish a turn of any
 //! length. So the turn is ended first, the input closed, and the signal comes last.
 
-use crate::life::Goal;
 use std::time::Duration;
 
 /// Nobody waits longer than this for the end of a turn that was interrupted.
@@ -30,9 +29,18 @@ pub struct Parting {
     pub wait: Duration,
 }
 
+/// Whether somebody waits for the end of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// A person or another run does.
+    Yes,
+    /// It is parked: nobody has needed it for a while.
+    No,
+}
+
 /// How to part with an agent; nothing where there is no time for words.
 #[must_use]
-pub fn begin(in_turn: bool, goal: Goal, grace: Duration) -> Option<Parting> {
+pub fn begin(in_turn: bool, awaited: Awaited, grace: Duration) -> Option<Parting> {
     // Most of the grace is left for whoever hears no words.
     let at_most = |longest: Duration| longest.min(grace / 2);
     if grace.is_zero() {
@@ -41,16 +49,9 @@ pub fn begin(in_turn: bool, goal: Goal, grace: Duration) -> Option<Parting> {
     if in_turn {
         return Some(Parting { word: Word::Interrupt, wait: at_most(LONGEST_TURN) });
     }
-    let wait = match goal {
-        Goal::Park => at_most(LONGEST_LEAVE),
-        Goal::Stop
-        | Goal::Archive
-        | Goal::Restart
-        | Goal::Drain
-        | Goal::Down
-        | Goal::Takeover
-        | Goal::Watchdog
-        | Goal::Yield => Duration::ZERO,
+    let wait = match awaited {
+        Awaited::Yes => Duration::ZERO,
+        Awaited::No => at_most(LONGEST_LEAVE),
     };
     Some(Parting { word: Word::Close, wait })
 }
@@ -63,19 +64,18 @@ mod tests {
     fn a_turn_is_interrupted_what_is_parked_may_leave_and_the_rest_is_told_at_once() {
         let ms = Duration::from_millis;
         let rows = [
-            (true, Goal::Stop, ms(10_000), Some((Word::Interrupt, ms(1_000)))),
-            (true, Goal::Park, ms(10_000), Some((Word::Interrupt, ms(1_000)))),
-            (true, Goal::Stop, ms(500), Some((Word::Interrupt, ms(250)))),
-            (false, Goal::Park, ms(10_000), Some((Word::Close, ms(1_000)))),
-            (false, Goal::Park, ms(1_000), Some((Word::Close, ms(500)))),
-            (false, Goal::Stop, ms(10_000), Some((Word::Close, ms(0)))),
-            (false, Goal::Down, ms(10_000), Some((Word::Close, ms(0)))),
-            (true, Goal::Stop, ms(0), None),
-            (false, Goal::Park, ms(0), None),
+            (true, Awaited::Yes, ms(10_000), Some((Word::Interrupt, ms(1_000)))),
+            (true, Awaited::No, ms(10_000), Some((Word::Interrupt, ms(1_000)))),
+            (true, Awaited::Yes, ms(500), Some((Word::Interrupt, ms(250)))),
+            (false, Awaited::No, ms(10_000), Some((Word::Close, ms(1_000)))),
+            (false, Awaited::No, ms(1_000), Some((Word::Close, ms(500)))),
+            (false, Awaited::Yes, ms(10_000), Some((Word::Close, ms(0)))),
+            (true, Awaited::Yes, ms(0), None),
+            (false, Awaited::No, ms(0), None),
         ];
-        for (in_turn, goal, grace, wanted) in rows {
-            let parting = begin(in_turn, goal, grace).map(|parting| (parting.word, parting.wait));
-            assert_eq!(parting, wanted, "{in_turn} {goal:?} {grace:?}");
+        for (in_turn, awaited, grace, wanted) in rows {
+            let parting = begin(in_turn, awaited, grace).map(|parting| (parting.word, parting.wait));
+            assert_eq!(parting, wanted, "{in_turn} {awaited:?} {grace:?}");
         }
     }
 }

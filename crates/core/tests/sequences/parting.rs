@@ -38,7 +38,7 @@ fn stop(driver: &mut Driver, grace: Duration) -> Vec<Action> {
 }
 
 fn turn_ends(driver: &mut Driver, how: TurnEnd) -> Vec<Action> {
-    let (run, turn) = (driver.run(), driver.session.inbox().in_flight().unwrap());
+    let (run, turn) = (driver.run(), driver.session.inbox().in_flight().expect("a turn"));
     let event = MessageEvent::TurnEnded { run, message: turn.message, how };
     driver.send(Event::Message(event)).actions.clone()
 }

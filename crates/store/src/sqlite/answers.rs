@@ -54,7 +54,10 @@ impl AnswerFiles {
     pub(crate) fn settle(&self, batches: &[&Batch]) -> io::Result<AllSettled> {
         let mut settled = AllSettled::new();
         for batch in batches {
-            batch.parts.iter().try_for_each(|part| self.write_part(part))?;
+            for part in &batch.parts {
+                // Where it cannot be written the answer is cut, which is seen at its end.
+                bearable(self.write_part(part))?;
+            }
             for step in &batch.steps {
                 if let Step::Message {
                     session,
@@ -66,7 +69,8 @@ impl AnswerFiles {
                     && told.is_more_than_a_row(rest)
                 {
                     let message = Ulid::from(message_of(change));
-                    settled.insert(message, self.keep((*session, message), *told, rest)?);
+                    let kept = bearable(self.keep((*session, message), *told, rest))?;
+                    settled.insert(message, kept.unwrap_or_else(|| in_row(*told, rest)));
                 }
             }
         }
@@ -147,8 +151,7 @@ impl AnswerFiles {
     ) -> io::Result<Settled> {
         let AnswerTold { before, cut } = told;
         let (Some(draft), Some(named)) = (self.draft(session, message), self.file(session, message)) else {
-            let (words, bytes) = (rest.to_owned(), rest.len() as u64);
-            return Ok(Settled { words, bytes, content: None, cut: cut || before > 0 });
+            return Ok(in_row(told, rest));
         };
         // A batch that failed with others is tried again by itself: then it may have its name already.
         let source = if named.exists() && !draft.exists() { &named } else { &draft };
@@ -173,6 +176,23 @@ impl AnswerFiles {
         let words = beginning_of(&named, BEGINNING as u64)?;
         Ok(Settled { words, bytes, content: Some(content), cut: cut || found < before })
     }
+}
+
+/// What became of a file. A disk that is full is waited for; a folder that one session has spoilt must not hold up the others.
+fn bearable<T>(done: io::Result<T>) -> io::Result<Option<T>> {
+    match done {
+        Ok(done) => Ok(Some(done)),
+        Err(error) if [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded].contains(&error.kind()) => {
+            Err(error)
+        }
+        Err(_) => Ok(None),
+    }
+}
+
+/// An answer that has no file, however long it is.
+fn in_row(told: AnswerTold, rest: &str) -> Settled {
+    let (words, bytes) = (rest.to_owned(), rest.len() as u64);
+    Settled { words, bytes, content: None, cut: told.cut || told.before > 0 }
 }
 
 /// Opens a file for its owner alone, in a folder that is made where it is missing.

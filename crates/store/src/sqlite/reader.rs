@@ -5,7 +5,7 @@ use super::errors::read_error;
 use super::open;
 use super::parse::{BesideRow, Waiting, answer_row, waiting_row};
 use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
-use crate::answer::{BEGINNING, Kept};
+use crate::answer::BEGINNING;
 use crate::open::{OpenError, Options};
 use crate::query::{Read, ReadError, Take};
 use crate::rows::{Loaded, Lookup, Message, RowDamage, StoredSession};
@@ -77,31 +77,33 @@ impl Reader {
     }
 
     pub(super) fn whole_message(&self, found: Option<Message>) -> Read<Option<Message>> {
+        let found = found.map(|message| self.with_kept(message)).transpose()?;
         let damage = found.as_ref().and_then(|message| message.damage.clone());
-        let found = damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))?;
-        found.map(|message| self.with_kept(message)).transpose()
+        damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))
     }
 
-    /// A message with how its answer is kept. Nearly all answers are too short for that to be known of them.
+    /// A message with how its answer is kept; where that is damaged, the message is.
     pub(super) fn with_kept(&self, message: Message) -> Read<Message> {
-        let kept = self.kept(&message)?.map_or(Kept::default(), |(kept, _)| kept);
-        Ok(Message { kept, ..message })
+        Ok(match self.kept(&message)? {
+            None => message,
+            Some(Ok((kept, _))) => Message { kept, ..message },
+            Some(Err(damage)) => Message { damage: Some(damage), ..message },
+        })
     }
 
-    fn kept(&self, message: &Message) -> Read<Option<BesideRow>> {
+    /// Nearly all answers are too short for more to be known of them than their message says.
+    fn kept(&self, message: &Message) -> Read<Option<Result<BesideRow, RowDamage>>> {
         // A character that would not fit is not in the beginning.
         let is_long = |answer: &String| answer.len() + 4 > BEGINNING;
         if !message.answer.as_ref().is_some_and(is_long) {
             return Ok(None);
         }
-        let found =
-            self.one(&format!("{} WHERE message = ?1", *ANSWER), [message.id.to_string()], answer_row)?;
-        found.transpose().map_err(|damage| self.damaged("answer", damage))
+        self.one(&format!("{} WHERE message = ?1", *ANSWER), [message.id.to_string()], answer_row)
     }
 
     /// A message with all of its answer.
     pub(super) fn with_answer(&self, message: Message) -> Read<Message> {
-        let Some((kept, Some(content))) = self.kept(&message)? else { return Ok(message) };
+        let Some(Ok((kept, Some(content)))) = self.kept(&message)? else { return Ok(message) };
         let read = self.answers.read(message.session, message.id, kept, content);
         let answer = read.map_err(|error| {
             let id = message.id.to_string();

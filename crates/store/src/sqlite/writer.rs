@@ -20,7 +20,6 @@ use crate::ticket::{Committed, Promise};
 use crate::trouble::{Health, Trouble};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -308,13 +307,10 @@ impl Writer {
 
     /// Brings long answers to the disk: a row must not name what is not there.
     fn settle(&self, batches: &[&Batch]) -> Result<AllSettled, CommitError> {
-        self.around.answers.settle(batches).map_err(|source| {
-            let (path, full) = (self.path.clone(), source.kind() == io::ErrorKind::StorageFull);
-            match full {
-                true => CommitError::StorageFull { path, source: source.into() },
-                false => CommitError::StorageFailed { path, source: source.into() },
-            }
-        })
+        self.around
+            .answers
+            .settle(batches)
+            .map_err(|source| CommitError::StorageFull { path: self.path.clone(), source: source.into() })
     }
 
     /// All or nothing.

@@ -4,8 +4,8 @@ use crate::conformance::answers::{FIRST, answered, asked, long, part};
 use crate::home::{Home, id, note};
 use pinfold_core::Wall;
 use pinfold_store::{
-    ANSWERS, AnswerTold, Batch, DRAFT, LONGEST_IN_ROW, Old, Pace, Prune, ReadError, Reader, Reason, Store,
-    Ulid, backup,
+    ANSWERS, AnswerTold, Batch, DRAFT, Kept, LONGEST_IN_ROW, Old, Pace, Prune, ReadError, Reader, Reason,
+    Store, Take, Ulid, backup,
 };
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -143,4 +143,31 @@ fn a_copy_says_of_an_answer_that_is_lost_that_it_is_cut() {
     store.reader().unwrap().backup(&copy).unwrap();
     let row = Reader::open(&copy).unwrap().answered(FIRST).unwrap().unwrap();
     assert!(row.kept.cut && text.starts_with(&row.answer.unwrap()));
+}
+
+#[test]
+fn a_session_whose_folder_is_spoilt_keeps_its_answer_in_the_row_and_holds_up_nobody() {
+    let home = Home::new();
+    let store = opened(&home);
+    fs::create_dir_all(folder(&home).parent().unwrap()).unwrap();
+    fs::write(folder(&home), "not a folder").unwrap();
+    let text = long(LONGEST_IN_ROW + 1);
+    let (mut driven, mut batch) = asked();
+    batch.answer_parts([part(0, "lost")]);
+    batch.append(answered(&mut driven, &text, AnswerTold { before: 4, cut: false }));
+    store.commit(batch).wait().unwrap();
+    let row = store.reader().unwrap().answered(FIRST).unwrap().unwrap();
+    assert!(row.answer == Some(text) && row.kept == Kept { beside: None, cut: true });
+}
+
+#[test]
+fn what_is_known_of_an_answer_may_be_damaged_and_hides_no_other_message() {
+    let (home, store) = with_long_answer(&long(LONGEST_IN_ROW + 1));
+    home.raw().execute("UPDATE answers SET bytes = bytes + 1", []).unwrap();
+    let mut reader = store.reader().unwrap();
+    let rows = reader.messages(id(1), None, Take::All).unwrap();
+    assert_eq!(rows.len(), 1);
+    assert!(rows[0].damage.is_some(), "{:?}", rows[0].kept);
+    reader.message(FIRST).unwrap_err();
+    assert_eq!(reader.check(&Pace::at_once()).unwrap().len(), 1);
 }
