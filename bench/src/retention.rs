@@ -21,7 +21,7 @@ const SESSIONS: u64 = 20;
 const IN_BATCH: u64 = 100;
 const UNDER_WAY: usize = 8;
 /// As the daemon does it.
-const SWEPT_AFTER: u64 = 20_000;
+const SWEPT_AFTER: u64 = 5_000;
 /// How often each verb is called.
 const CALLS: usize = 30;
 const STARTS: usize = 7;

@@ -223,6 +223,9 @@ pub struct Message {
     /// How long all of it is.
     #[serde(default)]
     pub answer_bytes: Option<u64>,
+    /// Some of it is missing: it was longer than 32 MiB, or was lost with the power.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answer_cut: bool,
     /// Why it failed, in one word.
     pub failure: Option<String>,
     /// The same in words, where more is known: what the agent said, or how it exited.

@@ -159,6 +159,7 @@ words! {
         TakeoverDeadline = "takeover_deadline",
         Watchdog = "watchdog",
         Idle = "idle",
+        Signal = "signal",
     }
 
     /// Where a message is on its way.

@@ -10,7 +10,7 @@ use crate::life::{Life, Purpose};
 use crate::policy::Spec;
 use crate::rules::memory::MemoryWatch;
 use crate::rules::{WaitReason, Warning};
-use crate::running::{Runs, Takeover};
+use crate::running::{Leaving, Runs, Takeover};
 use crate::talk::{Permit, RequestAnswer, RequestChange, RequestKind, Standing, Vendor};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
@@ -81,6 +81,8 @@ pub enum Change {
     Closing(bool),
     /// Its shim does not answer: nothing is decided until it does, or its lock is free.
     Mute(bool),
+    /// Its agent was asked by word to leave, and is waited for.
+    Leaving(Option<Leaving>),
     /// Who is in the way of its run's end, if anybody.
     Unended(Option<Box<Unended>>),
     /// A line in its audit log.
@@ -166,6 +168,11 @@ pub enum Action {
     },
     /// End the turn under way, keep the run.
     Interrupt {
+        /// Of which run.
+        run: RunNumber,
+    },
+    /// Tell the agent that nothing more will come: its input is closed.
+    Close {
         /// Of which run.
         run: RunNumber,
     },

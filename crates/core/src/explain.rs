@@ -192,6 +192,7 @@ impl Session {
             Upcoming::Park => format!("parks in {wait} unless somebody needs it"),
             Upcoming::TakeoverDeadline => format!("a takeover waits {wait} more for the turn to end"),
             Upcoming::Watchdog => format!("its watchdog must be fed within {wait}"),
+            Upcoming::Signal => format!("it was asked to leave, and is sent the stop signal in {wait}"),
             Upcoming::NotNeeded => format!("gives up in {wait} unless somebody needs it"),
         })
     }

@@ -1,7 +1,8 @@
 //! Why a session runs, which of its runs is which, and who takes one over.
 
 use crate::ids::{ConsumerId, RunNumber};
-use crate::time::Moment;
+use crate::rules::parting::Word;
+use crate::time::{Boot, Moment};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -27,6 +28,17 @@ pub struct Takeover {
     pub urgent: bool,
     /// Until when the turn under way may go on.
     pub until: Moment,
+}
+
+/// An agent that was asked by word to leave, and is not told to by a signal yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leaving {
+    /// What was said to it.
+    pub word: Word,
+    /// Until when that is waited for.
+    pub until: Boot,
+    /// When its grace is over.
+    pub by: Boot,
 }
 
 /// Why a session must run.

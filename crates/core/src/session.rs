@@ -12,7 +12,7 @@ use crate::last_exit::LastExit;
 use crate::life::{BlockedOn, IdleSince, Life, State};
 use crate::policy::{Mode, Spec};
 use crate::rules::memory::MemoryWatch;
-pub use crate::running::{Need, Runs, Takeover};
+pub use crate::running::{Leaving, Need, Runs, Takeover};
 use crate::talk::{Activity, Dialog, Standing, Talk};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
@@ -61,6 +61,8 @@ pub(crate) struct Live {
     pub(crate) closing: bool,
     /// Its lock is held and its shim does not answer: nothing is decided until the world was seen.
     pub(crate) mute: bool,
+    /// Its agent was asked by word to leave.
+    pub(crate) leaving: Option<Leaving>,
     /// Who is in the way of its run's end.
     pub(crate) unended: Option<Box<Unended>>,
     /// The last run that was given a message.
@@ -92,6 +94,8 @@ pub enum Upcoming {
     Watchdog,
     /// The end of what a person's `start` keeps alive.
     NotNeeded,
+    /// The stop signal for an agent that was asked to leave.
+    Signal,
 }
 
 impl Upcoming {
@@ -105,6 +109,7 @@ impl Upcoming {
             Upcoming::TakeoverDeadline => "takeover_deadline",
             Upcoming::Watchdog => "watchdog",
             Upcoming::NotNeeded => "idle",
+            Upcoming::Signal => "signal",
         }
     }
 }
@@ -159,6 +164,7 @@ impl Session {
             Change::Spec(spec, in_force) => self.define(spec, *in_force),
             Change::Closing(closing) => self.live.closing = *closing,
             Change::Mute(mute) => self.live.mute = *mute,
+            Change::Leaving(leaving) => self.live.leaving = *leaving,
             Change::Unended(by) => self.live.unended.clone_from(by),
             Change::Record(_) => {}
         }
@@ -228,6 +234,12 @@ impl Session {
     #[must_use]
     pub fn life(&self) -> &Life {
         &self.life
+    }
+
+    /// Whether its agent was asked by word to leave, and is waited for.
+    #[must_use]
+    pub fn is_leaving(&self) -> bool {
+        self.live.leaving.is_some()
     }
 
     /// Whether a person interrupted the turn under way.
@@ -413,10 +425,12 @@ impl Session {
                     .and_then(|takeover| deadline(takeover.until.boot, Upcoming::TakeoverDeadline));
                 earlier(takeover, earlier(self.watchdog_due(since.boot), self.park_due()))
             }
+            Life::Stopping { .. } => {
+                self.live.leaving.and_then(|leaving| deadline(leaving.until, Upcoming::Signal))
+            }
             Life::Idle { .. }
             | Life::Starting { .. }
             | Life::Held { .. }
-            | Life::Stopping { .. }
             | Life::Stopped
             | Life::Failed { .. }
             | Life::Archived { .. } => None,
@@ -471,6 +485,7 @@ impl Change {
             | Change::SignOfLife(_)
             | Change::Closing(_)
             | Change::Mute(_)
+            | Change::Leaving(_)
             | Change::Unended(_) => false,
         }
     }

@@ -24,6 +24,8 @@ pub enum Why {
     },
     NotNeeded,
     Parking,
+    /// The agent was asked by word to leave; now it is sent the stop signal.
+    AskedToLeave,
     WaitOver,
     HolderGone,
 
@@ -255,6 +257,7 @@ impl fmt::Display for Why {
             Why::Noted => f.write_str("noted"),
             Why::NotNeeded => f.write_str("nobody needs it any more"),
             Why::Parking => f.write_str("nobody has needed it for its idle time"),
+            Why::AskedToLeave => f.write_str("it was asked to leave, and is sent the stop signal"),
             Why::WaitOver => f.write_str("its wait is over"),
             Why::HolderGone => f.write_str("whoever held what it needs has gone"),
             Why::LocksTaken => f.write_str("its locks are taken"),

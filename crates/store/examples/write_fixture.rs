@@ -79,7 +79,7 @@ impl Story {
                 }
             }
             facts.texts = (0..4).map(|at| (message(at), TEXTS[at].to_owned())).collect();
-            facts.answers = [(message(0), "eins".to_owned())].into();
+            facts.answers = [(message(0), "eins".into())].into();
             batch.decided(Decided { id, session: &session, decision: &decision, at: now.wall }, &facts);
         }
         batch

@@ -1,5 +1,6 @@
 //! What is to become durable together: built by the caller, applied by the writer as one.
 
+use crate::answer::AnswerPart;
 use crate::rows::Cursor;
 use crate::step::{EventRun, EventStep, NewSession, Prune, Step, Tally};
 use crate::ulid::{RunId, SessionId};
@@ -22,6 +23,8 @@ pub struct Batch {
     pub impatient: bool,
     /// What becomes of what it deletes.
     pub tidy: Tidy,
+    /// Parts of answers that are on their way to the disk before it is durable.
+    pub parts: Vec<AnswerPart>,
 }
 
 /// What is done once a batch is durable, before its caller hears of it.
@@ -92,6 +95,7 @@ impl Batch {
         self.reloaded.append(&mut other.reloaded);
         self.impatient |= other.impatient;
         self.tidy = self.tidy.max(other.tidy);
+        self.parts.append(&mut other.parts);
     }
 
     /// Creates a session. Add the decision on [`Event::Created`](pinfold_core::Event::Created) next.
@@ -141,6 +145,11 @@ impl Batch {
     /// Notes how far the tape of a session was folded.
     pub fn cursor(&mut self, cursor: Cursor) {
         self.steps.push(Step::Cursor(Box::new(cursor)));
+    }
+
+    /// Adds parts of an answer whose turn has not ended; a cursor that counts them as told belongs into the same batch.
+    pub fn answer_parts(&mut self, parts: impl IntoIterator<Item = AnswerPart>) {
+        self.parts.extend(parts);
     }
 
     /// Adds an event that no decision led to.

@@ -1,5 +1,6 @@
 //! From a decision of the core to the rows that it changes.
 
+use crate::answer::GivenAnswer;
 use crate::audit::{self, event_data};
 use crate::batch::Batch;
 use crate::rows::TurnPlace;
@@ -34,7 +35,7 @@ pub struct Facts {
     /// The texts of messages that it queues.
     pub texts: BTreeMap<MessageId, String>,
     /// The answers to messages that are done; not every message gets one.
-    pub answers: BTreeMap<MessageId, String>,
+    pub answers: BTreeMap<MessageId, GivenAnswer>,
     /// Where the output of turns stands that begin or end.
     pub places: BTreeMap<MessageId, TurnPlace>,
     /// The last lines of the run that ended.
@@ -108,6 +109,7 @@ impl Rows<'_> {
             | Change::Spec(..)
             | Change::Closing(_)
             | Change::Mute(_)
+            | Change::Leaving(_)
             | Change::Unended(_) => Vec::new(),
         }
     }
@@ -118,15 +120,27 @@ impl Rows<'_> {
             // Its turn has come, but the agent has not taken it: for people it is still queued.
             MessageChange::Delivering { .. } => return None,
             MessageChange::Queued { message, .. } => (self.facts.texts.get(message), None),
-            MessageChange::Done { message } => (self.facts.answers.get(message), place(message)),
+            MessageChange::Done { message } => {
+                (self.facts.answers.get(message).map(|answer| &answer.rest), place(message))
+            }
             MessageChange::Failed { message, .. } => (self.facts.reason.as_ref(), place(message)),
             MessageChange::Taken { message } => (None, place(message)),
             MessageChange::Requeued { .. } | MessageChange::Retried { .. } => (None, None),
         };
+        let told = match change {
+            MessageChange::Done { message } => self.facts.answers.get(message).map(|answer| answer.told),
+            MessageChange::Queued { .. }
+            | MessageChange::Delivering { .. }
+            | MessageChange::Taken { .. }
+            | MessageChange::Requeued { .. }
+            | MessageChange::Failed { .. }
+            | MessageChange::Retried { .. } => None,
+        };
+        let told = told.unwrap_or_default();
         let queued = matches!(change, MessageChange::Queued { .. });
         let from = self.facts.from.clone().filter(|_| queued);
         let (change, words) = (change.clone(), words.cloned());
-        Some(Step::Message { session: self.id, at: self.at, change, words, from, place })
+        Some(Step::Message { session: self.id, at: self.at, change, words, told, from, place })
     }
 
     fn run_decided(&self, life: &Life) -> Option<Step> {

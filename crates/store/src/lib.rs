@@ -74,11 +74,16 @@
 //! on nothing is missing. What went is counted in the same transaction until it is told ([`Query::untold`]). Keys of messages
 //! that went stay, as rows of their own. New files give room back a few pages at a time ([`Batch::give_back`]).
 //!
+//! **Long answers.** One of more than a mebibyte is in a file of its own below [`Options::sessions`], synced and named before its row
+//! is committed; the row has the beginning. Parts that come before the end of a turn go into a draft with the cursor that counts
+//! them as told. A backup has all answers in its rows.
+//!
 //! **Gaps.** Indexes have no checksums. What the witness does not know (the last commit before a power failure) can
 //! be lost with the log in silence. A batch that is too large for the room that is left holds up smaller ones after
 //! it. `docs/design/003-store.md` has the reasons, and `docs/design/012-ports-of-the-store.md` those of the traits.
 #![forbid(unsafe_code)]
 
+mod answer;
 mod audit;
 mod batch;
 mod broken;
@@ -111,6 +116,7 @@ pub mod backup {
     pub use crate::sqlite::backup::{Found, look};
 }
 
+pub use answer::{ANSWERS, AnswerPart, AnswerTold, BEGINNING, DRAFT, GivenAnswer, Kept, LONGEST_IN_ROW};
 pub use audit::{EVENT_FIELDS, event_data};
 pub use batch::{AuditEvent, Batch, Tidy};
 pub use cause::Cause;
@@ -118,7 +124,7 @@ pub use commit_error::CommitError;
 pub use decided::{Decided, Facts};
 pub use journal::Journal;
 pub use memory::History;
-pub use open::{Damage, HeldUp, OpenError, Opened, Options};
+pub use open::{Damage, HeldUp, OpenError, Opened, Options, Steps};
 pub use owners::{Owner, Owners, Put};
 pub use pace::Pace;
 pub use position::Position;

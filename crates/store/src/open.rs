@@ -2,6 +2,7 @@
 
 use crate::cause::Cause;
 use crate::position::Position;
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -17,7 +18,42 @@ pub struct Options {
     pub reserve: Option<PathBuf>,
     /// What becomes of a batch that cannot be written for now.
     pub when_held_up: HeldUp,
+    /// The folder in which each session has its own, for answers that are too long for a row; without it they stay there.
+    pub sessions: Option<PathBuf>,
+    /// Hears of each step on the way of such an answer.
+    pub steps: Steps,
 }
+
+/// Is called at named steps, so that a test can end the process there.
+#[derive(Clone, Copy)]
+pub struct Steps(pub fn(&'static str));
+
+impl Steps {
+    pub(crate) fn pass(self, step: &'static str) {
+        (self.0)(step);
+    }
+}
+
+impl Default for Steps {
+    fn default() -> Steps {
+        Steps(|_| ())
+    }
+}
+
+impl fmt::Debug for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Steps")
+    }
+}
+
+/// Who listens makes no difference to a store.
+impl PartialEq for Steps {
+    fn eq(&self, _: &Steps) -> bool {
+        true
+    }
+}
+
+impl Eq for Steps {}
 
 /// What becomes of a batch while another process writes, the disk is full, or the file has lost its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +68,14 @@ impl Default for Options {
     fn default() -> Options {
         // Nobody else should write at all: whoever does so for 5 s is worth a word.
         let busy_timeout = Duration::from_secs(5);
-        Options { busy_timeout, witness: None, reserve: None, when_held_up: HeldUp::Fail }
+        Options {
+            busy_timeout,
+            witness: None,
+            reserve: None,
+            when_held_up: HeldUp::Fail,
+            sessions: None,
+            steps: Steps::default(),
+        }
     }
 }
 

@@ -146,6 +146,9 @@ pub trait Query: Debug + Send {
     /// One message.
     fn message(&self, message: MessageId) -> Read<Option<Message>>;
 
+    /// One message with all of its answer, however long that is.
+    fn answered(&self, message: MessageId) -> Read<Option<Message>>;
+
     /// The message that a dedupe key of a session stands for; nothing where that was forgotten, too.
     fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>>;
 

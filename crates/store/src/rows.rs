@@ -1,5 +1,6 @@
 //! What readers return: rows as they are stored, with their times and ids parsed.
 
+use crate::answer::Kept;
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{EventKind, RunNumber, Session, Wall};
 use serde_json::{Map, Value};
@@ -145,8 +146,10 @@ pub struct Message {
     pub enqueued_at: Wall,
     /// When it was done or failed.
     pub done_at: Option<Wall>,
-    /// Its answer.
+    /// Its answer, or the beginning of it; see [`Kept`].
     pub answer: Option<String>,
+    /// How the answer is kept.
+    pub kept: Kept,
     /// Why it failed: the word of its event, and behind `: ` the reason where one is known.
     pub failure: Option<String>,
     /// Where the output of its last turn stands.

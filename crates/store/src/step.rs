@@ -1,5 +1,6 @@
 //! The changes that a store knows, as plain data: what a back-end is told, and all that it is told.
 
+use crate::answer::AnswerTold;
 use crate::rows::{Cursor, TurnPlace};
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::decision::RunExited;
@@ -54,6 +55,8 @@ pub enum Step {
         change: MessageChange,
         /// The text of one that is queued, the answer to one that is done.
         words: Option<String>,
+        /// What else is known of the answer to one that is done.
+        told: AnswerTold,
         /// The session that sent one that is queued.
         from: Option<String>,
         /// Where the output of its turn stands, as far as that is known now.

@@ -16,8 +16,11 @@ use std::time::Duration;
 const NEWEST: NonZeroU64 = NonZeroU64::new(1000).expect("more than none");
 /// Messages whose ids go into one batch: they may be long.
 const MESSAGES: u64 = 100;
-/// Room that is used again soon is not worth giving back.
+/// Room that is used again soon is not worth giving back, unless the file is larger than it may be.
 const ROOM: u64 = 4 << 20;
+/// A store that is too large loses this part of what it may have on top: else every few events would begin a sweep, and the
+/// file, which also has the room between them, would never be smaller than its limit.
+const SPARE: u64 = 16;
 /// The longest rest between two batches.
 const LONGEST_REST: Duration = Duration::from_millis(50);
 
@@ -84,7 +87,7 @@ impl Sweep {
                     None => None,
                 },
                 Stage::Size => self.size(reader)?,
-                Stage::Room(giving) => room(reader, giving)?,
+                Stage::Room(giving) => room(reader, giving, self.limits.size)?,
                 Stage::Over => None,
             };
             if due.is_some() {
@@ -135,7 +138,8 @@ impl Sweep {
         let Some(size) = self.limits.size.filter(|_| !self.exhausted) else { return Ok(None) };
         let used = reader.bytes_used()?;
         let newest = reader.max_seq()?;
-        let before = std::mem::replace(&mut self.hurried, (used > size + size / 8).then_some(newest));
+        let too_much = used > size + size / SPARE;
+        let before = std::mem::replace(&mut self.hurried, too_much.then_some(newest));
         // However fast others write, more goes than comes.
         let came =
             before.filter(|_| self.hurried.is_some()).map_or(0, |before| newest.saturating_sub(before));
@@ -146,7 +150,8 @@ impl Sweep {
             within: PRUNE_WITHIN,
             at_least: came + came / 2,
         };
-        Ok((used > size).then(|| batch_of(oldest)))
+        let allowed = if self.shrunk { size - size / SPARE } else { size };
+        Ok((used > allowed).then(|| batch_of(oldest)))
     }
 
     fn next_stage(&mut self, reader: &dyn Query) -> Read<Stage> {
@@ -189,10 +194,12 @@ fn messages(
     Ok(None)
 }
 
-/// Once it is begun, half of what is worth it goes on.
-fn room(reader: &dyn Query, giving: &mut bool) -> Read<Option<Batch>> {
-    let worth = (reader.bytes_used()? / 4).max(ROOM);
-    if reader.bytes_free()? <= if *giving { worth / 2 } else { worth } {
+/// Once it is begun, half of what is worth it goes on. A file over its limit gives back what it is too large by.
+fn room(reader: &dyn Query, giving: &mut bool, size: Option<u64>) -> Read<Option<Batch>> {
+    let (used, free) = (reader.bytes_used()?, reader.bytes_free()?);
+    let worth = (used / 4).max(ROOM);
+    let too_large = size.is_some_and(|size| free > 0 && used + free > size);
+    if !too_large && free <= if *giving { worth / 2 } else { worth } {
         return Ok(None);
     }
     *giving = true;

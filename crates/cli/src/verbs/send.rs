@@ -134,6 +134,12 @@ fn told(message: &Message, global: &Global) -> Result<(), Failure> {
         let name = &message.session;
         talk(&format!("message {} was delivered; `{name}` gives no answers (`--turns line`)", message.id));
     }
+    if message.answer_cut && !global.quiet {
+        talk(&format!(
+            "the answer is cut: some of message {}'s was too long to be kept, or was lost",
+            message.id
+        ));
+    }
     if global.json {
         say(&json!(message));
     } else if let Some(answer) = &message.answer {

@@ -18,7 +18,7 @@ fn sources(folder: &Path, out: &mut String) {
 fn passed_in(name: &str) -> Vec<String> {
     let mut text = String::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("src"), &mut text);
-    let calls = ["crash::point(\"", "crash::parent_dies_at(\""];
+    let calls = ["crash::point(\"", "crash::parent_dies_at(\"", "steps.pass(\""];
     let parts = calls.iter().flat_map(|call| text.split(call).skip(1));
     let mut found: Vec<String> = parts.map(|part| part[..part.find('"').unwrap()].to_owned()).collect();
     found.sort_unstable();
@@ -30,6 +30,13 @@ fn every_point_of_the_daemon_is_listed_once_and_every_listed_one_is_in_its_sourc
     let mut listed = [pinfold_daemon::crash::POINTS, pinfold_daemon::crash::OF_TAPES].concat();
     listed.sort_unstable();
     assert_eq!(passed_in("daemon"), listed);
+}
+
+#[test]
+fn every_point_of_the_store_is_listed_once_and_every_listed_one_is_in_its_source() {
+    let mut listed = pinfold_daemon::crash::OF_ANSWERS.to_vec();
+    listed.sort_unstable();
+    assert_eq!(passed_in("store"), listed);
 }
 
 #[test]

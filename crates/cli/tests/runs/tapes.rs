@@ -28,6 +28,14 @@ while IFS= read -r line; do
         waits*) waits; echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"waited\"}" ;;
         line_*) long "${text#line_}"; echo '"}'; echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"printed\"}" ;;
         later_line_*) waits; long "${text#later_line_}"; echo '"}'; echo "{\"type\":\"ended\",\"id\":$id,\"answer\":\"printed\"}" ;;
+        answer_*)
+            printf '{"type":"ended","id":%s,"answer":"' "$id"; head -c "${text#answer_}" /dev/zero | tr '\0' x; echo '"}'
+            turn= ;;
+        texts_*)
+            left=${text#texts_}
+            while [ "$left" -gt 1 ]; do long 100000; echo '"}'; left=$((left - 1)); done
+            waits; long 100000; echo '"}'; echo "{\"type\":\"ended\",\"id\":$id}"
+            turn= ;;
         endless_*) waits; long "${text#endless_}" ;;
         stubborn_*) trap 'exit 0' TERM; waits; long "${text#stubborn_}" ;;
         asks*) echo '{"type":"asks","request":"a1","kind":"permission","title":"Bash: rm -rf build"}' ;;
@@ -283,6 +291,51 @@ fn an_interrupt_that_crosses_the_end_of_a_turn_costs_the_next_message_nothing() 
     println!("{crossed} interrupts of {} met a turn that was over or ended by itself", rounds());
     world.assert_said_once();
     assert_eq!(world.events_of("a", "run_started").len(), 1);
+}
+
+#[test]
+fn a_stop_ends_the_turn_by_word_before_it_ends_the_run_and_costs_no_try() {
+    let world = World::new();
+    world.with_player("");
+    world.play("a");
+    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    let id = world.told("a", "hangs");
+    world.message("a", &id, "delivered");
+    world.ok(&["stop", "a"]);
+    let said = std::fs::read_to_string(world.path("said")).unwrap();
+    assert_eq!(said.lines().filter(|line| line.contains(" interrupt ")).count(), 1, "{said}");
+    let row = world.message("a", &id, "queued");
+    assert_eq!(row["tries"], 0, "{row}");
+    let ended = world.events_of("a", "run_exited");
+    assert_eq!((&ended[0]["verdict"], &ended[0]["forced"]), (&json!("clean"), &json!(false)), "{ended:?}");
+    world.check_history();
+}
+
+#[test]
+fn an_agent_that_does_not_end_its_turn_is_stopped_within_its_grace_all_the_same() {
+    let world = World::new();
+    world.with_player("policy.stop_grace = \"2s\"\n");
+    world.play("a");
+    let id = world.told("a", "waits");
+    world.message("a", &id, "delivered");
+    let begun = Instant::now();
+    world.ok(&["stop", "a"]);
+    // Half a second more for a machine that is busy.
+    assert!(begun.elapsed() < Duration::from_millis(2_500), "{:?}", begun.elapsed());
+    assert_eq!(world.message("a", &id, "queued")["tries"], 0);
+}
+
+#[test]
+fn an_agent_that_is_parked_leaves_by_itself_when_its_input_is_closed() {
+    let world = World::new();
+    world.with_player("policy.idle_after = \"50ms\"\n");
+    world.play("a");
+    world.ok(&["send", "a", "hello", "--wait", "60s"]);
+    world.wait("a", "idle");
+    let ended = world.events_of("a", "run_exited");
+    // A signal would have ended it with that.
+    assert_eq!((&ended[0]["code"], &ended[0]["signal"]), (&json!(0), &json!(null)), "{ended:?}");
+    assert_eq!(world.events_of("a", "parked").len(), 1);
 }
 
 /// The one file of a short tape.

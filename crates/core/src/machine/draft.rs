@@ -8,7 +8,6 @@ use crate::rules::memory::MemoryWatch;
 use crate::session::{Runs, Session};
 use crate::time::Now;
 use crate::why::Why;
-use std::time::Duration;
 
 pub(crate) struct Draft<'a> {
     pub(super) session: &'a mut Session,
@@ -101,15 +100,6 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Asks a run to end. `goal` says what comes after it.
-    pub(super) fn end_run(&mut self, goal: Goal, grace: Option<Duration>) {
-        let Some(run) = self.session.live_run() else { return };
-        let purpose = self.session.purpose();
-        let since = self.now.moment();
-        self.set_life(Life::Stopping { run, since, purpose, asked: goal.asked(), goal });
-        self.act(Action::Stop { run, grace: grace.unwrap_or(self.session.spec.policy.stop_grace) });
-    }
-
     /// Plans something else for after the run that is ending.
     pub(super) fn aim(&mut self, wanted: Goal) {
         if let Life::Stopping { run, since, purpose, asked, goal } = self.session.life
@@ -193,6 +183,9 @@ impl<'a> Draft<'a> {
         }
         if self.session.live.unended.is_some() {
             self.change(Change::Unended(None));
+        }
+        if self.session.live.leaving.is_some() {
+            self.change(Change::Leaving(None));
         }
         if self.session.live.standing.is_some() {
             self.change(Change::Standing(None));

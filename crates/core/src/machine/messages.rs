@@ -88,6 +88,9 @@ impl Draft<'_> {
         if !turn.taken {
             self.take(turn);
         }
+        // A stop costs no try, also where an earlier daemon began it. A turn that a person interrupted before that is over.
+        let stopping = matches!(self.session.life, Life::Stopping { .. });
+        let cut_short = self.taking_over() || stopping && !self.session.interrupted;
         if self.session.interrupted {
             self.change(Change::Interrupted(false));
         }
@@ -97,7 +100,7 @@ impl Draft<'_> {
                 self.record(Record::MessageDone { message });
                 MessageStep::Done
             }
-            TurnEnd::Interrupted if self.taking_over() => {
+            TurnEnd::Interrupted if cut_short => {
                 self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read: Read::Maybe });
                 MessageStep::Requeued
             }
@@ -110,6 +113,7 @@ impl Draft<'_> {
         };
         self.withdraw_all();
         self.turn_is_over();
+        self.turn_is_over_for_good();
         Why::Message(why)
     }
 

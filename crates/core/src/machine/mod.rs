@@ -5,6 +5,7 @@ mod consumers;
 mod draft;
 mod ended;
 mod messages;
+mod parting;
 mod people;
 mod recovery;
 mod retire;

@@ -140,6 +140,9 @@ impl Draft<'_> {
             }
         }
         if let Some(grace) = grace {
+            if self.session.live.leaving.is_some() {
+                self.change(Change::Leaving(None));
+            }
             self.act(Action::Stop { run, grace });
         }
         self.answer(Answer::UnderWay);

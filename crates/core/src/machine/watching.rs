@@ -13,6 +13,9 @@ impl Draft<'_> {
     /// A deadline may have passed; which one is seen from the state alone.
     pub(super) fn ticked(&mut self) -> Why {
         let now = self.now.boot;
+        if let Some(leaving) = self.session.live.leaving.filter(|leaving| leaving.until <= now) {
+            return self.part_further(leaving);
+        }
         match self.session.life {
             _ if self.session.live.closing => Why::GoingDown,
             Life::Backoff { until, .. } if until.boot <= now => self.try_again(Why::WaitOver),

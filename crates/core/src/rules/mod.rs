@@ -7,6 +7,7 @@ mod crash;
 mod drain;
 mod limit;
 pub mod memory;
+pub mod parting;
 pub mod start;
 pub mod verdict;
 

@@ -97,6 +97,7 @@ impl Driver {
             | Action::LookAgain
             | Action::Deliver { .. }
             | Action::Interrupt { .. }
+            | Action::Close { .. }
             | Action::Answer { .. }
             | Action::HoldVendor { .. }
             | Action::ConfirmMemory { .. } => {}

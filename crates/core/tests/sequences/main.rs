@@ -10,6 +10,7 @@ mod details;
 mod driver;
 mod ends;
 mod holders;
+mod parting;
 mod people;
 mod per_message;
 mod recovery;

@@ -76,10 +76,16 @@ impl Home {
         self.state.join("locks")
     }
 
+    /// The folders of all sessions.
+    #[must_use]
+    pub fn sessions(&self) -> PathBuf {
+        self.state.join("sessions")
+    }
+
     /// The folder of one session.
     #[must_use]
     pub fn session(&self, id: SessionId) -> PathBuf {
-        self.state.join("sessions").join(id.to_string())
+        self.sessions().join(id.to_string())
     }
 
     /// What was given to sessions with `--env`.

@@ -213,6 +213,9 @@ impl Engine {
             let lag = self.ports.clock.wall().0.saturating_sub(newest.at.0);
             self.metrics.fold.took(Duration::from_millis(u64::try_from(lag).unwrap_or(0)));
         }
+        if self.taping(id).is_some_and(|taping| taping.is_full()) {
+            self.store_fold(id);
+        }
         if self.taping(id).is_some_and(|taping| taping.changed.is_some()) {
             self.sweep_soon(id, now);
         }
@@ -281,6 +284,7 @@ impl Engine {
         let taping = tracked.run.as_mut()?.taping.as_deref_mut().filter(|taping| taping.changed.is_some())?;
         let (cursor, noted) = taping.cursor(id, floor);
         batch.cursor(cursor);
+        batch.answer_parts(taping.parts.drain(..));
         Some(noted)
     }
 

@@ -11,6 +11,7 @@ use crate::engine::session::Deeds;
 use crate::ports::stops::{Noted, Wish};
 use pinfold_core::decision::Answer;
 use pinfold_core::event::Ask;
+use pinfold_core::life::Life;
 use pinfold_core::{Action, Event, EventKind};
 use pinfold_store::{Batch, Facts, SessionId, Store, Trouble, Ulid};
 use std::sync::Arc;
@@ -219,6 +220,7 @@ impl Engine {
         let (first, later): (Vec<_>, Vec<_>) = deeds.actions.drain(..).partition(ends_something);
         deeds.actions = later;
         first.iter().for_each(|action| self.perform(id, action));
+        self.stop_without_words(id);
         if let Some(tracked) = self.sessions.get(&id) {
             self.feed.publish(id, &tracked.seen, tracked.snapshot(), News::Change);
         }
@@ -227,6 +229,17 @@ impl Engine {
             reply.give(answer.cloned().unwrap_or(Answer::Done));
         }
         None
+    }
+}
+
+impl Engine {
+    /// Nothing is said before what led to it is recorded, so an agent that would be asked to leave is told to.
+    fn stop_without_words(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let (life, grace) = (tracked.session.life(), tracked.session.spec().policy.stop_grace);
+        if let (Life::Stopping { run, .. }, true) = (life, tracked.session.is_leaving()) {
+            self.perform(id, &Action::Stop { run: *run, grace });
+        }
     }
 }
 
@@ -250,6 +263,7 @@ fn ends_something(action: &Action) -> bool {
         | Action::LookAgain
         | Action::Deliver { .. }
         | Action::Interrupt { .. }
+        | Action::Close { .. }
         | Action::Answer { .. }
         | Action::HoldVendor { .. }
         | Action::ConfirmMemory { .. } => false,

@@ -8,7 +8,7 @@ use pinfold_agents::{
 use pinfold_core::event::{MessageEvent, RequestEvent, TurnEnd};
 use pinfold_core::talk::{self, Standing};
 use pinfold_core::{Event, MessageId, RunEvent, RunNumber};
-use pinfold_store::{Facts, SessionId};
+use pinfold_store::{AnswerPart, AnswerTold, Facts, GivenAnswer, SessionId};
 use std::collections::BTreeMap;
 use tracing::{debug, warn};
 
@@ -26,7 +26,7 @@ impl Engine {
             Observation::EndInDoubt { turn, named, answer } => {
                 self.in_doubt(id, run, turn, named, answer);
             }
-            Observation::AnswerPart { offset, text } => self.answer_part(id, offset, &text),
+            Observation::AnswerPart { offset, text } => self.answer_part(id, offset, text),
             Observation::RequestOpened(request) => self.request_opened(id, run, request),
             Observation::RequestWithdrawn(request) => {
                 self.of_request(id, run, RequestEvent::Withdrawn { key: request.to_string() });
@@ -82,7 +82,7 @@ impl Engine {
         outcome: &Outcome,
         answer: Option<Answer>,
     ) {
-        let answer = answer.map(|answer| self.whole_answer(id, answer));
+        let answer = answer.map(|answer| given(id, answer));
         if !self.is_under_way(id, run, delivery) {
             return;
         }
@@ -113,7 +113,7 @@ impl Engine {
         id: SessionId,
         event: MessageEvent,
         reason: Option<String>,
-        answers: BTreeMap<MessageId, String>,
+        answers: BTreeMap<MessageId, GivenAnswer>,
     ) {
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.failed = reason.as_deref().map(Into::into);
@@ -122,26 +122,15 @@ impl Engine {
         self.happened(id, &Event::Message(event), &Facts { answers, reason, why, ..Facts::default() }, None);
     }
 
-    /// A part of a long answer. What was there from its place on is replaced by it.
-    fn answer_part(&mut self, id: SessionId, offset: u64, text: &str) {
-        let Some(taping) = self.taping(id) else { return };
-        let at = usize::try_from(offset).unwrap_or(usize::MAX).min(taping.answer.len());
-        taping.answer.truncate(taping.answer.floor_char_boundary(at));
-        taping.answer.push_str(text);
-    }
-
-    /// An answer with what was told of it in parts.
-    fn whole_answer(&mut self, id: SessionId, answer: Answer) -> String {
-        let Answer { before, text, whole } = answer;
-        let mut all = self.taping(id).map(|taping| std::mem::take(&mut taping.answer)).unwrap_or_default();
-        if all.len() as u64 > before {
-            all.truncate(all.floor_char_boundary(usize::try_from(before).unwrap_or(0)));
+    /// A part of a long answer: it goes to the disk with the cursor that counts it as told. What a turn of the agent's own
+    /// comes to is not kept.
+    fn answer_part(&mut self, id: SessionId, offset: u64, text: String) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let Some(turn) = tracked.session.inbox().in_flight() else { return };
+        let part = AnswerPart { session: id, message: turn.message.into(), offset, text };
+        if let Some(taping) = self.taping(id) {
+            taping.parts.push(part);
         }
-        if !whole || (all.len() as u64) < before {
-            warn!(%id, "the answer is cut: it is too long");
-        }
-        all.push_str(&text);
-        all
     }
 
     /// The agent named a message that is not in flight. One of this session ends nothing; anything else is part of the answer.
@@ -191,6 +180,15 @@ impl Engine {
         let standing = Standing { activity, own_work, since, ..Standing::default() };
         self.of_run(id, run, RunEvent::Standing(Box::new(standing)));
     }
+}
+
+/// An answer as the store takes it: the rest of what was told in parts.
+fn given(id: SessionId, answer: Answer) -> GivenAnswer {
+    let Answer { before, text, whole } = answer;
+    if !whole {
+        warn!(%id, "the answer is cut: it is too long");
+    }
+    GivenAnswer { rest: text, told: AnswerTold { before, cut: !whole } }
 }
 
 /// The words of a failure, if there are any.

@@ -13,7 +13,9 @@ use pinfold_core::{Event, MessageId, RunNumber, Wall};
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::Turn;
 use pinfold_shim::{Command, InputRefused};
-use pinfold_store::{Facts, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid};
+use pinfold_store::{
+    AnswerTold, Facts, GivenAnswer, Kept, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracing::warn;
@@ -44,6 +46,7 @@ fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
         enqueued_at: at,
         done_at: None,
         answer: None,
+        kept: Kept::default(),
         failure: None,
         place: None,
         damage: None,
@@ -226,8 +229,10 @@ impl Engine {
             warn!(message_id = %Ulid::from(message), "the answer is cut: it is too long");
         }
         let place = TurnPlace { run, from: turn.from.0, to: Some(done.to.0) };
+        let told = AnswerTold { before: 0, cut: !done.whole };
+        let answer = GivenAnswer { rest: speech::answer(&done.answer), told };
         let facts = Facts {
-            answers: [(message, speech::answer(&done.answer))].into(),
+            answers: [(message, answer)].into(),
             places: [(message, place)].into(),
             ..Facts::default()
         };

@@ -33,7 +33,10 @@ impl Engine {
         let Some(tracked) = self.sessions.get(&id).filter(|tracked| tracked.pending.is_empty()) else {
             return;
         };
-        let Life::Running { run, .. } = *tracked.session.life() else { return };
+        let (Life::Running { run, .. } | Life::Stopping { run, .. }) = *tracked.session.life() else {
+            return;
+        };
+        let ends = matches!(tracked.session.life(), Life::Stopping { .. });
         let in_turn = tracked.session.inbox().in_flight().is_some();
         if tracked.shim.as_ref().is_none_or(|shim| shim.leaving) {
             return;
@@ -41,7 +44,7 @@ impl Engine {
         let Some(taping) = self.taping(id).filter(|taping| taping.asked.is_none() && !taping.shut) else {
             return;
         };
-        if let Some(intent) = taping.fold.wants() {
+        if let Some(intent) = taping.fold.wants().filter(|_| !ends) {
             // What the agent said and nobody has stored is not answered.
             if taping.changed.is_some() {
                 return self.store_fold(id);
@@ -49,6 +52,10 @@ impl Engine {
             if let Tried::Say(utterance) = attempt(taping, &intent, in_turn) {
                 return self.say(id, run, *utterance);
             }
+        }
+        if ends {
+            // Nothing new is begun with an agent that is to leave.
+            taping.intents.retain(|intent| matches!(intent, Intent::Interrupt | Intent::Close));
         }
         self.speak_first(id, run, in_turn);
     }
@@ -155,10 +162,20 @@ impl Engine {
         taping.want(Intent::Answer(Reply { request, verdict, words, always }));
     }
 
+    /// Has the agent told that nothing more will come. It is said now or never: the signal follows.
+    pub(super) fn close(&mut self, id: SessionId, run: RunNumber) {
+        let Some(taping) = self.taping(id).filter(|taping| taping.fold.run() == run) else { return };
+        taping.intents = vec![Intent::Close];
+        if taping.asked.is_none() && !taping.shut {
+            self.speak_first(id, run, false);
+        }
+    }
+
     /// Has the turn under way ended.
     pub(super) fn interrupt(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
-        if !tracked.session.is_interrupted() && tracked.session.takeover().is_none() {
+        let session = &tracked.session;
+        if !session.is_interrupted() && session.takeover().is_none() && !session.is_leaving() {
             // The turn that it was to end is over already: the next one is not meant.
             return;
         }

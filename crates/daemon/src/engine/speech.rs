@@ -50,6 +50,7 @@ mod tests {
             enqueued_at: pinfold_core::Wall(0),
             done_at: None,
             answer: None,
+            kept: pinfold_store::Kept::default(),
             failure: None,
             place: None,
             damage: None,

@@ -5,7 +5,7 @@ use pinfold_agents::{Fold, Intent, Label, Observation};
 use pinfold_core::event::Shim;
 use pinfold_core::{Boot, RunNumber, Wall};
 use pinfold_shim::{Exited, Flow};
-use pinfold_store::{Cursor, SessionId};
+use pinfold_store::{AnswerPart, Cursor, SessionId};
 
 /// A tape of which so much may not be heard: then the agent waits.
 const MOST_UNHEARD: u64 = 64 << 20;
@@ -51,8 +51,8 @@ pub(crate) struct Taping {
     pub(crate) seen: Option<Box<Seen>>,
     /// Whether the agent waits because its tape is full or cannot be written.
     pub(crate) flow: Flow,
-    /// What of the answer under way was told in parts.
-    pub(crate) answer: String,
+    /// Parts of the answer under way that are not on their way to the disk yet.
+    pub(crate) parts: Vec<AnswerPart>,
     /// When it printed last.
     pub(crate) printed_at: Option<Wall>,
     /// The end of what it printed.
@@ -117,7 +117,7 @@ impl Taping {
             end: None,
             seen: None,
             flow: Flow::Flows,
-            answer: String::new(),
+            parts: Vec::new(),
             printed_at: None,
             last: Vec::new(),
             first: Vec::new(),
@@ -128,6 +128,11 @@ impl Taping {
     pub(crate) fn is_behind(&self, now: Boot) -> bool {
         let long = |since: Boot| now.0.saturating_sub(since.0) >= BEHIND_FOR;
         self.changed.is_some_and(long) || self.fold.to().saturating_sub(self.stored) >= BEHIND
+    }
+
+    /// Whether more of an answer waits for the disk than is to be in memory.
+    pub(crate) fn is_full(&self) -> bool {
+        self.parts.iter().map(|part| part.text.len() as u64).sum::<u64>() >= BEHIND
     }
 
     /// What is to be stored, and what may be said of the tape when it is. It counts as stored from here on.

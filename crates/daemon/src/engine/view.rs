@@ -229,6 +229,11 @@ impl<'a> View<'a> {
         self.sessions().filter(rests).map(places).collect()
     }
 
+    /// Where each session has its folder.
+    pub(crate) fn sessions_folder(self) -> PathBuf {
+        self.0.home.sessions()
+    }
+
     /// Tells the number of the latest change of a session, whenever there is one; and the same of what is live.
     pub(crate) fn watch_feed(self) -> (watch::Receiver<u64>, watch::Receiver<u64>) {
         (self.0.feed.changes.watch(), self.0.feed.live.watch())

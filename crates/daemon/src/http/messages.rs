@@ -330,7 +330,7 @@ async fn refused(context: &Context, id: SessionId, answer: Answer) -> Failure {
 /// One message of a session as it is stored.
 pub(crate) async fn row(context: &Context, id: SessionId, message: MessageId) -> Result<Message, Failure> {
     let name = name(context, id).await?;
-    let row = context.read(move |reader| reader.message(message)).await?;
+    let row = context.read(move |reader| reader.answered(message)).await?;
     let row = row.filter(|row| row.session == id);
     let row = row.ok_or_else(|| no_such_message(&Ulid::from(message).to_string()))?;
     let waits_for = waits_for(context, id).await?;

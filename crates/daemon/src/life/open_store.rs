@@ -1,5 +1,6 @@
 //! The daemon's store: how it is opened, what must be there before, and who hears of its troubles.
 
+use crate::crash;
 use crate::define::home::Home;
 use crate::engine::Engine;
 use crate::engine::input::{Handle, Input};
@@ -7,7 +8,7 @@ use crate::life::StartError;
 use pinfold_core::EventKind;
 use pinfold_shim::client::Link;
 use pinfold_shim::{Command, Report};
-use pinfold_store::{HeldUp, Opened, Options, Pace, Store, Trouble};
+use pinfold_store::{HeldUp, Opened, Options, Pace, Steps, Store, Trouble};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +21,13 @@ const ANSWER: Duration = Duration::from_millis(300);
 /// How the store of a home is opened.
 pub(crate) fn options(home: &Home) -> Options {
     let (witness, reserve) = (Some(home.witness()), Some(home.reserve()));
-    Options { witness, reserve, when_held_up: HeldUp::Wait, ..Options::default() }
+    let (sessions, steps) = (Some(home.sessions()), Steps(crash::point));
+    Options { witness, reserve, when_held_up: HeldUp::Wait, sessions, steps, ..Options::default() }
 }
 
 /// Opens the store of a home. One that is missing is not made anew where sessions have left files: then it was lost.
 pub(crate) fn open(home: &Home) -> Result<Store, StartError> {
-    let (database, folder) = (home.database(), home.state.join("sessions"));
+    let (database, folder) = (home.database(), home.sessions());
     // With a witness or a log the store itself knows more, and says it.
     let lost =
         is_empty(&database) && is_empty(&home.witness()) && is_empty(&database.with_extension("db-wal"));

@@ -4,6 +4,8 @@
 //!
 //! It decides nothing about sessions: archived ones and messages that wait or have failed are never touched.
 
+mod answers;
+
 use crate::clock;
 use crate::define::config::Retention;
 use crate::engine::Command;
@@ -13,15 +15,15 @@ use pinfold_core::{EventKind, Wall};
 use pinfold_shim::tape::Position;
 use pinfold_store::{AuditEvent, Batch, Committed, Limits, Sweep, Tally, Untold};
 use serde_json::{Map, Value};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tracing::{info, warn};
 
 /// Between two sweeps: things are too old after days, and nothing else makes them so.
 const EVERY: Duration = Duration::from_secs(60 * 60);
 /// After so many events the database may be too large before the hour is over,
-const MANY: u64 = 20_000;
-/// which is looked at this often. To be told of each event would cost each of them.
-const LOOK: Duration = Duration::from_secs(60);
+const MANY: u64 = 5_000;
+/// which is looked at this often while there are any. To be told of each event would cost each of them.
+const LOOK: Duration = Duration::from_secs(2);
 /// What was forgotten is told once in so many milliseconds: a day.
 const TOLD_EVERY: i64 = 24 * 60 * 60 * 1000;
 /// A key that was not used for so long is likely to be one of many that are used once.
@@ -32,21 +34,40 @@ const MOST_SWEPT: usize = 1000;
 /// Forgets for as long as the daemon lives.
 pub(crate) async fn keep(context: Context) {
     loop {
-        let (begun, events) = (Instant::now(), *context.last_event.borrow());
-        if let Err(error) = pass(&context).await {
-            warn!("what is old was not forgotten: {}", error.message);
-        }
+        let begun = Instant::now();
+        forget_rows(&context).await;
         if let Err(error) = sweep_output(&context).await {
             warn!("what agents printed long ago was not forgotten: {}", error.message);
         }
-        sweep_locks(&context).await;
-        let is_due = || begun.elapsed() >= EVERY || *context.last_event.borrow() >= events + MANY;
-        while !is_due() {
-            tokio::select! {
-                () = tokio::time::sleep(LOOK) => {}
-                () = context.handle.ended() => return,
-            }
+        if let Err(error) = sweep_answers(&context).await {
+            warn!("answers that no message has were not removed: {}", error.message);
         }
+        sweep_locks(&context).await;
+        tokio::select! {
+            () = tokio::time::sleep(EVERY.saturating_sub(begun.elapsed())) => {}
+            () = keep_small(&context) => return,
+            () = context.handle.ended() => return,
+        }
+    }
+}
+
+/// Forgets whenever much has happened, without an end but the daemon's. While nothing happens it is not woken.
+async fn keep_small(context: &Context) {
+    let mut newest = context.last_event.clone();
+    let mut forgotten = *newest.borrow_and_update();
+    while newest.changed().await.is_ok() {
+        tokio::time::sleep(LOOK).await;
+        let events = *newest.borrow_and_update();
+        if events >= forgotten + MANY {
+            forgotten = events;
+            forget_rows(context).await;
+        }
+    }
+}
+
+async fn forget_rows(context: &Context) {
+    if let Err(error) = pass(context).await {
+        warn!("what is old was not forgotten: {}", error.message);
     }
 }
 
@@ -68,6 +89,16 @@ async fn sweep_output(context: &Context) -> Result<(), ErrorBody> {
     let gone = gone.await?;
     if gone > 0 {
         info!("{gone} files with what agents printed were removed: they were older than [retention] allows");
+    }
+    Ok(())
+}
+
+/// Removes files of long answers that no message has.
+async fn sweep_answers(context: &Context) -> Result<(), ErrorBody> {
+    let sessions = context.handle.view(|view| view.sessions_folder()).await?;
+    let gone = context.read(move |reader| answers::sweep(&sessions, &**reader, SystemTime::now())).await?;
+    if gone > 0 {
+        info!("{gone} files of answers were removed that no message has");
     }
     Ok(())
 }

@@ -26,7 +26,8 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
     }
     let (failure, reason) = failure(row.failure);
     Message {
-        answer_bytes: row.answer.as_ref().map(|answer| answer.len() as u64),
+        answer_bytes: row.kept.beside.or(row.answer.as_ref().map(|answer| answer.len() as u64)),
+        answer_cut: row.kept.cut,
         id: row.id.to_string(),
         session: session.to_owned(),
         from: row.from,
@@ -75,6 +76,7 @@ pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
         done_at: spent.done_at.map(time),
         answer: None,
         answer_bytes: None,
+        answer_cut: false,
         failure: None,
         reason: None,
         waits_for: None,
@@ -98,6 +100,7 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         done_at: None,
         answer: None,
         answer_bytes: None,
+        answer_cut: false,
         failure: None,
         reason: None,
         waits_for: None,

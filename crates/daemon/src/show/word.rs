@@ -67,6 +67,7 @@ pub(super) fn upcoming(upcoming: Upcoming) -> word::Upcoming {
         Upcoming::TakeoverDeadline => word::Upcoming::TakeoverDeadline,
         Upcoming::Watchdog => word::Upcoming::Watchdog,
         Upcoming::NotNeeded => word::Upcoming::Idle,
+        Upcoming::Signal => word::Upcoming::Signal,
     }
 }
 

@@ -21,9 +21,9 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
             count(tables, kept, committed);
             Ok(())
         }
-        Step::Message { session, at, change, words, from, place } => {
-            let told =
-                messages::Told { at: *at, words: words.as_deref(), from: from.as_deref(), place: *place };
+        Step::Message { session, at, change, words, told, from, place } => {
+            let (words, from) = (words.as_deref(), from.as_deref());
+            let told = messages::Told { at: *at, words, answer: *told, from, place: *place };
             messages::apply(tables, *session, change, told)
         }
         Step::Run { session, at, run } => runs::apply(tables, *session, *at, run),

@@ -2,6 +2,7 @@
 
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{Stand, Tables};
+use crate::answer::{AnswerPart, AnswerTold, BEGINNING, Kept, LONGEST_IN_ROW};
 use crate::audit::failure;
 use crate::commit_error::CommitError;
 use crate::rows::{Message, MessageState, SpentKey, TurnPlace};
@@ -15,6 +16,7 @@ use pinfold_core::inbox::{Cost, MessageChange};
 pub(super) struct Told<'a> {
     pub(super) at: Wall,
     pub(super) words: Option<&'a str>,
+    pub(super) answer: AnswerTold,
     pub(super) from: Option<&'a str>,
     pub(super) place: Option<TurnPlace>,
 }
@@ -70,6 +72,7 @@ fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, t
         enqueued_at: told.at,
         done_at: None,
         answer: None,
+        kept: Kept::default(),
         failure: None,
         place: None,
         damage: None,
@@ -98,8 +101,38 @@ fn step(
     };
     let before = found(tables, session, id).filter(|(_, message)| waits(message));
     let (at, before) = before.ok_or(CommitError::NoSuchMessage { session, message: id })?;
-    tables.put_message(at, Some(changed(before, change, told)));
+    let mut after = changed(before, change, told);
+    if let (MessageChange::Done { .. }, Some(rest)) = (change, told.words)
+        && told.answer.is_more_than_a_row(rest)
+    {
+        keep_long(tables, &mut after, told.answer, rest);
+    }
+    tables.put_message(at, Some(after));
     Ok(())
+}
+
+/// An answer that is more than a row stands by itself, and its row has the beginning.
+fn keep_long(tables: &mut Tables, message: &mut Message, told: AnswerTold, rest: &str) {
+    let before = usize::try_from(told.before).unwrap_or(usize::MAX);
+    let mut words = tables.drafts.get(&message.id).cloned().unwrap_or_default();
+    let cut = told.cut || words.len() < before;
+    words.truncate(words.floor_char_boundary(before));
+    words.push_str(rest);
+    message.kept = Kept { beside: None, cut };
+    if words.len() as u64 > LONGEST_IN_ROW {
+        message.kept.beside = Some(words.len() as u64);
+        message.answer = Some(words[..words.floor_char_boundary(BEGINNING)].to_owned());
+        tables.answers.insert(message.id, words);
+    } else {
+        message.answer = Some(words);
+    }
+}
+
+/// What was there from its place on is replaced by it.
+pub(super) fn add_part(tables: &mut Tables, part: &AnswerPart) {
+    let draft = tables.drafts.entry(part.message).or_default();
+    draft.truncate(draft.floor_char_boundary(usize::try_from(part.offset).unwrap_or(usize::MAX)));
+    draft.push_str(&part.text);
 }
 
 fn changed(before: Message, change: &MessageChange, told: Told<'_>) -> Message {

@@ -80,6 +80,7 @@ impl MemoryJournal {
     fn apply(&self, batch: &Batch, broken: &Broken) -> Result<Committed, CommitError> {
         let mut tables = locked(&self.tables);
         let mut committed = Committed::default();
+        batch.parts.iter().for_each(|part| messages::add_part(&mut tables, part));
         for step in &batch.steps {
             let done =
                 broken.refuse(batch, step).and_then(|()| apply::apply(&mut tables, step, &mut committed));

@@ -61,6 +61,12 @@ impl Query for MemoryReader {
         Ok(stand.and_then(|stand| tables.messages.get(stand)).cloned())
     }
 
+    fn answered(&self, message: MessageId) -> Read<Option<Message>> {
+        let answer = self.tables().answers.get(&message.into()).cloned();
+        let found = self.message(message)?;
+        Ok(found.map(|found| Message { answer: answer.or(found.answer.clone()), ..found }))
+    }
+
     fn message_by_key(&self, session: SessionId, key: &str) -> Read<Option<Message>> {
         let id = self.tables().keys.get(&(session, key.to_owned())).copied();
         id.map_or(Ok(None), |id| self.message(id.into()))

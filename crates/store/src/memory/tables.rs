@@ -48,6 +48,10 @@ pub(super) struct Tables {
     /// What is known of what was forgotten.
     pub(super) past: Past,
     pub(super) cursors: BTreeMap<SessionId, Cursor>,
+    /// Answers that are too long for their rows, and what was told of those whose turns have not ended. As with files, they are
+    /// there before the rows that name them, and nothing takes them back.
+    pub(super) answers: BTreeMap<Ulid, String>,
+    pub(super) drafts: BTreeMap<Ulid, String>,
     /// The number of the newest event.
     pub(super) newest: u64,
     /// The last place that a message got.
@@ -146,6 +150,8 @@ impl Tables {
     /// Lets everything stay that was changed.
     pub(super) fn keep(&mut self) {
         self.undo.clear();
+        self.answers.retain(|message, _| self.stands.contains_key(message));
+        self.drafts.retain(|message, _| self.stands.contains_key(message));
     }
 
     fn set_session(&mut self, id: SessionId, row: Option<SessionRow>) -> Option<SessionRow> {

@@ -1,8 +1,9 @@
 //! The steps of a batch as statements. Runs inside a transaction that somebody else begins and ends.
 
+use super::answers::{AllSettled, Settled};
 use super::errors::commit_error;
 use super::statements;
-use super::sums::{CURSORS, EVENTS, MESSAGES, Table};
+use super::sums::{ANSWERS, CURSORS, EVENTS, MESSAGES, Table};
 use crate::audit::{failure, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
 use crate::rows::{Cursor, MessageState, TurnPlace};
@@ -27,6 +28,19 @@ pub(crate) struct Applier<'a> {
     /// The checksum of its last event.
     sum: Option<i64>,
     known: &'a mut Known,
+    /// Answers that are more than a row.
+    settled: &'a AllSettled,
+    /// Messages that went and have a file.
+    gone: Vec<(SessionId, Ulid)>,
+}
+
+/// What came of the steps of a batch.
+pub(crate) struct Done {
+    pub(crate) committed: Committed,
+    /// The checksum of its last event.
+    pub(crate) sum: Option<i64>,
+    /// Messages that went and have a file.
+    pub(crate) gone: Vec<(SessionId, Ulid)>,
 }
 
 /// What of a store need not be read again, as long as nobody else writes to it.
@@ -43,13 +57,18 @@ pub(crate) struct Known {
 type Applied = Result<(), CommitError>;
 
 impl<'a> Applier<'a> {
-    pub(crate) fn new(conn: &'a Connection, path: &'a Path, known: &'a mut Known) -> Applier<'a> {
-        Applier { conn, path, committed: Committed::default(), sum: None, known }
+    pub(crate) fn new(
+        conn: &'a Connection,
+        path: &'a Path,
+        known: &'a mut Known,
+        settled: &'a AllSettled,
+    ) -> Applier<'a> {
+        Applier { conn, path, committed: Committed::default(), sum: None, known, settled, gone: Vec::new() }
     }
 
-    /// What came of the steps so far, once they are durable, and the checksum of their last event.
-    pub(crate) fn applied(self) -> (Committed, Option<i64>) {
-        (self.committed, self.sum)
+    /// What came of the steps so far, once they are durable.
+    pub(crate) fn applied(self) -> Done {
+        Done { committed: self.committed, sum: self.sum, gone: self.gone }
     }
 
     pub(crate) fn apply(&mut self, step: &Step) -> Applied {
@@ -64,7 +83,7 @@ impl<'a> Applier<'a> {
                 self.known.named = None;
                 self.remove(*id)
             }
-            Step::Message { session, at, change, words, from, place } => {
+            Step::Message { session, at, change, words, from, place, told: _ } => {
                 self.message((*session, *at), change, (words.as_deref(), from.as_deref()), *place)
             }
             Step::Run { session, at, run } => self.run(*session, *at, run),
@@ -177,7 +196,11 @@ impl<'a> Applier<'a> {
                 self.execute(&statements::REQUEUE, params![message, of, *cost == Cost::Nothing])
             }
             MessageChange::Done { .. } => {
-                self.execute(&statements::FINISH, params![message, of, run, log, end, at.0, words])
+                let settled = self.settled.get(&id);
+                let words = settled.map_or(words, |settled| Some(settled.words.as_str()));
+                let done =
+                    self.execute(&statements::FINISH, params![message, of, run, log, end, at.0, words]);
+                settled.map_or(Ok(()), |settled| self.note_answer(&message, settled)).and(done)
             }
             MessageChange::Failed { why, .. } => {
                 let why = failure(*why, words);
@@ -189,6 +212,18 @@ impl<'a> Applier<'a> {
             0 => Err(CommitError::NoSuchMessage { session, message: id }),
             _ => Ok(()),
         }
+    }
+
+    /// Says of an answer what the row of its message does not.
+    fn note_answer(&self, message: &str, settled: &Settled) -> Applied {
+        let row = [
+            message.into(),
+            ValueRef::Integer(settled.bytes.cast_signed()),
+            settled.content.map_or(ValueRef::Null, ValueRef::Integer),
+            ValueRef::Integer(settled.cut.into()),
+        ];
+        let noted = insert_made(self.conn, &statements::ANSWER, &ANSWERS, &row);
+        noted.map(drop).map_err(|source| commit_error(self.path, source))
     }
 
     fn queue(

@@ -1,12 +1,15 @@
 //! Copies of a store: made while it is in use, and put back while it is not.
 
+use super::answers::AnswerFiles;
 use super::apply::insert_event;
 use super::files::{self, log_of};
 use super::open;
 use super::reader::Reader;
 use super::reserve;
 use super::schema;
+use super::sums::{self, ANSWERS, MESSAGES};
 use super::witness::{self, Noted, Witness};
+use crate::answer::Kept;
 use crate::copy::{BackupError, Files};
 use crate::open::{Damage, OpenError, Options};
 use crate::pace::Pace;
@@ -38,13 +41,14 @@ impl Reader {
         let draft = draft_beside(file);
         let whole =
             || open::check_all(&draft, &Options::default()).map_err(|error| of_source(error, self.conn()));
-        let copied = copy(self.conn(), &draft, beside).and_then(|()| Ok(whole()?)).and_then(|()| {
-            // Unlike a rename, a link does not replace what another program made meanwhile.
-            fs::hard_link(&draft, file).map_err(|error| {
-                let exists = error.kind() == io::ErrorKind::AlreadyExists;
-                if exists { BackupError::Exists { path: file.to_owned() } } else { failed(error) }
-            })
-        });
+        let copied =
+            copy((self.conn(), self.answers()), &draft, beside).and_then(|()| Ok(whole()?)).and_then(|()| {
+                // Unlike a rename, a link does not replace what another program made meanwhile.
+                fs::hard_link(&draft, file).map_err(|error| {
+                    let exists = error.kind() == io::ErrorKind::AlreadyExists;
+                    if exists { BackupError::Exists { path: file.to_owned() } } else { failed(error) }
+                })
+            });
         drop(fs::remove_file(&draft));
         copied?;
         files::sync_folder(file).map_err(failed)?;
@@ -80,12 +84,17 @@ const FILE: &str = "file:";
 const AFTER_FILES: &str = "file;";
 
 /// Copies all pages as they are at one moment, and then files beside them, durably.
-fn copy(from: &Connection, draft: &Path, beside: &mut dyn FnMut() -> io::Result<Files>) -> Done<()> {
+fn copy(
+    (from, answers): (&Connection, &AnswerFiles),
+    draft: &Path,
+    beside: &mut dyn FnMut() -> io::Result<Files>,
+) -> Done<()> {
     let failed = |source| BackupError::Io { path: draft.to_owned(), source };
     let refused = |source| not_copied(from, draft, source);
     drop(fs::remove_file(draft));
     File::options().write(true).create_new(true).mode(0o600).open(draft).map_err(failed)?;
     copy_pages(from, draft).map_err(refused)?;
+    take_answers_in(draft, answers).map_err(refused)?;
     add_files(draft, &beside().map_err(failed)?).map_err(refused)?;
     File::open(draft).and_then(|file| file.sync_all()).map_err(failed)
 }
@@ -127,6 +136,36 @@ fn copy_pages(from: &Connection, draft: &Path) -> rusqlite::Result<()> {
     drop(backup);
     // One file, without a log beside it.
     to.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    to.close().map_err(|(_, error)| error)
+}
+
+/// In a copy all answers are in their rows: it is one file. Of one whose file has gone meanwhile, with its message, or is damaged
+/// there is the beginning, and that is said.
+fn take_answers_in(draft: &Path, answers: &AnswerFiles) -> rusqlite::Result<()> {
+    let mut to = Connection::open_with_flags(draft, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let has = "SELECT count(*) FROM sqlite_schema WHERE name = 'answers'";
+    if to.query_row(has, [], |row| row.get::<_, i64>(0))? == 0 {
+        return Ok(());
+    }
+    sums::teach(&to)?;
+    let whole = to.transaction()?;
+    let all = "SELECT message, session, bytes, content FROM answers JOIN messages ON id = message
+         WHERE content IS NOT NULL";
+    let rows: Vec<(String, String, u64, i64)> = whole
+        .prepare(all)?
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?
+        .collect::<Result<_, _>>()?;
+    for (message, session, bytes, content) in rows {
+        let (Ok(id), Ok(of)) = (message.parse(), session.parse()) else { continue };
+        let kept = Kept { beside: Some(bytes), cut: false };
+        let read = answers.read(of, id, kept, content).ok();
+        let change = ANSWERS.update(&[("content", "NULL"), ("cut", "max(cut, ?2)")], "message = ?1");
+        whole.execute(&change, params![message, read.is_none()])?;
+        if let Some(answer) = read {
+            whole.execute(&MESSAGES.update(&[("answer", "?2")], "id = ?1"), params![message, answer])?;
+        }
+    }
+    whole.commit()?;
     to.close().map_err(|(_, error)| error)
 }
 
@@ -216,8 +255,8 @@ impl Found {
         let seen = seen.max(noted);
         let draft = draft_beside(database);
         let source = Reader::open_with(&self.file, &Options::default())?;
-        let made =
-            copy(source.conn(), &draft, &mut || Ok(Vec::new())).and_then(|()| self.renew(&draft, seen, at));
+        let made = copy((source.conn(), source.answers()), &draft, &mut || Ok(Vec::new()))
+            .and_then(|()| self.renew(&draft, seen, at));
         let position = made.inspect_err(|_| drop(fs::remove_file(&draft)))?;
         let failed = |source| BackupError::Io { path: database.to_owned(), source };
         // Without a witness no half of this is taken for the other: a missing database is said, and this done again.

@@ -1,9 +1,9 @@
 //! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
 
 use super::files::log_of;
-use super::parse::{cursor_row, event_row, key_row, message_row, run_row, session_row};
+use super::parse::{answer_row, cursor_row, event_row, key_row, message_row, run_row, session_row};
 use super::reader::Reader;
-use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
+use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
 use crate::pace::Pace;
 use crate::query::ReadError;
 use crate::rows::{Loaded, RowDamage};
@@ -176,6 +176,9 @@ fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
     if table.name == CURSORS.name {
         return (&["session"], |row| Ok(cursor_row(row)?.err()));
     }
-    debug_assert_eq!(table.name, EVENTS.name, "there are six tables");
+    if table.name == ANSWERS.name {
+        return (&["message"], |row| Ok(answer_row(row)?.err()));
+    }
+    debug_assert_eq!(table.name, EVENTS.name, "there are seven tables");
     (&["seq"], |row| Ok(event_row(row)?.damage))
 }

@@ -1,5 +1,6 @@
 //! The queue to the one thread that writes.
 
+use super::answers::AnswerFiles;
 use super::open::{self, Writable};
 use super::reader::Reader;
 use super::reserve::Reserve;
@@ -49,6 +50,7 @@ impl SqliteJournal {
             when_held_up: options.when_held_up,
             leaving: Arc::clone(&leaving),
             acknowledged: Arc::clone(&acknowledged),
+            answers: AnswerFiles::new(options),
         };
         let writer = Writer::new(conn, position, around);
         let writer = thread::Builder::new()

@@ -4,6 +4,7 @@
 //! `apply` turn steps into `statements`; `sums` makes the checksums within them, `witness` notes how far it is.
 //! `footing`, `reserve`, `wal_space` and `checkpoints` look after the files. Rows come back through `reader`, `parse` and `query`.
 
+mod answers;
 mod apply;
 pub(crate) mod backup;
 mod check;

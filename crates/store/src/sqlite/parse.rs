@@ -1,6 +1,7 @@
 //! From rows of the tables to what readers return.
 
-use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, Table};
+use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, Table};
+use crate::answer::Kept;
 use crate::rows::{
     Cursor, DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, SpentKey, StoredSession,
     TurnPlace,
@@ -86,6 +87,7 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         enqueued_at: Wall(0),
         done_at: None,
         answer: None,
+        kept: Kept::default(),
         failure: None,
         place: None,
         damage: Some(RowDamage { id: readable(row, 0).unwrap_or_default(), problem }),
@@ -101,6 +103,18 @@ pub(crate) fn cursor_row(row: &Row<'_>) -> rusqlite::Result<Result<Cursor, RowDa
 fn whole_cursor(row: &Row<'_>) -> rusqlite::Result<Cursor> {
     let (session, run) = (parsed(row, 0)?, RunNumber(row.get(1)?));
     Ok(Cursor { session, run, position: row.get(2)?, state: row.get(3)? })
+}
+
+/// What is known of an answer beside the row of its message: how it is kept, and the checksum of its file.
+pub(crate) type BesideRow = (Kept, Option<i64>);
+
+/// The same, or what is wrong with it.
+pub(crate) fn answer_row(row: &Row<'_>) -> rusqlite::Result<Result<BesideRow, RowDamage>> {
+    let read = checked(row, &ANSWERS, |row| {
+        let (bytes, content, cut) = (row.get(1)?, row.get::<_, Option<i64>>(2)?, row.get(3)?);
+        Ok((Kept { beside: content.map(|_| bytes), cut }, content))
+    })?;
+    Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
 }
 
 /// An id as far as it is one.
@@ -120,6 +134,7 @@ fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
         enqueued_at: Wall(row.get(6)?),
         done_at: wall(row, 7)?,
         answer: row.get(8)?,
+        kept: Kept::default(),
         failure: row.get(9)?,
         place: place(row)?,
         damage: None,

@@ -30,6 +30,7 @@ impl Reader {
             }
             // One that has gone meanwhile, or to the end of the queue, is no longer here.
             let row = self.one(&format!("{} WHERE rowid = ?1", *MESSAGE), [place], message_row)?;
+            let row = row.map(|message| self.with_kept(message)).transpose()?;
             used += row.as_ref().map_or(0, of_message);
             rows.extend(row);
             last = Place(place);

@@ -55,7 +55,12 @@ impl Query for Reader {
 
     fn messages(&self, session: SessionId, state: Option<MessageState>, take: Take) -> Read<Vec<Message>> {
         let sql = format!("{} WHERE session = ?1 AND {}", *MESSAGE, in_state(state));
-        self.taken(&sql, "rowid", take, params![session.to_string()], message_row)
+        let rows = self.taken(&sql, "rowid", take, params![session.to_string()], message_row)?;
+        rows.into_iter().map(|message| self.with_kept(message)).collect()
+    }
+
+    fn answered(&self, message: MessageId) -> Read<Option<Message>> {
+        self.message(message)?.map(|message| self.with_answer(message)).transpose()
     }
 
     fn message(&self, message: MessageId) -> Read<Option<Message>> {

@@ -1,9 +1,11 @@
 //! A connection that only reads, and how rows come out of it.
 
+use super::answers::AnswerFiles;
 use super::errors::read_error;
 use super::open;
-use super::parse::{Waiting, waiting_row};
-use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
+use super::parse::{BesideRow, Waiting, answer_row, waiting_row};
+use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
+use crate::answer::BEGINNING;
 use crate::open::{OpenError, Options};
 use crate::query::{Read, ReadError, Take};
 use crate::rows::{Loaded, Lookup, Message, RowDamage, StoredSession};
@@ -23,6 +25,7 @@ pub(super) static WAITING: LazyLock<String> = LazyLock::new(|| {
 pub(super) static RUN: LazyLock<String> = LazyLock::new(|| RUNS.select());
 pub(super) static EVENT: LazyLock<String> = LazyLock::new(|| EVENTS.select());
 pub(super) static KEY: LazyLock<String> = LazyLock::new(|| KEYS.select());
+static ANSWER: LazyLock<String> = LazyLock::new(|| ANSWERS.select());
 pub(super) static CURSOR: LazyLock<String> = LazyLock::new(|| CURSORS.select());
 
 /// A connection that only reads. Each call sees the store as it was at one moment.
@@ -30,6 +33,7 @@ pub(super) static CURSOR: LazyLock<String> = LazyLock::new(|| CURSORS.select());
 pub(crate) struct Reader {
     conn: Connection,
     path: PathBuf,
+    answers: AnswerFiles,
 }
 
 impl Reader {
@@ -38,7 +42,8 @@ impl Reader {
     /// # Errors
     /// A missing, damaged or too new file.
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Reader, OpenError> {
-        Ok(Reader { conn: open::open_reader(path, options)?, path: path.to_owned() })
+        let (conn, answers) = (open::open_reader(path, options)?, AnswerFiles::new(options));
+        Ok(Reader { conn, path: path.to_owned(), answers })
     }
 
     pub(crate) fn conn(&self) -> &Connection {
@@ -72,8 +77,43 @@ impl Reader {
     }
 
     pub(super) fn whole_message(&self, found: Option<Message>) -> Read<Option<Message>> {
+        let found = found.map(|message| self.with_kept(message)).transpose()?;
         let damage = found.as_ref().and_then(|message| message.damage.clone());
         damage.map_or(Ok(found), |damage| Err(self.damaged("message", damage)))
+    }
+
+    /// A message with how its answer is kept; where that is damaged, the message is.
+    pub(super) fn with_kept(&self, message: Message) -> Read<Message> {
+        Ok(match self.kept(&message)? {
+            None => message,
+            Some(Ok((kept, _))) => Message { kept, ..message },
+            Some(Err(damage)) => Message { damage: Some(damage), ..message },
+        })
+    }
+
+    /// Nearly all answers are too short for more to be known of them than their message says.
+    fn kept(&self, message: &Message) -> Read<Option<Result<BesideRow, RowDamage>>> {
+        // A character that would not fit is not in the beginning.
+        let is_long = |answer: &String| answer.len() + 4 > BEGINNING;
+        if !message.answer.as_ref().is_some_and(is_long) {
+            return Ok(None);
+        }
+        self.one(&format!("{} WHERE message = ?1", *ANSWER), [message.id.to_string()], answer_row)
+    }
+
+    /// A message with all of its answer.
+    pub(super) fn with_answer(&self, message: Message) -> Read<Message> {
+        let Some(Ok((kept, Some(content)))) = self.kept(&message)? else { return Ok(message) };
+        let read = self.answers.read(message.session, message.id, kept, content);
+        let answer = read.map_err(|error| {
+            let id = message.id.to_string();
+            self.damaged("answer", RowDamage { id, problem: format!("its file cannot be read: {error}") })
+        })?;
+        Ok(Message { answer: Some(answer), ..message })
+    }
+
+    pub(super) fn answers(&self) -> &AnswerFiles {
+        &self.answers
     }
 
     pub(super) fn damaged(&self, what: &'static str, damage: RowDamage) -> ReadError {

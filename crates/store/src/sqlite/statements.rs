@@ -1,6 +1,6 @@
 //! The statements that change rows, each with the checksum of what it leaves behind.
 
-use super::sums::{CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
+use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
 use std::sync::LazyLock;
 
 type Sql = LazyLock<String>;
@@ -112,6 +112,9 @@ pub(crate) static CURSOR: Sql = LazyLock::new(|| {
 
 /// All of its columns and the checksum are made before: SQLite would look for the names once for each.
 pub(crate) static EVENT: Sql = LazyLock::new(|| EVENTS.insert_made());
+
+/// As [`EVENT`].
+pub(crate) static ANSWER: Sql = LazyLock::new(|| ANSWERS.insert_made());
 
 /// As [`EVENT`].
 pub(crate) static SPEND_KEY: Sql = LazyLock::new(|| KEYS.insert_made());

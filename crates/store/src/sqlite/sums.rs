@@ -84,8 +84,10 @@ pub(crate) const KEYS: Table = Table {
 };
 pub(crate) const CURSORS: Table =
     Table { name: "cursors", tag: 6, columns: &["session", "run", "position", "state"], besides: &[] };
+pub(crate) const ANSWERS: Table =
+    Table { name: "answers", tag: 7, columns: &["message", "bytes", "content", "cut"], besides: &[] };
 /// Everything that is summed.
-pub(crate) const TABLES: [&Table; 6] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS];
+pub(crate) const TABLES: [&Table; 7] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS, &ANSWERS];
 
 impl Table {
     /// All columns and the checksum, from this table.

@@ -1,6 +1,7 @@
 //! The one thread that writes: everything that waits goes into one transaction and one fsync.
 
-use super::apply::{Applier, Known};
+use super::answers::{AllSettled, AnswerFiles};
+use super::apply::{Applier, Done, Known};
 use super::checkpoints::Checkpoints;
 use super::errors::commit_error;
 use super::files::log_of;
@@ -55,6 +56,8 @@ pub(crate) struct Surroundings {
     pub(crate) leaving: Arc<AtomicBool>,
     /// How far the store is, for those who ask.
     pub(crate) acknowledged: Arc<Mutex<Position>>,
+    /// Where long answers are.
+    pub(crate) answers: AnswerFiles,
 }
 
 pub(crate) struct Writer {
@@ -73,8 +76,6 @@ pub(crate) struct Writer {
     around: Surroundings,
 }
 
-/// What a batch came to, and the checksum of its last event.
-type Written = (Committed, Option<i64>);
 type Outcomes = Result<Vec<Committed>, CommitError>;
 
 impl Writer {
@@ -209,7 +210,8 @@ impl Writer {
         let mut tidied = false;
         self.wait_for_whole_files()?;
         loop {
-            match self.transact(batches) {
+            let written = self.settle(batches).and_then(|settled| self.transact(batches, &settled));
+            match written {
                 Ok(outcomes) => return self.on_firm_ground().map(|()| outcomes),
                 Err(CommitError::StorageFull { .. }) if self.around.reserve.give_back() => tidied = false,
                 // With what was given back, the log fits into the file and is begun anew.
@@ -303,29 +305,46 @@ impl Writer {
         job.promise.keep(Err(error));
     }
 
+    /// Brings long answers to the disk: a row must not name what is not there.
+    fn settle(&self, batches: &[&Batch]) -> Result<AllSettled, CommitError> {
+        self.around
+            .answers
+            .settle(batches)
+            .map_err(|source| CommitError::StorageFull { path: self.path.clone(), source: source.into() })
+    }
+
     /// All or nothing.
-    fn transact(&mut self, batches: &[&Batch]) -> Outcomes {
+    fn transact(&mut self, batches: &[&Batch], settled: &AllSettled) -> Outcomes {
         if batches.iter().all(|batch| batch.is_empty()) {
             return Ok(vec![Committed::default(); batches.len()]);
         }
         self.execute("BEGIN IMMEDIATE")?;
         let done = self.still_known().and_then(|mut known| {
-            let applied = batches.iter().map(|batch| self.apply(batch, &mut known));
+            let applied = batches.iter().map(|batch| self.apply(batch, &mut known, settled));
             let applied = applied.collect::<Result<Vec<_>, _>>()?;
             let position = self.advance(batches, &applied)?;
             self.execute("COMMIT")?;
-            Ok((applied.into_iter().map(|(done, _)| done).collect(), position, known))
+            Ok((applied, position, known))
         });
         match done {
-            Ok((outcomes, position, known)) => {
+            Ok((applied, position, known)) => {
                 (self.position, self.known) = (position, known);
                 self.expect_a_shorter_file(batches);
-                Ok(outcomes)
+                self.drop_files(batches, &applied);
+                Ok(applied.into_iter().map(|done| done.committed).collect())
             }
             Err(error) => {
                 self.roll_back_if_open();
                 Err(error)
             }
+        }
+    }
+
+    /// Removes files that are not needed any more, now that this is durable.
+    fn drop_files(&self, batches: &[&Batch], applied: &[Done]) {
+        self.around.answers.drop_drafts(batches);
+        for (session, message) in applied.iter().flat_map(|done| &done.gone) {
+            self.around.answers.remove(*session, *message);
         }
     }
 
@@ -362,11 +381,12 @@ impl Writer {
     }
 
     /// How far the store is with these batches. Those that leave no event leave a number.
-    fn advance(&self, batches: &[&Batch], applied: &[Written]) -> Result<Position, CommitError> {
+    fn advance(&self, batches: &[&Batch], applied: &[Done]) -> Result<Position, CommitError> {
         let generation = batches.iter().filter_map(|batch| batch.generation()).max();
         let mut position =
             Position { generation: generation.unwrap_or(self.position.generation), ..self.position };
-        let newest = applied.iter().rev().find_map(|(done, sum)| sum.map(|sum| (done.seqs.end - 1, sum)));
+        let newest =
+            applied.iter().rev().find_map(|done| done.sum.map(|sum| (done.committed.seqs.end - 1, sum)));
         if let Some(newest) = newest {
             (position.seq, position.sum) = newest;
         } else {
@@ -378,8 +398,8 @@ impl Writer {
         Ok(position)
     }
 
-    fn apply(&self, batch: &Batch, known: &mut Known) -> Result<Written, CommitError> {
-        let mut applier = Applier::new(&self.conn, &self.path, known);
+    fn apply(&self, batch: &Batch, known: &mut Known, settled: &AllSettled) -> Result<Done, CommitError> {
+        let mut applier = Applier::new(&self.conn, &self.path, known, settled);
         for step in &batch.steps {
             self.broken.refuse(batch, step)?;
             applier.apply(step)?;

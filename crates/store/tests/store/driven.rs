@@ -7,7 +7,7 @@ use pinfold_core::life::Process;
 use pinfold_core::{
     Boot, Change, Decision, Ended, Event, Exit, Life, MessageId, Mode, Now, RunNumber, Session, Spec, Wall,
 };
-use pinfold_store::{Batch, Decided, Facts, NewSession, RunId, SessionId, Ulid};
+use pinfold_store::{Batch, Decided, Facts, GivenAnswer, NewSession, RunId, SessionId, Ulid};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub(crate) struct Driven {
     /// Which message has which key.
     pub(crate) keys: BTreeMap<String, MessageId>,
     number: u64,
+    /// What messages are answered with, where it matters.
+    pub(crate) answers: BTreeMap<MessageId, GivenAnswer>,
 }
 
 impl Driven {
@@ -27,7 +29,7 @@ impl Driven {
     pub(crate) fn new(number: u64, name: &str, spec: Spec) -> (Driven, Batch) {
         let now = Now { wall: Wall(1_700_000_000_000), boot: Boot(1_000), ..Now::default() };
         let (id, session, failed, keys) = (home::id(number), Session::new(spec), Vec::new(), BTreeMap::new());
-        let mut driven = Driven { id, session, now, failed, keys, number };
+        let mut driven = Driven { id, session, now, failed, keys, number, answers: BTreeMap::new() };
         let mut batch = Batch::new();
         let definition = serde_json::json!({ "command": ["agent", name], "env": { "K": "ü\n" } });
         let (id, name) = (driven.id, name.to_owned());
@@ -88,7 +90,8 @@ impl Driven {
                     facts.texts.insert(*message, text(*message));
                 }
                 if let MessageChange::Done { message } = step {
-                    facts.answers.insert(*message, answer(*message));
+                    let given = self.answers.get(message).cloned();
+                    facts.answers.insert(*message, given.unwrap_or_else(|| answer(*message).into()));
                 }
             }
         }

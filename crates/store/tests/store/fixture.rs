@@ -11,6 +11,7 @@ const V3: &[u8] = include_bytes!("../fixtures/v3.db");
 const V4: &[u8] = include_bytes!("../fixtures/v4.db");
 const V5: &[u8] = include_bytes!("../fixtures/v5.db");
 const V6: &[u8] = include_bytes!("../fixtures/v6.db");
+const V7: &[u8] = include_bytes!("../fixtures/v7.db");
 
 #[test]
 fn a_store_of_version_1_loads_whole_and_can_be_written() {
@@ -43,8 +44,15 @@ fn a_store_of_version_6_loads_whole_and_can_be_written() {
 }
 
 #[test]
+fn a_store_of_version_7_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V7);
+}
+
+#[test]
 fn who_sent_a_message_is_kept_from_version_4_on() {
-    for (file, from) in [(V3, None), (V4, Some("idle")), (V5, Some("idle")), (V6, Some("idle"))] {
+    for (file, from) in
+        [(V3, None), (V4, Some("idle")), (V5, Some("idle")), (V6, Some("idle")), (V7, Some("idle"))]
+    {
         let home = Home::new();
         std::fs::write(home.path(), file).unwrap();
         let reader = home.open().reader().unwrap();

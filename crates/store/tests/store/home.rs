@@ -25,6 +25,11 @@ impl Home {
         self.folder.path().join("pinfold.db")
     }
 
+    /// With a place for long answers.
+    pub(crate) fn options(&self) -> Options {
+        Options { sessions: Some(self.folder().join("sessions")), ..Options::default() }
+    }
+
     pub(crate) fn open(&self) -> Store {
         Store::open(&self.path(), &Options::default()).unwrap()
     }

@@ -1,6 +1,7 @@
 //! The store on real files, with real second processes.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail like tests")]
 
+mod answers;
 mod backup;
 mod conformance;
 mod damage;

@@ -109,6 +109,28 @@ fn as_if_nobody_had_died(world: &World, what: &str) {
     world.assert_no_members();
 }
 
+/// The file of a long answer is there before its row is: whoever finds either of them, there is one answer, and it is whole.
+#[test]
+fn a_long_answer_is_whole_when_the_daemon_dies_on_its_way_to_the_disk() {
+    for point in pinfold_daemon::crash::OF_ANSWERS.iter().chain(&["commit.before#5", "commit.after#5"]) {
+        let world = world();
+        world.with_player("");
+        up(&world, point);
+        world.run(&["ls"]);
+        world.play("a");
+        world.run(&["send", "a", "answer_3000000", "--key", "answer_3000000"]);
+        world.until("the daemon has died", || world.daemon_log().contains("aborts at").then_some(()));
+        world.ok(&["up"]);
+        let answer = crate::answers::answer(&world, "answer_3000000");
+        assert!(answer == "x".repeat(3_000_000), "{point}: {} bytes", answer.len());
+        let rows = world.inbox("a");
+        assert_eq!((rows.len(), &rows[0]["tries"]), (1, &json!(1)), "{point}");
+        assert_eq!(crate::answers::names(&crate::answers::folder(&world)).len(), 1, "{point}");
+        world.assert_said_once();
+        world.check_history();
+    }
+}
+
 #[test]
 fn the_end_of_a_conversation_is_the_same_whoever_dies_at_whatever_step() {
     let mut kills = 0;

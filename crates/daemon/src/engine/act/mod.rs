@@ -37,6 +37,7 @@ impl Engine {
             Action::Spawn { run, purpose } => self.spawn(id, run, purpose),
             Action::Stop { run, grace } => self.stop(id, run, grace),
             Action::Interrupt { run } => self.interrupt(id, run),
+            Action::Close { run } => self.close(id, run),
             Action::Answer { run, ref key, ref answer, .. } => self.reply(id, run, key, answer),
             Action::HoldVendor { run, id: ref vendor } => self.hold_vendor(id, run, vendor),
             Action::Release => self.release(id),

@@ -401,5 +401,13 @@ fn birth(roll: u64) -> Birth {
 /// Nobody sent this message.
 fn contradiction(session: pinfold_store::SessionId) -> Stored {
     let change = MessageChange::Taken { message: MessageId(u128::MAX) };
-    Stored::Message { session, at: Wall(0), change, words: None, from: None, place: None }
+    Stored::Message {
+        session,
+        at: Wall(0),
+        change,
+        words: None,
+        told: Default::default(),
+        from: None,
+        place: None,
+    }
 }

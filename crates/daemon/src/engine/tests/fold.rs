@@ -506,3 +506,78 @@ fn a_conversation_that_a_person_named_or_that_has_answered_is_not_given_up() {
     is_refused(&mut room, &mut shim);
     assert_eq!((room.row(message).state, conversation(&room, shim.id)), (MessageState::Failed, None));
 }
+
+/// An agent in the middle of a turn.
+fn in_a_turn(room: &mut Room) -> (Shim, pinfold_core::MessageId) {
+    let mut shim = ready(room);
+    let message = room.send(shim.id, "hello", None);
+    shim.serve(room);
+    shim.takes(room);
+    (shim, message)
+}
+
+fn stops(shim: &Shim) -> Vec<Duration> {
+    let grace =
+        |command: &Command| if let Command::Stop { grace, .. } = command { Some(*grace) } else { None };
+    shim.told.iter().filter_map(grace).collect()
+}
+
+#[test]
+fn a_turn_is_ended_by_word_before_its_run_is_and_its_message_waits_at_no_cost() {
+    let mut room = Room::new();
+    let (mut shim, message) = in_a_turn(&mut room);
+    room.ask(shim.id, Ask::Stop { grace: Some(LONG) });
+    shim.serve(&mut room);
+    assert_eq!((shim.labels().last(), stops(&shim)), (Some(&"interrupt"), Vec::new()));
+    let cancelled = json!({ "type": "ended", "id": shim.number("prompt"), "how": "cancelled" });
+    shim.prints(&mut room, &cancelled.to_string());
+    assert_eq!((shim.labels().last(), stops(&shim)), (Some(&"close"), vec![LONG]));
+    let row = room.row(message);
+    assert_eq!((row.state, row.tries), (MessageState::Queued, 0));
+    room.send(shim.id, "more", None);
+    shim.serve(&mut room);
+    assert_eq!(shim.labels().last(), Some(&"close"), "nothing is begun with it any more");
+}
+
+#[test]
+fn a_turn_that_does_not_end_is_waited_for_a_second_and_then_there_is_a_signal() {
+    let mut room = Room::new();
+    let (mut shim, _) = in_a_turn(&mut room);
+    room.ask(shim.id, Ask::Stop { grace: Some(LONG) });
+    shim.serve(&mut room);
+    room.pass(Duration::from_secs(1));
+    shim.serve(&mut room);
+    assert_eq!((shim.labels().last(), stops(&shim)), (Some(&"close"), vec![LONG - Duration::from_secs(1)]));
+}
+
+#[test]
+fn where_nothing_can_be_recorded_nothing_is_said_and_the_signal_comes_at_once() {
+    let mut room = Room::new();
+    let (mut shim, _) = in_a_turn(&mut room);
+    room.engine.stop_as_noted();
+    room.desk.lock().held_up = true;
+    room.tell(Input::Trouble(pinfold_store::Trouble::Full));
+    room.ask(shim.id, Ask::Stop { grace: None });
+    shim.serve(&mut room);
+    assert_eq!((shim.labels().last(), stops(&shim).len()), (Some(&"prompt"), 1));
+}
+
+#[test]
+fn an_answer_that_is_told_in_parts_is_whole_under_the_next_daemon() {
+    let mut room = Room::new();
+    let (mut shim, message) = in_a_turn(&mut room);
+    let parts = ["a", "b", "c"].map(|letter| letter.repeat(200_000));
+    shim.prints(&mut room, &json!({ "type": "text", "text": parts[0] }).to_string());
+    // How far it was heard is stored with what comes of it.
+    let asks = json!({ "type": "asks", "request": "a1", "kind": "permission", "title": "Bash: rm" });
+    shim.prints(&mut room, &asks.to_string());
+    assert!(shim.heard > 0);
+    let mut room = room.again();
+    shim.is_found(&mut room);
+    shim.prints(&mut room, &json!({ "type": "text", "text": parts[1] }).to_string());
+    shim.prints(&mut room, &json!({ "type": "text", "text": parts[2] }).to_string());
+    shim.prints(&mut room, &json!({ "type": "ended", "id": shim.number("prompt") }).to_string());
+    let row = room.row(message);
+    assert_eq!((row.state, row.kept), (MessageState::Done, pinfold_store::Kept::default()));
+    assert!(row.answer == Some(parts.concat()), "{:?} bytes", row.answer.map(|answer| answer.len()));
+}

@@ -7,11 +7,13 @@ use super::hand::{LONG, PROCESS, Room, exited};
 use crate::ports::shims::observe::Seen;
 use crate::ports::tapes::{Passage, Taped};
 use pinfold_agents::{Label, What};
-use pinfold_core::event::{Machine, ShimSeen};
+use pinfold_core::event::{Ask, Machine, ShimSeen};
 use pinfold_core::exit::Exit;
 use pinfold_core::{MessageId, RunNumber, Wall};
 use pinfold_shim::tape::Position;
-use pinfold_shim::{Can, Command, Exited, Keeping, Report, SaidUpTo, Say, SayNumber, Start, TapeEnd};
+use pinfold_shim::{
+    Can, Command, Exited, Keeping, Report, SaidUpTo, Say, SayNumber, SayRefused, Start, TapeEnd,
+};
 use pinfold_shim::{TapeReport, TapeStanding};
 use pinfold_store::{MessageState, SessionId};
 use serde_json::{Value, json};
@@ -44,6 +46,8 @@ struct Agent {
     unread: VecDeque<(u64, Value)>,
     /// The turn under way: the number of its word, and its message.
     turn: Option<(u64, String)>,
+    /// It got the stop signal.
+    signalled: bool,
 }
 
 struct World {
@@ -64,6 +68,8 @@ struct World {
     /// Messages whose end was printed, and where.
     ended: BTreeMap<String, u64>,
     cuts: usize,
+    /// How often an agent read that it is to end its turn, or to leave.
+    words: usize,
 }
 
 impl World {
@@ -84,6 +90,7 @@ impl World {
             said: BTreeSet::new(),
             ended: BTreeMap::new(),
             cuts: 0,
+            words: 0,
         }
     }
 
@@ -167,6 +174,9 @@ impl World {
             self.begins(&start);
         } else if let Command::Say(say) = command {
             self.says(&say);
+        } else if let Command::Stop { run, .. } = command {
+            let agent = self.agent.as_mut().filter(|_| self.run == Some(run));
+            agent.into_iter().for_each(|agent| agent.signalled = true);
         } else if let Command::Ack { run } = command {
             self.records.retain(|exited| exited.run > run);
         }
@@ -174,9 +184,18 @@ impl World {
 
     fn says(&mut self, say: &Say) {
         let Some(agent) = self.agent.as_mut().filter(|_| self.run == Some(say.run)) else { return };
+        if say.heard.is_some_and(|heard| self.end > heard.0) {
+            let (run, number, why) = (say.run, say.number, SayRefused::MoreWasPrinted);
+            return self.reports(Report::Tape(TapeReport::Refused { run, number, why }));
+        }
         if say.number.0 == agent.said + 1 {
             agent.said = say.number.0;
-            agent.unread.push_back((say.number.0, serde_json::from_slice(&say.bytes).unwrap()));
+            let line = if say.close {
+                json!({ "type": "end" })
+            } else {
+                serde_json::from_slice(&say.bytes).unwrap()
+            };
+            agent.unread.push_back((say.number.0, line));
             let label = Label::from_text(say.label.as_str().as_bytes());
             self.append(What::Said { number: say.number.0, label }, &[]);
         }
@@ -184,8 +203,11 @@ impl World {
         self.reports(Report::Tape(report));
     }
 
-    /// The agent reads a line.
+    /// The agent reads a line, or hears its signal.
     fn acts(&mut self) {
+        if self.agent.as_ref().is_some_and(|agent| agent.signalled && agent.unread.is_empty()) {
+            return self.leaves();
+        }
         let Some((number, line)) = self.agent.as_mut().and_then(|agent| agent.unread.pop_front()) else {
             return;
         };
@@ -199,6 +221,16 @@ impl World {
                 assert!(!again || line["again"] == true, "{message} is repeated without a mark: {line}");
                 self.agent.as_mut().unwrap().turn = Some((number, message));
                 self.prints(&json!({ "type": "began", "id": number }));
+            }
+            Some("interrupt") => {
+                self.words += 1;
+                if let Some((number, _)) = self.agent.as_mut().unwrap().turn.take() {
+                    self.prints(&json!({ "type": "ended", "id": number, "how": "cancelled" }));
+                }
+            }
+            Some("end") => {
+                self.words += 1;
+                self.leaves();
             }
             _ => {}
         }
@@ -307,8 +339,16 @@ impl World {
         }
     }
 
+    /// A person wants another run, whatever this one does.
+    fn restarts(&mut self) {
+        let (id, room) = (self.id, self.room.as_mut().unwrap());
+        if !room.engine.early.contains_key(&id) {
+            room.ask(id, Ask::Restart);
+        }
+    }
+
     fn step(&mut self, dice: &mut Dice) {
-        match dice.below(16) {
+        match dice.below(17) {
             0 | 1 => self.send(),
             2..=5 => self.serves(),
             6..=8 => self.acts(),
@@ -316,6 +356,7 @@ impl World {
             11 => self.leaves(),
             12 => self.daemon_dies_and_starts(Machine::Same),
             13 => self.power_fails(dice),
+            14 => self.restarts(),
             _ => self.room.as_mut().unwrap().pass(Duration::from_secs(10)),
         }
         self.check();
@@ -343,13 +384,15 @@ impl World {
 
 #[test]
 fn whatever_the_power_took_of_a_tape_no_end_is_made_up_and_no_byte_of_the_next_run_is_passed_over() {
-    let mut cuts = 0;
+    let (mut cuts, mut words) = (0, 0);
     for case in 0..CASES {
         println!("case {case}");
         let (mut world, mut dice) = (World::new(), Dice(case));
         (0..STEPS).for_each(|_| world.step(&mut dice));
         world.comes_to_rest();
         cuts += world.cuts;
+        words += world.words;
     }
-    println!("{CASES} cases, {cuts} times the power failed");
+    println!("{CASES} cases, {cuts} times the power failed, {words} words of parting");
+    assert!(words > 50, "{words}");
 }

@@ -15,6 +15,7 @@ fn row() -> pinfold_store::Message {
         tries: 2,
         enqueued_at: Wall(1_000),
         done_at: Some(Wall(2_000)),
+        kept: pinfold_store::Kept::default(),
         answer: Some("done".into()),
         failure: None,
         place: Some(TurnPlace { run: RunNumber(4), from: 5, to: Some(6) }),

@@ -221,7 +221,7 @@ impl Applier<'_> {
     }
 
     /// Forgets a message, and keeps its key. One that is damaged stays, and is named where it is read.
-    fn prune_message(&self, session: SessionId, id: Ulid, before: Wall) -> Result<bool, CommitError> {
+    fn prune_message(&mut self, session: SessionId, id: Ulid, before: Wall) -> Result<bool, CommitError> {
         let (of, message) = (session.to_string(), id.to_string());
         let sql = format!("{} {OLD_MESSAGE}", *MESSAGE);
         let found = self.conn.prepare_cached(&sql).and_then(|mut statement| {
@@ -230,6 +230,9 @@ impl Applier<'_> {
         let found = found.map_err(|source| commit_error(self.path, source))?;
         let Some(found) = found.filter(|found| found.damage.is_none()) else { return Ok(false) };
         self.spend_key(&of, &message, &found)?;
+        let file: Option<i64> =
+            self.one("SELECT 1 FROM answers WHERE message = ?1 AND content IS NOT NULL", [&message])?;
+        self.gone.extend(file.map(|_| (session, id)));
         Ok(self.execute("DELETE FROM messages WHERE id = ?1", [message])? > 0)
     }
 

@@ -8,8 +8,8 @@ use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::Purpose;
 use pinfold_core::{MessageId, RunNumber, Session, Wall};
 use pinfold_store::{
-    Batch, CommitError, NewSession, Old, Reader, RunId, RunStep, SessionId, Step, Store, Take, TurnPlace,
-    Ulid,
+    AnswerTold, Batch, CommitError, NewSession, Old, Reader, RunId, RunStep, SessionId, Step, Store, Take,
+    TurnPlace, Ulid,
 };
 use std::sync::Arc;
 
@@ -18,11 +18,27 @@ const AT: Wall = Wall(1_700_000_000_500);
 fn queued(session: SessionId, message: u128, key: Option<&str>) -> Step {
     let change = MessageChange::Queued { message: MessageId(message), key: key.map(str::to_owned) };
     let words = Some(format!("text of {message}"));
-    Step::Message { session, at: AT, change, words, from: Some("other".into()), place: None }
+    Step::Message {
+        session,
+        at: AT,
+        change,
+        words,
+        told: AnswerTold::default(),
+        from: Some("other".into()),
+        place: None,
+    }
 }
 
 fn message(session: SessionId, change: MessageChange) -> Step {
-    Step::Message { session, at: AT, change, words: None, from: None, place: None }
+    Step::Message {
+        session,
+        at: AT,
+        change,
+        words: None,
+        told: AnswerTold::default(),
+        from: None,
+        place: None,
+    }
 }
 
 fn decided(session: SessionId, run: u64, id: u128) -> Step {
@@ -123,7 +139,15 @@ fn a_message_says_who_sent_it_and_where_its_turn_stands(ground: &Ground) {
     filled(&store);
     let place = TurnPlace { run: RunNumber(1), from: 7, to: None };
     let change = MessageChange::Taken { message: MessageId(1) };
-    let step = Step::Message { session: id(1), at: AT, change, words: None, from: None, place: Some(place) };
+    let step = Step::Message {
+        session: id(1),
+        at: AT,
+        change,
+        words: None,
+        told: AnswerTold::default(),
+        from: None,
+        place: Some(place),
+    };
     store.commit(of(vec![step])).wait().unwrap();
     let stored = store.reader().unwrap().message(MessageId(1)).unwrap().unwrap();
     assert_eq!((stored.from.as_deref(), stored.place), (Some("other"), Some(place)));

@@ -4,6 +4,7 @@
 //! What is about SQLite's files (damage, checksums, the witness, a full disk, other processes, old versions) is beside
 //! this folder: there is nothing like it in memory.
 
+pub(crate) mod answers;
 mod commit;
 mod contradictions;
 mod cursors;
@@ -16,7 +17,7 @@ mod retention;
 mod same;
 
 use crate::home::Home;
-use pinfold_store::{Backend, History, Options, Store};
+use pinfold_store::{Backend, History, Store};
 
 /// Where a test has its store, which may be opened again and again.
 pub(crate) struct Ground {
@@ -28,7 +29,7 @@ pub(crate) struct Ground {
 
 impl Ground {
     pub(crate) fn sqlite() -> Ground {
-        Ground::that_lasts(|home| Backend::Sqlite { path: home.path(), options: Options::default() })
+        Ground::that_lasts(|home| Backend::Sqlite { path: home.path(), options: home.options() })
     }
 
     pub(crate) fn memory() -> Ground {

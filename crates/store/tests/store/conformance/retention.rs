@@ -8,8 +8,9 @@ use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::Purpose;
 use pinfold_core::{Event, Exit, MessageId, RunNumber, Wall};
 use pinfold_store::{
-    Batch, CommitError, Committed, Complete, EventQuery, KEPT_EVENTS, KEPT_RUNS, Limits, Old, Place, Prune,
-    Reader, Reason, RunId, RunStep, SessionId, SpentKey, Step, Store, Sweep, Take, Tally, Ulid, Untold,
+    AnswerTold, Batch, CommitError, Committed, Complete, EventQuery, KEPT_EVENTS, KEPT_RUNS, Limits, Old,
+    Place, Prune, Reader, Reason, RunId, RunStep, SessionId, SpentKey, Step, Store, Sweep, Take, Tally, Ulid,
+    Untold,
 };
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -149,6 +150,7 @@ fn the_key_of_a_message_that_went_is_still_that_messages(ground: &Ground) {
         at: Wall(1),
         change,
         words: Some("again".into()),
+        told: AnswerTold::default(),
         from: None,
         place: None,
     };

@@ -1,0 +1,79 @@
+//! The end of a run, step by step: a word where the agent knows words, then the stop signal.
+
+use super::draft::Draft;
+use crate::decision::{Action, Change};
+use crate::ids::RunNumber;
+use crate::life::{Goal, Life, Purpose};
+use crate::rules::parting::{self, Awaited, Parting, Word};
+use crate::running::Leaving;
+use crate::why::Why;
+use std::time::Duration;
+
+impl Draft<'_> {
+    /// Asks a run to end. `goal` says what comes after it.
+    pub(super) fn end_run(&mut self, goal: Goal, grace: Option<Duration>) {
+        let Some(run) = self.session.live_run() else { return };
+        let (purpose, knows_words) = (self.session.purpose(), self.knows_words());
+        let since = self.now.moment();
+        let grace = grace.unwrap_or(self.session.spec.policy.stop_grace);
+        self.set_life(Life::Stopping { run, since, purpose, asked: goal.asked(), goal });
+        let in_turn = self.session.inbox.in_flight().is_some();
+        match parting::begin(in_turn, awaited(goal), grace).filter(|_| knows_words) {
+            Some(parting) => self.part(run, parting, grace),
+            None => self.act(Action::Stop { run, grace }),
+        }
+    }
+
+    /// Whether the agent that runs is spoken to by a protocol: then it has told what it does. One that runs for a single
+    /// message has heard all there is to say.
+    fn knows_words(&self) -> bool {
+        let running = matches!(self.session.life, Life::Running { .. });
+        let headless = self.session.purpose() == Purpose::Headless;
+        running && headless && self.session.live.standing.is_some() && !self.session.spec.run_per_message
+    }
+
+    fn part(&mut self, run: RunNumber, parting: Parting, grace: Duration) {
+        let Parting { word, wait } = parting;
+        self.act(match word {
+            Word::Interrupt => Action::Interrupt { run },
+            Word::Close => Action::Close { run },
+        });
+        if wait.is_zero() {
+            return self.act(Action::Stop { run, grace });
+        }
+        let (until, by) = (self.now.boot + wait, self.now.boot + grace);
+        self.change(Change::Leaving(Some(Leaving { word, until, by })));
+    }
+
+    /// The turn has ended, or the time for a word is over: the signal is due, in what is left of the grace.
+    pub(super) fn part_further(&mut self, leaving: Leaving) -> Why {
+        let Life::Stopping { run, .. } = self.session.life else { return Why::NothingDue };
+        self.change(Change::Leaving(None));
+        if leaving.word == Word::Interrupt {
+            self.act(Action::Close { run });
+        }
+        self.act(Action::Stop { run, grace: leaving.by.since(self.now.boot) });
+        Why::AskedToLeave
+    }
+
+    /// The turn that an agent was to end before it leaves is over.
+    pub(super) fn turn_is_over_for_good(&mut self) {
+        if let Some(leaving) = self.session.live.leaving.filter(|leaving| leaving.word == Word::Interrupt) {
+            self.part_further(leaving);
+        }
+    }
+}
+
+fn awaited(goal: Goal) -> Awaited {
+    match goal {
+        Goal::Park => Awaited::No,
+        Goal::Stop
+        | Goal::Archive
+        | Goal::Restart
+        | Goal::Drain
+        | Goal::Down
+        | Goal::Takeover
+        | Goal::Watchdog
+        | Goal::Yield => Awaited::Yes,
+    }
+}
