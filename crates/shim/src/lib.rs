@@ -73,12 +73,13 @@ pub use protocol::attach;
 pub use protocol::command::Command;
 pub use protocol::exited::{Exited, StartFailure};
 pub use protocol::frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
-pub use protocol::guest::{Guest, GuestReport};
+pub use protocol::guest::{Guest, GuestReport, GuestStanding, Presence};
 pub use protocol::keep::{Keep, Listens, Lock, Streams, Tie};
-pub use protocol::report::{InputRefused, Keeping, Notice, Output, Report, Welcome};
+pub use protocol::report::{InputRefused, Notice, Output, Report};
 pub use protocol::say::{Label, NotALabel, Say, SayNumber, SayRefused};
-pub use protocol::start::{Contain, Directory, Joins, LogLimits, Start, Stdin, TapeLimits};
+pub use protocol::start::{Contain, Directory, Joins, LogLimits, Rights, Start, Stdin, TapeLimits};
 pub use protocol::tape::{Can, Flow, SaidUpTo, TapeEnd, TapeReport, TapeStanding};
+pub use protocol::welcome::{Keeping, Welcome};
 
 /// Where programs are looked for when the environment does not say.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
