@@ -99,6 +99,7 @@ impl Driver {
             | Action::Interrupt { .. }
             | Action::Answer { .. }
             | Action::HoldVendor { .. }
+            | Action::StartGuest { .. }
             | Action::ConfirmMemory { .. } => {}
         }
     }

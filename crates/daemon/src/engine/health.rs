@@ -251,6 +251,7 @@ fn ends_something(action: &Action) -> bool {
         | Action::Interrupt { .. }
         | Action::Answer { .. }
         | Action::HoldVendor { .. }
+        | Action::StartGuest { .. }
         | Action::ConfirmMemory { .. } => false,
     }
 }
