@@ -28,6 +28,10 @@
 //! too much was not heard, or the disk is full, the pipes are not read, and the agent waits. Locks that become known
 //! meanwhile are taken by [`Command::Hold`] until the run ends (`process/hold.rs`).
 //!
+//! **A guest** ([`Command::Guest`]) is a second process of a run, with a terminal of its own that viewers join
+//! (`process/guests.rs`). Between it and the shim is its usher (`process/usher.rs`), the reaper of the guest's tree: what
+//! a guest leaves behind ends with it, and nothing of the agent's does.
+//!
 //! **An end.** The shim is the reaper of all descendants. The run is over when none is left: what outlives the
 //! agent is killed until the kernel says so. Then, in this order (`process/ending.rs`): output read to its end,
 //! record written, `Exited` said, locks kept for two seconds at most. If the run is to be repeated, its successor

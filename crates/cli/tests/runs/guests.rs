@@ -174,7 +174,7 @@ fn a_killed_shim_ends_both_and_a_stop_leaves_nothing() {
     world.ok(&["stop", "a"]);
     all.iter().for_each(Held::wait);
     tty.ended();
-    assert_eq!(world.run(&["attach", "a"]).code, 75, "as any session that is stopped");
+    assert_eq!(world.run(&["attach", "a"]).code, 1, "as any session that is stopped");
     world.ok(&["down"]);
     world.assert_no_members();
 }

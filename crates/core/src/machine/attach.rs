@@ -36,10 +36,16 @@ impl Draft<'_> {
         if self.session.live.closing {
             return self.refuse(Refusal::GoingDown);
         }
+        let before = self.session.live.awaiting_guest.len();
         if self.session.unattachable().is_none() {
             self.guest_wanted(consumer);
         }
-        self.attach_to_run(consumer, urgent)
+        let waits = self.session.live.awaiting_guest.len() > before;
+        match self.attach_to_run(consumer, urgent) {
+            // Somebody who is counted already, and asks for more now.
+            Why::Stale if waits => Why::Noted,
+            why => why,
+        }
     }
 
     /// Being counted is a need: a session that sleeps wakes by it. One that waits goes on waiting, unless that is urgent.
