@@ -44,6 +44,9 @@ pub struct Session {
     pub status: Option<String>,
     pub pid: Option<u32>,
     pub shim_pid: Option<u32>,
+    /// The pid of the terminal program beside its run.
+    #[serde(default)]
+    pub guest_pid: Option<u32>,
     pub run: Option<String>,
     pub fence: Option<u64>,
     pub started_at: Option<String>,

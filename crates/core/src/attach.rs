@@ -2,6 +2,7 @@
 
 use crate::decision::Refusal;
 use crate::event::Joins;
+use crate::guest::GuestStage;
 use crate::ids::RunNumber;
 use crate::life::Life;
 use crate::session::Session;
@@ -17,6 +18,8 @@ pub enum Reached {
     Never(Refusal),
     /// The takeover that was waited for is over, and there is no terminal.
     NoTakeover,
+    /// The guest that was waited for has ended, or could not be started.
+    NoGuest,
 }
 
 impl Session {
@@ -27,6 +30,7 @@ impl Session {
             (Life::Held { run, .. }, _) | (Life::Running { run, .. }, Joins::Terminal) => {
                 return Reached::Terminal(*run);
             }
+            (Life::Running { run, .. }, Joins::Guest) if self.has_guest() => return Reached::Terminal(*run),
             _ => {}
         }
         if let Some(refusal) = self.unattachable() {
@@ -36,8 +40,15 @@ impl Session {
         let moving = matches!(self.life, Life::Starting { .. } | Life::Stopping { .. });
         match joins {
             Joins::Takeover if !moving && self.live.takeover.is_none() => Reached::NoTakeover,
-            Joins::Takeover | Joins::Terminal | Joins::Output => Reached::NotYet,
+            Joins::Guest if self.guest_here().is_none() && !self.awaits_guest() => Reached::NoGuest,
+            Joins::Takeover | Joins::Terminal | Joins::Guest | Joins::Output => Reached::NotYet,
         }
+    }
+
+    /// Whether the terminal program beside its run is seen to run.
+    #[must_use]
+    pub fn has_guest(&self) -> bool {
+        self.guest_here().is_some_and(|guest| guest.stage != GuestStage::Asked)
     }
 
     /// Why nothing can be attached to, in the states from which a session does not go on by itself.

@@ -2,6 +2,7 @@
 
 use crate::event::{ConsumerKind, Shim};
 use crate::exit::{Exit, Verdict};
+use crate::guest::Guest;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
@@ -69,6 +70,10 @@ pub enum Change {
     Unneeded(Option<Boot>),
     /// A takeover under way.
     Takeover(Option<Takeover>),
+    /// The last guest of its runs.
+    Guest(Option<Guest>),
+    /// Who waits for a guest.
+    AwaitingGuest(Vec<ConsumerId>),
     /// What is known of its memory.
     Memory(MemoryWatch),
     /// The last sign of life of a run with a watchdog.
@@ -175,6 +180,13 @@ pub enum Action {
     Close {
         /// Of which run.
         run: RunNumber,
+    },
+    /// Start the vendor's own terminal program beside a run; the same number twice starts one. Answers `Guest`.
+    StartGuest {
+        /// Beside which run.
+        run: RunNumber,
+        /// Which guest of it.
+        guest: u64,
     },
     /// Read the memory of a run exactly; answers `MemoryRead` from `Shares`.
     ConfirmMemory {
@@ -292,6 +304,8 @@ pub enum Record {
     RequestAnswered { number: RequestNumber, verdict: Permit, always: bool },
     RequestWithdrawn { number: RequestNumber },
     VendorSession { run: RunNumber, id: String },
+    GuestStarted { run: RunNumber, guest: u64, pid: u32 },
+    GuestEnded { run: RunNumber, guest: u64, exit: Exit, text: Option<String> },
     ConsumerJoined { consumer: ConsumerId },
     ConsumerLeft { consumer: ConsumerId },
     Parked,
@@ -330,6 +344,8 @@ impl Record {
             Record::RequestAnswered { .. } => EventKind::RequestAnswered,
             Record::RequestWithdrawn { .. } => EventKind::RequestWithdrawn,
             Record::VendorSession { .. } => EventKind::VendorSession,
+            Record::GuestStarted { .. } => EventKind::GuestStarted,
+            Record::GuestEnded { .. } => EventKind::GuestEnded,
             Record::ConsumerJoined { .. } => EventKind::ConsumerJoined,
             Record::ConsumerLeft { .. } => EventKind::ConsumerLeft,
             Record::Parked => EventKind::Parked,

@@ -1,6 +1,7 @@
 //! Everything that can happen to a session. Past tense: it has happened, and only the answer is open.
 
-use crate::exit::Ended;
+use crate::exit::{Ended, Exit};
+use crate::guest::GuestSeen;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
@@ -145,6 +146,8 @@ pub enum Joins {
     Terminal,
     /// The vendor's own terminal program, which takes the place of the headless run.
     Takeover,
+    /// The vendor's own terminal program beside the run.
+    Guest,
     /// Its output, which is followed.
     Output,
 }
@@ -272,6 +275,13 @@ pub enum RunEvent {
         /// By whom.
         holder: Option<Box<HolderSeen>>,
     },
+    /// Something happened to its guest.
+    Guest {
+        /// Which guest of it.
+        guest: u64,
+        /// What.
+        event: GuestEvent,
+    },
     /// It ended, and its whole tree with it.
     Exited {
         /// How.
@@ -293,6 +303,24 @@ pub enum RunEvent {
         reading: Reading,
         /// From where.
         source: Source,
+    },
+}
+
+/// What can happen to a guest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GuestEvent {
+    /// It runs.
+    Started {
+        /// Its pid.
+        pid: u32,
+    },
+    /// It ended, and its whole tree with it.
+    Ended {
+        /// How.
+        exit: Exit,
+        /// Why it could not be started, where it could not.
+        text: Option<String>,
     },
 }
 
@@ -337,13 +365,16 @@ pub struct World {
     /// Whether a dialog on its terminal could be known of, and is looked for.
     #[serde(default)]
     pub dialog: Dialog,
+    /// The last guest of the run that lives, if it had one.
+    #[serde(default)]
+    pub guest: Option<GuestSeen>,
 }
 
 impl World {
     /// What was found, and no more.
     #[must_use]
     pub fn new(machine: Machine, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> World {
-        World { machine, shim, exits, failures: Vec::new(), last_line: None, dialog: Dialog::None }
+        World { machine, shim, exits, failures: Vec::new(), last_line: None, dialog: Dialog::None, guest: None }
     }
 }
 

@@ -1,5 +1,6 @@
 //! `why S`: what is, why, and what comes next, in a sentence.
 
+use crate::guest::GuestStage;
 use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, Stage, StartRefused};
 use crate::policy::Mode;
 use crate::rules::WaitReason;
@@ -22,7 +23,7 @@ impl Session {
         // A wait says itself when it ends.
         let waits = matches!(self.life, Life::Backoff { .. });
         let next = if waits { None } else { self.what_is_next(now.boot) };
-        for part in [self.who_is_there(), self.what_waits(), next].into_iter().flatten() {
+        for part in [self.who_is_there(), self.who_visits(), self.what_waits(), next].into_iter().flatten() {
             sentence.push_str("; ");
             sentence.push_str(&part);
         }
@@ -45,6 +46,13 @@ impl Session {
             | Life::Stopped
             | Life::Archived { .. } => exit.to_string(),
         })
+    }
+
+    /// Says how the terminal program beside its run ended, for whoever watched it end.
+    #[must_use]
+    pub fn explain_guest_end(&self) -> Option<String> {
+        let GuestStage::Gone { exit: Some(exit) } = self.guest()?.stage else { return None };
+        Some(format!("its terminal program {exit}"))
     }
 
     fn what_is(&self, now: Now) -> String {
@@ -169,6 +177,18 @@ impl Session {
             0 => None,
             1 => Some("a consumer is connected".into()),
             many => Some(format!("{many} consumers are connected")),
+        }
+    }
+
+    /// Says whether its terminal program runs beside it, or why it does not yet.
+    fn who_visits(&self) -> Option<String> {
+        match self.guest_here().map(|guest| guest.stage) {
+            Some(GuestStage::Here { pid }) => Some(format!("its terminal program runs beside it, pid {pid}")),
+            Some(GuestStage::Asked) => Some("its terminal program is being started beside it".into()),
+            Some(GuestStage::Gone { .. }) | None if self.awaits_guest() => {
+                Some("a terminal waits until the agent is ready".into())
+            }
+            Some(GuestStage::Gone { .. }) | None => None,
         }
     }
 

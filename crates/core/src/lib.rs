@@ -16,6 +16,7 @@ pub mod decision;
 pub mod event;
 pub mod exit;
 mod explain;
+pub mod guest;
 pub mod ids;
 pub mod inbox;
 pub mod kind;

@@ -1,5 +1,6 @@
 //! The numbers that the rules go by, and what a session is allowed to want.
 
+use crate::guest::Attaching;
 use crate::talk::Permissions;
 use crate::time::millis;
 use serde::{Deserialize, Serialize};
@@ -139,6 +140,9 @@ pub struct Spec {
     /// Whether the agent has a terminal program of its own that can take the session over.
     #[serde(default)]
     pub interactive: bool,
+    /// What `attach` does with that.
+    #[serde(default, skip_serializing_if = "Attaching::is_takeover")]
+    pub attach: Attaching,
     /// Whether each of its runs is for one message: nothing else needs a run, and the end of one ends the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_per_message: bool,
@@ -153,6 +157,7 @@ impl Spec {
             policy: Policy::default(),
             memory_limit: None,
             interactive: false,
+            attach: Attaching::Takeover,
             run_per_message: false,
         }
     }

@@ -6,6 +6,7 @@
 use crate::budgets::Budgets;
 use crate::decision::{Change, InForce};
 use crate::event::{ConsumerKind, Shim};
+use crate::guest::Guest;
 use crate::ids::{ConsumerId, RunNumber};
 use crate::inbox::{Inbox, MessageChange, Queued};
 use crate::last_exit::LastExit;
@@ -45,6 +46,8 @@ pub struct Session {
     pub(crate) last_consumer: Option<Wall>,
     pub(crate) keep_until: Option<Boot>,
     pub(crate) interrupted: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) guest: Option<Guest>,
     #[serde(skip)]
     pub(crate) live: Live,
 }
@@ -55,6 +58,8 @@ pub(crate) struct Live {
     pub(crate) consumers: BTreeMap<ConsumerId, ConsumerKind>,
     pub(crate) unneeded: Option<Boot>,
     pub(crate) takeover: Option<Takeover>,
+    /// Who waits for a guest, in the order in which they came.
+    pub(crate) awaiting_guest: Vec<ConsumerId>,
     pub(crate) standing: Option<Box<Standing>>,
     pub(crate) memory: MemoryWatch,
     pub(crate) sign_of_life: Option<Boot>,
@@ -131,6 +136,7 @@ impl Session {
             last_consumer: None,
             keep_until: None,
             interrupted: false,
+            guest: None,
             live: Live::default(),
         }
     }
@@ -153,7 +159,12 @@ impl Session {
             Change::Vendor(vendor) => self.talk.learn(vendor),
             Change::Standing(standing) => self.live.standing.clone_from(standing),
             Change::Joined(consumer, kind) => _ = self.live.consumers.insert(*consumer, *kind),
-            Change::Left(consumer) => _ = self.live.consumers.remove(consumer),
+            Change::Left(consumer) => {
+                self.live.consumers.remove(consumer);
+                self.live.awaiting_guest.retain(|waiting| waiting != consumer);
+            }
+            Change::Guest(guest) => self.guest = *guest,
+            Change::AwaitingGuest(waiting) => self.live.awaiting_guest.clone_from(waiting),
             Change::LastConsumer(at) => self.last_consumer = Some(*at),
             Change::KeepUntil(until) => self.keep_until = *until,
             Change::Unneeded(since) => self.live.unneeded = *since,
@@ -192,6 +203,7 @@ impl Session {
             last_consumer: self.last_consumer,
             keep_until: self.keep_until,
             interrupted: self.interrupted,
+            guest: self.guest,
             live: self.live.clone(),
         }
     }
@@ -474,12 +486,14 @@ impl Change {
             | Change::LastConsumer(_)
             | Change::KeepUntil(_)
             | Change::Interrupted(_)
+            | Change::Guest(_)
             | Change::Spec(..)
             | Change::Record(_) => true,
             Change::Joined(..)
             | Change::Left(_)
             | Change::Unneeded(_)
             | Change::Takeover(_)
+            | Change::AwaitingGuest(_)
             | Change::Standing(_)
             | Change::Memory(_)
             | Change::SignOfLife(_)

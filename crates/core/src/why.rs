@@ -90,6 +90,7 @@ pub enum Why {
     Person(PersonAsked),
     Memory(MemorySeen),
     Takeover(TakeoverStep),
+    Guest(GuestStep),
     Message(MessageStep),
     Request(RequestStep),
     Recovery(RecoveryStep),
@@ -131,6 +132,15 @@ pub enum TakeoverStep {
     TimedOut,
     CallerGone,
     Failed,
+    Ended,
+}
+
+/// A step of a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum GuestStep {
+    Started,
     Ended,
 }
 
@@ -249,6 +259,7 @@ impl fmt::Display for Why {
             Why::Person(asked) => f.write_str(asked.sentence()),
             Why::Memory(seen) => f.write_str(seen.sentence()),
             Why::Takeover(step) => f.write_str(step.sentence()),
+            Why::Guest(step) => f.write_str(step.sentence()),
             Why::Message(step) => f.write_str(step.sentence()),
             Why::Request(step) => f.write_str(step.sentence()),
             Why::Recovery(step) => f.write_str(step.sentence()),
@@ -316,6 +327,15 @@ impl MemorySeen {
             MemorySeen::High => "its memory comes close to its limit",
             MemorySeen::ToConfirm => "its memory looks over the limit and is being read exactly",
             MemorySeen::Unreadable => "its memory cannot be read",
+        }
+    }
+}
+
+impl GuestStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            GuestStep::Started => "its terminal program runs beside it",
+            GuestStep::Ended => "its terminal program has ended; the run goes on",
         }
     }
 }
@@ -402,6 +422,7 @@ mod tests {
         all.extend(people.into_iter().chain([P::Interrupted]).map(Why::Person));
         all.extend(messages.into_iter().chain([S::Cancelled, S::Retried]).map(Why::Message));
         all.extend(takeovers.map(Why::Takeover));
+        all.extend([GuestStep::Started, GuestStep::Ended].map(Why::Guest));
         all.extend(recoveries.map(Why::Recovery));
         all.extend([M::High, M::ToConfirm, M::Unreadable].map(Why::Memory));
         // What a person started and what is needed because a person started it is the same sentence; so is a

@@ -38,6 +38,10 @@ pub const SOMETIMES: &[&str] = &[
     "say.half",
     "say.written",
     "hold.acked",
+    "guest.forked",
+    "guest.released",
+    "guest.confirmed",
+    "guest.ended",
 ];
 
 /// Aborts when the environment says so.

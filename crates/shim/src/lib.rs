@@ -28,6 +28,10 @@
 //! too much was not heard, or the disk is full, the pipes are not read, and the agent waits. Locks that become known
 //! meanwhile are taken by [`Command::Hold`] until the run ends (`process/hold.rs`).
 //!
+//! **A guest** ([`Command::Guest`]) is a second process of a run, with a terminal of its own that viewers join
+//! (`process/guests.rs`). Between it and the shim is its usher (`process/usher.rs`), the reaper of the guest's tree: what
+//! a guest leaves behind ends with it, and nothing of the agent's does.
+//!
 //! **An end.** The shim is the reaper of all descendants. The run is over when none is left: what outlives the
 //! agent is killed until the kernel says so. Then, in this order (`process/ending.rs`): output read to its end,
 //! record written, `Exited` said, locks kept for two seconds at most. If the run is to be repeated, its successor
@@ -73,14 +77,15 @@ pub use protocol::attach;
 pub use protocol::command::Command;
 pub use protocol::exited::{Exited, StartFailure};
 pub use protocol::frame::{Decoder, Fields, Frame, FrameError, LONGEST, VERSION};
-pub use protocol::guest::{Guest, GuestReport};
+pub use protocol::guest::{Guest, GuestReport, GuestStanding, Presence};
 pub use protocol::keep::{Keep, Listens, Lock, Streams, Tie};
 pub use protocol::notice::Notice;
-pub use protocol::report::{InputRefused, Keeping, Output, Report, Welcome};
+pub use protocol::report::{InputRefused, Output, Report};
 pub use protocol::ring::Ring;
 pub use protocol::say::{Label, NotALabel, Say, SayNumber, SayRefused};
-pub use protocol::start::{Contain, Directory, Joins, LogLimits, Start, Stdin, TapeLimits};
+pub use protocol::start::{Contain, Directory, Joins, LogLimits, Rights, Start, Stdin, TapeLimits};
 pub use protocol::tape::{Can, Flow, SaidUpTo, TapeEnd, TapeReport, TapeStanding};
+pub use protocol::welcome::{Keeping, Welcome};
 
 /// Where programs are looked for when the environment does not say.
 pub const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";

@@ -56,6 +56,14 @@ pub fn event_data(record: &Record) -> Value {
         }
         Record::RequestWithdrawn { number } => json!({ "request": number.to_string() }),
         Record::VendorSession { run: _, id } => json!({ "vendor_session": id }),
+        Record::GuestStarted { run: _, guest, pid } => json!({ "guest": guest, "pid": pid }),
+        Record::GuestEnded { run: _, guest, exit, text } => json!({
+            "guest": guest,
+            "code": exit.code(),
+            "signal": exit.signal(),
+            "end": exit.word(),
+            "text": text,
+        }),
         Record::ConsumerJoined { consumer } => json!({ "consumer": consumer.0 }),
         Record::ConsumerLeft { consumer } => json!({ "consumer": consumer.0 }),
         Record::MemoryWarn { bytes, limit } => json!({ "bytes": bytes, "limit": limit }),
@@ -84,6 +92,8 @@ pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
         | Record::LockAcquired { run }
         | Record::RequestOpened { run, .. }
         | Record::VendorSession { run, .. }
+        | Record::GuestStarted { run, .. }
+        | Record::GuestEnded { run, .. }
         | Record::Adopted { run, .. } => Some(*run),
         Record::RunExited(exited) => Some(exited.run),
         Record::SessionCreated
@@ -215,7 +225,11 @@ mod tests {
             }
             Record::RequestAnswered { .. } => Record::RequestWithdrawn { number },
             Record::RequestWithdrawn { .. } => Record::VendorSession { run, id: "s-1".into() },
-            Record::VendorSession { .. } => Record::ConsumerJoined { consumer },
+            Record::VendorSession { .. } => Record::GuestStarted { run, guest: 2, pid: 8 },
+            Record::GuestStarted { .. } => {
+                Record::GuestEnded { run, guest: 2, exit: Exit::Code(3), text: None }
+            }
+            Record::GuestEnded { .. } => Record::ConsumerJoined { consumer },
             Record::ConsumerJoined { .. } => Record::ConsumerLeft { consumer },
             Record::ConsumerLeft { .. } => Record::Parked,
             Record::Parked => Record::Woken,
@@ -254,6 +268,10 @@ mod tests {
             Record::RequestAnswered { .. } => json!({ "request": "r4", "verdict": "deny", "always": true }),
             Record::RequestWithdrawn { .. } => json!({ "request": "r4" }),
             Record::VendorSession { .. } => json!({ "vendor_session": "s-1" }),
+            Record::GuestStarted { .. } => json!({ "guest": 2, "pid": 8 }),
+            Record::GuestEnded { .. } => {
+                json!({ "guest": 2, "code": 3, "signal": null, "end": "code", "text": null })
+            }
             Record::ConsumerJoined { .. } | Record::ConsumerLeft { .. } => json!({ "consumer": 5 }),
             Record::MemoryWarn { .. } => json!({ "bytes": 8, "limit": 10 }),
             Record::Drained { .. } => json!({ "bytes": 11, "limit": 10 }),
@@ -278,7 +296,7 @@ mod tests {
 
     #[test]
     fn every_record_has_the_kind_and_the_fields_of_the_contract() {
-        assert_eq!(all().len(), 31);
+        assert_eq!(all().len(), 33);
         for record in all() {
             let (kind, data) = (record.kind(), event_data(&record));
             assert_eq!(data, expected(&record), "{record:?}");

@@ -103,6 +103,8 @@ impl Rows<'_> {
             | Change::KeepUntil(_)
             | Change::Unneeded(_)
             | Change::Takeover(_)
+            | Change::Guest(_)
+            | Change::AwaitingGuest(_)
             | Change::Memory(_)
             | Change::SignOfLife(_)
             | Change::Interrupted(_)

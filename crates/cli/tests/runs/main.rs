@@ -17,6 +17,7 @@ mod eater;
 mod feed;
 mod files;
 mod foreground;
+mod guests;
 mod holds;
 mod hostile;
 mod http;

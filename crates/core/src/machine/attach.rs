@@ -12,7 +12,10 @@ impl Draft<'_> {
         let held = matches!(self.session.life, Life::Held { .. });
         match joins {
             Joins::Takeover if !held => self.attach_by_takeover(consumer, urgent),
-            Joins::Takeover | Joins::Terminal | Joins::Output => self.attach_to_run(consumer, urgent),
+            Joins::Guest if !held => self.attach_to_guest(consumer, urgent),
+            Joins::Takeover | Joins::Terminal | Joins::Guest | Joins::Output => {
+                self.attach_to_run(consumer, urgent)
+            }
         }
     }
 
@@ -26,6 +29,23 @@ impl Draft<'_> {
         let why = self.takeover_asked(consumer, urgent);
         self.consumer_joined(consumer, ConsumerKind::Attach);
         why
+    }
+
+    /// The run goes on as it is: whoever comes gets a terminal beside it, as soon as it is ready for that.
+    fn attach_to_guest(&mut self, consumer: ConsumerId, urgent: bool) -> Why {
+        if self.session.live.closing {
+            return self.refuse(Refusal::GoingDown);
+        }
+        let before = self.session.live.awaiting_guest.len();
+        if self.session.unattachable().is_none() {
+            self.guest_wanted(consumer);
+        }
+        let waits = self.session.live.awaiting_guest.len() > before;
+        match self.attach_to_run(consumer, urgent) {
+            // Somebody who is counted already, and asks for more now.
+            Why::Stale if waits => Why::Noted,
+            why => why,
+        }
     }
 
     /// Being counted is a need: a session that sleeps wakes by it. One that waits goes on waiting, unless that is urgent.

@@ -116,6 +116,9 @@ impl<'a> Draft<'a> {
         }
         let why = if self.session.live.closing { None } else { self.wake_or_rest() };
         self.deliver_next();
+        if !self.session.live.closing {
+            self.invite();
+        }
         self.note_idleness();
         why
     }

@@ -45,6 +45,7 @@ impl Draft<'_> {
         self.settle_run(run, ended.exit);
         self.record_exit(run, ended, verdict);
         self.note_last_exit(ending.asked, ended, verdict);
+        self.guest_ends_with_run(ended.exit);
         self.forget_run();
         self.what_comes_next(ending, verdict, next, ended, holder)
     }

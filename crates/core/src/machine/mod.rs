@@ -4,6 +4,7 @@ mod attach;
 mod consumers;
 mod draft;
 mod ended;
+mod guests;
 mod messages;
 mod parting;
 mod people;
@@ -78,6 +79,7 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
         RunEvent::Standing(standing) => draft.standing(run, standing),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
+        RunEvent::Guest { guest, event } => draft.guest(run, *guest, event),
         RunEvent::Exited { ended, shim, holder } => draft.exited(run, ended, *shim, holder.as_deref()),
         RunEvent::Unended(by) => draft.unended(run, by),
         RunEvent::ShimAnswered => draft.shim_answered(run),

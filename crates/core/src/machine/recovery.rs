@@ -6,6 +6,7 @@ use crate::budgets::Budgets;
 use crate::decision::{Action, Change, Record, Refusal};
 use crate::event::{Ask, Event, Machine, RunEvent, Shim, ShimSeen, StartFailure, World};
 use crate::exit::{Ended, Exit};
+use crate::guest::GuestSeen;
 use crate::ids::RunNumber;
 use crate::life::{BlockedOn, FailCause, Goal, IdleSince, Life, Process, Purpose, Stage};
 use crate::policy::Mode;
@@ -30,7 +31,7 @@ impl Draft<'_> {
             ShimSeen::Mute => self.wait_for_shim(),
             ShimSeen::Keeping { run, process } => {
                 self.await_look(run, world.dialog);
-                self.adopt(run, process)
+                self.adopt(run, process, world.guest)
             }
             ShimSeen::Standing => self.recover_without_agent(world, Shim::Standing),
             ShimSeen::Nobody => self.recover_without_agent(world, Shim::Absent),
@@ -83,11 +84,12 @@ impl Draft<'_> {
         }
     }
 
-    fn adopt(&mut self, run: RunNumber, process: Process) -> Why {
+    fn adopt(&mut self, run: RunNumber, process: Process, guest: Option<GuestSeen>) -> Why {
         if self.session.live_run() != Some(run) {
             return self.end_unexpected(run);
         }
         self.record(Record::Adopted { run, pid: process.pid });
+        self.find_guest(run, guest);
         match self.session.life {
             Life::Starting { stage: Stage::Spawning, .. } => _ = self.started(run, process),
             Life::Starting { stage: Stage::Reserving, .. } => return self.end_unexpected(run),

@@ -46,6 +46,7 @@ fn a_run_is_joined_woken_or_refused_in_one_decision() {
     ];
     assert_eq!(answers(Joins::Terminal, false), expected);
     assert_eq!(answers(Joins::Output, false), expected);
+    assert_eq!(answers(Joins::Guest, false), expected);
     let mut urgent = expected.to_vec();
     urgent[5] = (State::Backoff, Some(Answer::UnderWay), State::Starting, true);
     assert_eq!(answers(Joins::Terminal, true), urgent, "only a wait is cut short");

@@ -100,6 +100,7 @@ impl Driver {
             | Action::Close { .. }
             | Action::Answer { .. }
             | Action::HoldVendor { .. }
+            | Action::StartGuest { .. }
             | Action::ConfirmMemory { .. } => {}
         }
     }

@@ -9,6 +9,7 @@ mod chats;
 mod details;
 mod driver;
 mod ends;
+mod guests;
 mod holders;
 mod parting;
 mod people;

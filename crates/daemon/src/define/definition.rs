@@ -1,9 +1,10 @@
 //! What a session is, as its owner defined it: kept as JSON in the store, fixed at `new`, changed by `set`.
 
+use crate::define::attaching::{self, Defined};
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
 use crate::define::preset::{
-    self, Exec, Filling, NotFilled, PROMPT, PromptBy, SessionIds, Transcript, of_word,
+    self, Attach, Exec, Filling, NotFilled, PROMPT, PromptBy, SessionIds, Transcript, of_word,
 };
 pub(crate) use crate::define::preset::{COMMAND, Input, Preset, Protocol, Turns};
 use crate::define::transcript::Sought;
@@ -51,6 +52,9 @@ pub(crate) struct Definition {
     /// The vendor's own terminal program, which takes the place of a headless run; empty where there is none.
     #[serde(default)]
     pub(crate) interactive: Vec<String>,
+    /// What `attach` does with that.
+    #[serde(default, skip_serializing_if = "attaching::is_takeover")]
+    pub(crate) attach: Attach,
     #[serde(default)]
     pub(crate) parent: Option<String>,
     /// A name may be another session's one day; this is not.
@@ -143,6 +147,7 @@ impl Definition {
                 .map(|preset| Box::new(preset.exec.clone())),
             pty: preset.is_some_and(|preset| preset.pty),
             interactive: Vec::new(),
+            attach: Attach::Takeover,
             parent: None,
             parent_id: None,
             tags: Vec::new(),
@@ -183,6 +188,7 @@ impl Definition {
         }
         // Without a vendor session there is nothing that its terminal program could go on with.
         self.interactive = interactive.and_then(Result::ok).unwrap_or_default();
+        self.attach = if preset.interactive.is_some() { preset.attach } else { Attach::Takeover };
         Ok(())
     }
 
@@ -292,11 +298,14 @@ impl Definition {
             stop_grace: self.stop_grace.map_or(settings.policy.stop_grace, |span| span.0),
             ..settings.policy.clone()
         };
+        let (attach, protocol, pty) = (self.attach, self.protocol, self.pty);
+        let defined = Defined { attach, protocol, pty, words_known: !self.interactive.is_empty() };
         Spec {
             mode: self.mode,
             policy,
             memory_limit: self.memory,
             interactive: !self.interactive.is_empty(),
+            attach: defined.attaching(),
             run_per_message: self.protocol == Protocol::Exec,
         }
     }

@@ -57,6 +57,8 @@ fn step(change: &Change) -> Step {
         | Record::RequestAnswered { .. }
         | Record::RequestWithdrawn { .. }
         | Record::VendorSession { .. }
+        | Record::GuestStarted { .. }
+        | Record::GuestEnded { .. }
         | Record::ConsumerJoined { .. }
         | Record::ConsumerLeft { .. }
         | Record::Parked

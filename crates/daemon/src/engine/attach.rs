@@ -13,6 +13,7 @@ use crate::ports::shims::LinkNumber;
 use pinfold_core::attach::Reached;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::{Ask, ConsumerKind, Joins};
+use pinfold_core::guest::Attaching;
 use pinfold_core::{ConsumerId, Event, Life, Mode};
 use pinfold_shim::Command;
 use pinfold_store::{Facts, SessionId};
@@ -34,10 +35,16 @@ impl Engine {
         let (consumer, urgent) = (attach.consumer, attach.urgent);
         let joins = joins(tracked, attach.read_only);
         let held = matches!(tracked.session.life(), Life::Held { .. });
+        let there = held || tracked.session.has_guest();
         // No run is ended for a terminal program that is not there.
-        if let (Joins::Takeover, false, Some(cause)) = (joins, held, attach.no_program) {
+        if let (Joins::Takeover | Joins::Guest, false, Some(cause)) = (joins, there, attach.no_program) {
             let name = tracked.name.clone();
             _ = reply.send(Err(NotAttached::NoProgram { name, cause }));
+            return;
+        }
+        let old = tracked.shim.as_ref().is_some_and(|shim| !shim.can.guest);
+        if joins == Joins::Guest && old && matches!(tracked.session.life(), Life::Running { .. }) {
+            _ = reply.send(Err(NotAttached::OldShim { name: tracked.name.clone() }));
             return;
         }
         let facts = Facts { by: attach.by.as_ref().map(|by| by.words()), ..Facts::default() };
@@ -58,8 +65,18 @@ impl Engine {
         let turn = if own { Turn::Own } else { Turn::Others };
         let counted = tracked.session.connected().any(|(counted, _)| counted == consumer);
         if counted && joins != Joins::Output {
-            let waiting =
-                Waiting { consumer, joins, urgent, read_only, by, turn, ended: None, told, seen: None };
+            let waiting = Waiting {
+                consumer,
+                joins,
+                urgent,
+                read_only,
+                by,
+                turn,
+                ended: None,
+                guest: None,
+                told,
+                seen: None,
+            };
             tracked.attaching.waiting.push(waiting);
         }
     }
@@ -103,6 +120,11 @@ impl Engine {
                 tracked.attaching.end(consumer, NotAttached::Refused(refusal, view));
             }
             Reached::NoTakeover => self.take_turn(id, consumer),
+            Reached::NoGuest => {
+                let view = Box::new(tracked.view());
+                let how = tracked.attaching.of(consumer).and_then(|waiting| waiting.guest.clone());
+                tracked.attaching.end(consumer, NotAttached::NoGuest(how, view));
+            }
         }
     }
 
@@ -200,9 +222,12 @@ impl Engine {
                         if let Some(live) = tracked.live(run) {
                             live.viewers.push(waiting.consumer);
                         }
-                        waiting.told.send_replace(Some(Standing::Ready { socket: socket.to_owned(), run }));
+                        let guest = tracked.session.guest_here().map(|guest| guest.number);
+                        let guest = guest.filter(|_| waiting.joins == Joins::Guest);
+                        let socket = socket.to_owned();
+                        waiting.told.send_replace(Some(Standing::Ready { socket, run, guest }));
                     }
-                    Reached::NotYet | Reached::Never(_) | Reached::NoTakeover => {
+                    Reached::NotYet | Reached::Never(_) | Reached::NoTakeover | Reached::NoGuest => {
                         tracked.attaching.waiting.push(waiting);
                     }
                 }
@@ -268,11 +293,13 @@ fn joins(tracked: &Tracked, read_only: bool) -> Joins {
     let spec = tracked.session.spec();
     let held = matches!(tracked.session.life(), Life::Held { .. });
     let takes_over = spec.interactive && spec.mode != Mode::Once && !read_only;
-    if tracked.definition.pty {
-        Joins::Terminal
-    } else if held || takes_over {
-        Joins::Takeover
-    } else {
-        Joins::Output
+    match spec.attach {
+        _ if tracked.definition.pty => Joins::Terminal,
+        _ if held => Joins::Takeover,
+        // Whoever only looks on starts nothing.
+        Attaching::Join(_) if !read_only || tracked.session.has_guest() => Joins::Guest,
+        Attaching::Join(_) => Joins::Output,
+        Attaching::Takeover if takes_over => Joins::Takeover,
+        Attaching::Takeover => Joins::Output,
     }
 }

@@ -8,7 +8,7 @@ use crate::ports::shims::LinkNumber;
 use pinfold_core::decision::{Answer, TakeoverEnd};
 use pinfold_core::event::Joins;
 use pinfold_core::life::CannotStart;
-use pinfold_core::{ConsumerId, Refusal, RunNumber};
+use pinfold_core::{ConsumerId, Exit, Refusal, RunNumber};
 use pinfold_shim::Size;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(crate) enum Standing {
     /// There is a terminal, and the way to it was removed; its shim was told to make another.
     NoSocket(Box<SessionView>),
     /// There is a terminal.
-    Ready { socket: PathBuf, run: RunNumber },
+    Ready { socket: PathBuf, run: RunNumber, guest: Option<u64> },
     /// There is none.
     Over(NotAttached),
 }
@@ -63,8 +63,19 @@ pub(crate) enum NotAttached {
     NoProgram { name: String, cause: CannotStart },
     /// The session refuses, or does not go on by itself.
     Refused(Refusal, Box<SessionView>),
+    /// The terminal program beside its run has ended, or could not be started.
+    NoGuest(Option<GuestEnd>, Box<SessionView>),
+    /// Its shim is older than terminal programs beside a run.
+    OldShim { name: String },
     /// The takeover ended without a terminal, in this way.
     NotTakenOver(Option<TakeoverEnd>, Box<SessionView>),
+}
+
+/// How a terminal program beside a run ended, and why it could not be started where it could not.
+#[derive(Debug, Clone)]
+pub(crate) struct GuestEnd {
+    pub(crate) exit: Exit,
+    pub(crate) text: Option<String>,
 }
 
 /// Something that an attach waited for.
@@ -96,6 +107,8 @@ pub(crate) struct Waiting {
     pub(super) turn: Turn,
     /// How a takeover ended since this one waits.
     pub(super) ended: Option<TakeoverEnd>,
+    /// How a guest ended since this one waits.
+    pub(super) guest: Option<GuestEnd>,
     pub(super) told: watch::Sender<Option<Standing>>,
     /// How the session stood when this one was told to wait for it.
     pub(super) seen: Option<Snapshot>,
@@ -148,6 +161,11 @@ impl Attaching {
     /// A takeover has ended: all who wait have waited for it.
     pub(super) fn takeover_ended(&mut self, how: TakeoverEnd) {
         self.waiting.iter_mut().for_each(|waiting| waiting.ended = Some(how));
+    }
+
+    /// A terminal program beside the run has ended.
+    pub(super) fn guest_ended(&mut self, how: &GuestEnd) {
+        self.waiting.iter_mut().for_each(|waiting| waiting.guest = Some(how.clone()));
     }
 
     /// Tells somebody how it ends.

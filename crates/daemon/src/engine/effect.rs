@@ -2,6 +2,7 @@
 
 use super::Engine;
 use crate::crash;
+use crate::engine::attaching::GuestEnd;
 use crate::engine::feed::News;
 use crate::engine::input::{Committer, Input};
 use crate::engine::reply::Reply;
@@ -78,6 +79,9 @@ impl Engine {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
         if let Some(how) = takeover_end_in(&decision) {
             tracked.attaching.takeover_ended(how);
+        }
+        if let Some(how) = guest_end_in(&decision) {
+            tracked.attaching.guest_ended(&how);
         }
         let (settled, news) = (settled_in(&decision), news_of(&decision, durable));
         let pending = Pending {
@@ -231,6 +235,15 @@ fn news_of(decision: &Decision, durable: bool) -> News {
 }
 
 /// How a takeover ended with a decision.
+fn guest_end_in(decision: &Decision) -> Option<GuestEnd> {
+    decision.changes.iter().find_map(|change| match change {
+        Change::Record(Record::GuestEnded { exit, text, .. }) => {
+            Some(GuestEnd { exit: *exit, text: text.clone() })
+        }
+        _ => None,
+    })
+}
+
 fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
     decision.changes.iter().find_map(|change| {
         if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }

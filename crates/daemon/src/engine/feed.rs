@@ -199,6 +199,7 @@ mod tests {
             runs: session.runs(),
             unended: false,
             takeover: None,
+            guest: None,
             connected: false,
         };
         let (watched, mut seen) = watch::channel(now);

@@ -266,6 +266,7 @@ fn ends_something(action: &Action) -> bool {
         | Action::Close { .. }
         | Action::Answer { .. }
         | Action::HoldVendor { .. }
+        | Action::StartGuest { .. }
         | Action::ConfirmMemory { .. } => false,
     }
 }

@@ -48,7 +48,7 @@ mod unended;
 mod view;
 mod why_not;
 
-pub(crate) use attaching::{Attach, Attached, NotAttached, Standing, Standings};
+pub(crate) use attaching::{Attach, Attached, GuestEnd, NotAttached, Standing, Standings};
 pub(crate) use command::{Command, Unsettled};
 pub(crate) use health::Health;
 pub(crate) use parts::{Alone, Fault, Limits, Parts};

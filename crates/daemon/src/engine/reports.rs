@@ -112,8 +112,7 @@ impl Engine {
             Report::Rang { run, ring } => self.rang(id, run, ring),
             Report::Tape(report) => self.taped(id, report),
             Report::Held { run, resources } => self.held(id, run, &resources),
-            // No run of this daemon asks for them.
-            Report::Guest(_) => {}
+            Report::Guest(report) => self.guest_said(id, report),
         }
     }
 
@@ -149,7 +148,7 @@ impl Engine {
     }
 
     /// Whoever had the terminal of a run that ended is no reason for another run: their attach is over.
-    fn let_viewers_go(&mut self, id: SessionId) {
+    pub(super) fn let_viewers_go(&mut self, id: SessionId) {
         let run = self.sessions.get_mut(&id).and_then(|tracked| tracked.run.as_mut());
         for consumer in run.map(|run| std::mem::take(&mut run.viewers)).unwrap_or_default() {
             self.happened(id, &Event::ConsumerLeft { consumer }, &Facts::default(), None);

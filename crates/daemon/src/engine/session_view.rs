@@ -1,6 +1,7 @@
 //! Sessions as they are seen from outside: how one stands, and a copy to show from. Data only.
 
 use crate::define::definition::Definition;
+use pinfold_core::guest::Guest;
 use pinfold_core::session::{Runs, Takeover};
 use pinfold_core::{RunNumber, Session, State, Wall};
 use pinfold_shim::Flow;
@@ -16,6 +17,8 @@ pub(crate) struct Snapshot {
     pub(crate) unended: bool,
     /// The takeover that is under way.
     pub(crate) takeover: Option<Takeover>,
+    /// The last guest of its runs.
+    pub(crate) guest: Option<Guest>,
     /// Whether its shim is connected.
     pub(crate) connected: bool,
 }
@@ -27,6 +30,7 @@ impl Snapshot {
             runs: session.runs(),
             unended: session.unended().is_some(),
             takeover: session.takeover(),
+            guest: session.guest(),
             connected,
         }
     }

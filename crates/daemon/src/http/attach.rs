@@ -7,7 +7,9 @@ use super::answer::{Failure, Named, Said, refusal_body};
 use super::logs::{self, Source};
 use super::streaming;
 use crate::clock::Clock;
-use crate::engine::{self, Attached, Command, NotAttached, Reply, SessionView, Standing, Standings, WhyNot};
+use crate::engine::{
+    self, Attached, Command, GuestEnd, NotAttached, Reply, SessionView, Standing, Standings, WhyNot,
+};
 use crate::http::consumer::Consumer;
 use crate::output::printed::Sequences;
 use crate::show;
@@ -17,6 +19,7 @@ use pinfold_api::object::AttachLine;
 use pinfold_api::request::Attach;
 use pinfold_api::{ErrorBody, ErrorKind};
 use pinfold_core::decision::TakeoverEnd;
+use pinfold_core::guest::{Guest, GuestStage};
 use pinfold_core::life::{CannotStart, HolderSeen, Life};
 use pinfold_core::quoted::quoted;
 use pinfold_core::{Now, Refusal, RunNumber};
@@ -60,6 +63,8 @@ pub(crate) async fn attach(
             NotAttached::Unable(why) => why.into(),
             why @ (NotAttached::NoProgram { .. }
             | NotAttached::Refused(..)
+            | NotAttached::NoGuest(..)
+            | NotAttached::OldShim { .. }
             | NotAttached::NotTakenOver(..)) => Failure::conflict(not_attached(&why)),
         })?;
         tokio::spawn(attaching.serve(attached, sender));
@@ -108,15 +113,17 @@ impl Attaching {
             Attached::Output => return self.follow(sender).await,
             Attached::Terminal(standings) => standings,
         };
-        let last = match until_ready(&mut standings, sender).await {
-            Ok(ready) => ready,
-            Err(error) => AttachLine::Failed(Box::new(error)),
+        let (last, ready) = match until_ready(&mut standings, sender).await {
+            Ok((ready, run, guest)) => (ready, Some((run, guest))),
+            Err(error) => (AttachLine::Failed(Box::new(error)), None),
         };
-        let run = if let AttachLine::Ready { run, .. } = &last { Some(RunNumber(*run)) } else { None };
         if sender.send(line(&last)).await.is_ok()
-            && let Some(run) = run
+            && let Some((run, guest)) = ready
         {
-            self.tell_end(run, sender).await;
+            match guest {
+                Some(guest) => self.tell_guest_end(run, guest, sender).await,
+                None => self.tell_end(run, sender).await,
+            }
             self.stay(sender).await;
         }
     }
@@ -129,6 +136,28 @@ impl Attaching {
         }
         let view = self.context.handle.session(self.id, |known| known.copy()).await;
         if let Some(message) = view.ok().and_then(|view| view.core.explain_end(Clock::new().now())) {
+            _ = sender.send(line(&AttachLine::Ended { message })).await;
+        }
+    }
+
+    /// Says how the terminal program ended that was shown, beside its run or with it.
+    async fn tell_guest_end(&self, run: RunNumber, number: u64, sender: &mpsc::Sender<Bytes>) {
+        let Ok(mut seen) = super::sessions::watcher(&self.context, self.id).await else { return };
+        let here = |guest: Guest| {
+            (guest.run, guest.number) == (run, number) && !matches!(guest.stage, GuestStage::Gone { .. })
+        };
+        if seen.wait_for(|seen| !seen.guest.is_some_and(here)).await.is_err() {
+            return;
+        }
+        let view = self.context.handle.session(self.id, |known| known.copy()).await;
+        let Some(view) = view.ok() else { return };
+        let goes_on = matches!(view.core.life(), Life::Running { run: live, .. } if *live == run);
+        let ended = view.core.explain_guest_end().filter(|_| goes_on);
+        let message = match ended {
+            Some(ended) => Some(format!("{ended}; the agent goes on")),
+            None => view.core.explain_end(Clock::new().now()),
+        };
+        if let Some(message) = message {
             _ = sender.send(line(&AttachLine::Ended { message })).await;
         }
     }
@@ -147,13 +176,14 @@ impl Attaching {
 async fn until_ready(
     standings: &mut Standings,
     sender: &mpsc::Sender<Bytes>,
-) -> Result<AttachLine, ErrorBody> {
+) -> Result<(AttachLine, RunNumber, Option<u64>), ErrorBody> {
     let mut said: Option<(String, Instant)> = None;
     loop {
         let standing = standings.borrow_and_update().clone();
         let waits = match standing {
-            Some(Standing::Ready { socket, run }) => {
-                return Ok(AttachLine::Ready { socket: socket.display().to_string(), run: run.0 });
+            Some(Standing::Ready { socket, run, guest }) => {
+                let ready = AttachLine::Ready { socket: socket.display().to_string(), run: run.0 };
+                return Ok((ready, run, guest));
             }
             Some(Standing::Over(why)) => return Err(not_attached(&why)),
             Some(Standing::NoSocket(view)) => Some(no_socket(&view)),
@@ -207,6 +237,9 @@ fn waiting(view: &SessionView, now: Now) -> (String, Option<u64>) {
         (Life::Stopping { .. }, Some(_)) if view.core.unended().is_none() => {
             (format!("`{name}`: the headless run ends"), None)
         }
+        (Life::Running { .. }, None) if view.core.awaits_guest() => {
+            (format!("`{name}`: its agent is not ready for a terminal yet"), None)
+        }
         (Life::Backoff { until, .. }, _) => {
             (format!("`{name}` waits before its next run; `--now` starts it"), Some(until.boot))
         }
@@ -227,6 +260,15 @@ fn not_attached(why: &NotAttached) -> ErrorBody {
         }
         NotAttached::Refused(refusal, view) => refused(view, *refusal),
         NotAttached::NotTakenOver(how, view) => not_taken_over(view, *how),
+        NotAttached::NoGuest(how, view) => no_guest(view, how.as_ref()),
+        NotAttached::OldShim { name } => {
+            let message =
+                format!("`{name}` runs under a shim of an older version, which has one terminal only");
+            let name = quoted(name);
+            ErrorBody::new(ErrorKind::Busy, message).hint(format!(
+                "`pinfold restart {name}` gives it a new one; `pinfold send` and `pinfold logs` work meanwhile"
+            ))
+        }
     }
 }
 
@@ -260,6 +302,28 @@ fn blocked(name: &str, holder: Option<&HolderSeen>) -> ErrorBody {
     ));
     body.holder = Some(show::session::holder_value(holder));
     body
+}
+
+/// How a terminal program beside a run came to nothing.
+fn no_guest(view: &SessionView, how: Option<&GuestEnd>) -> ErrorBody {
+    let name = &view.name;
+    match how {
+        Some(GuestEnd { text: Some(text), .. }) => {
+            let message =
+                format!("the terminal program of `{name}` was not started: {text}; its agent goes on");
+            ErrorBody::new(ErrorKind::BadConfig, message)
+                .hint("`interactive` of its agent in config.toml names it")
+        }
+        Some(GuestEnd { exit, text: None }) => {
+            let message = format!("the terminal program of `{name}` {exit} at once; its agent goes on");
+            ErrorBody::new(ErrorKind::Failed, message)
+                .hint(format!("`pinfold events --session {}` has it", quoted(name)))
+        }
+        None => {
+            let message = format!("the terminal program of `{name}` is not there any more");
+            ErrorBody::new(ErrorKind::Failed, message).hint("attaching again may succeed")
+        }
+    }
 }
 
 /// How a takeover came to nothing.

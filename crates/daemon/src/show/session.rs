@@ -6,6 +6,7 @@ use crate::define::definition::Definition;
 use crate::define::preset::protocol_word;
 use crate::engine::{Hindrances, SessionView};
 use pinfold_api::object::{Inbox, LastExit, Next, Request, Session};
+use pinfold_core::guest::GuestStage;
 use pinfold_core::life::{HolderSeen, Life};
 use pinfold_core::{Now, Wall, talk};
 use pinfold_shim::Flow;
@@ -44,6 +45,7 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         status: view.status.clone().filter(|_| process.is_some()),
         pid: view.pid(),
         shim_pid: view.shim_pid,
+        guest_pid: guest_pid(core),
         run: view.run.filter(|(run, _)| core.live_run() == Some(*run)).map(|(_, id)| id.to_string()),
         fence: process.map(|process| process.fence),
         started_at: since.map(|since| time(since.wall)),
@@ -76,6 +78,13 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
 fn vendor_session(core: &pinfold_core::Session, definition: &Definition) -> Option<String> {
     let learned = core.talk().vendor().map(|vendor| vendor.id.clone());
     learned.or_else(|| definition.vendor_session.clone())
+}
+
+fn guest_pid(core: &pinfold_core::Session) -> Option<u32> {
+    match core.guest()?.stage {
+        GuestStage::Here { pid } => Some(pid),
+        GuestStage::Asked | GuestStage::Gone { .. } => None,
+    }
 }
 
 /// What its agent asks.

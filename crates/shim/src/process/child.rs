@@ -20,7 +20,8 @@ const SHELL: &CStr = c"/bin/sh";
 /// Everything a child needs before it is told what to become.
 pub(super) struct Child<'a> {
     pub(super) session: &'a str,
-    pub(super) notify: &'a OsStr,
+    /// Where it says how it is, if that is heard.
+    pub(super) notify: Option<&'a OsStr>,
     pub(super) guards: &'a [Guard],
     pub(super) umask: Mode,
     pub(super) shim: Pid,
@@ -229,7 +230,7 @@ pub(super) fn failure(saying: &[u8]) -> StartFailure {
 }
 
 /// The environment as given, with what pinfold says in place of what anybody else says under these names.
-fn environment(start: &Start, session: &str, notify: &OsStr, fence: u64) -> Vec<OsString> {
+fn environment(start: &Start, session: &str, notify: Option<&OsStr>, fence: u64) -> Vec<OsString> {
     const OURS: [&[u8]; 5] =
         [b"PINFOLD_SESSION=", b"PINFOLD_RUN=", b"PINFOLD_FENCE=", b"PINFOLD_SOCKET=", b"NOTIFY_SOCKET="];
     let foreign = |entry: &&OsString| !OURS.iter().any(|name| entry.as_bytes().starts_with(name));
@@ -245,6 +246,8 @@ fn environment(start: &Start, session: &str, notify: &OsStr, fence: u64) -> Vec<
     if let Some(socket) = &start.socket {
         add("PINFOLD_SOCKET=", socket.as_os_str());
     }
-    add("NOTIFY_SOCKET=", notify);
+    if let Some(notify) = notify {
+        add("NOTIFY_SOCKET=", notify);
+    }
     all
 }

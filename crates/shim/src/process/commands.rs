@@ -53,8 +53,8 @@ impl Shim {
             Command::Say(say) => self.tell_of(say.run),
             Command::Heard { to, .. } => self.heard(to),
             Command::Hold { run, locks } => self.hold(run, &locks),
-            // Nobody asks it of a shim that has not said it can.
-            Command::Guest(_) | Command::GuestStop { .. } => {}
+            Command::Guest(guest) => self.start_guest(*guest),
+            Command::GuestStop { run, guest, grace } => self.stop_guest(run, guest, grace),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The end of a run and of the shim: in order, and written down before it is told.
 
+use super::guests::see_off;
 use super::run::{Run, Stage};
 use super::shape::Shape;
 use super::shim::{Phase, Shim, hear, hear_end, mirror, wall};
@@ -26,6 +27,7 @@ impl Shim {
         let Phase::Running(mut run) = std::mem::replace(&mut self.phase, Phase::Gone) else { return };
         crash::point("end.empty");
         let number = run.number;
+        see_off(&mut run, &mut self.viewers, &mut self.links, &mut self.buffer);
         let tape = if run.taping.is_some() { self.end_tape(&mut run) } else { self.end_log(&mut run) };
         self.buffer = Vec::new();
         self.notify.drain(Some(&run));

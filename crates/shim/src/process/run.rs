@@ -1,5 +1,6 @@
 //! One run: an agent with its tree, from the fork until the tree is empty.
 
+use super::guest::Visit;
 use super::input::Input;
 use super::output::Outputs;
 use super::pty::Pty;
@@ -7,7 +8,7 @@ use super::shape::Shape;
 use super::taping::Taping;
 use super::tree::Met;
 use super::turns::Turns;
-use super::{child, survivors, tree};
+use super::{child, reaping, survivors, tree};
 use crate::groups::group::Group;
 use crate::protocol::exited::StartFailure;
 use pinfold_core::exit::Exit;
@@ -49,6 +50,8 @@ pub(super) struct Run {
     pub(super) taping: Option<Box<Taping>>,
     /// Locks that were taken while it lived.
     pub(super) held: Vec<Guard>,
+    /// Its last guest, if it had one.
+    pub(super) visit: Option<Visit>,
     pub(super) group: Option<Group>,
     pub(super) began: Instant,
     pub(super) at: Wall,
@@ -109,6 +112,9 @@ impl Run {
                 // Shells that somebody types to ignore the one, and end when their terminal goes.
                 if self.pty.is_some() {
                     self.signal(Signal::HUP);
+                }
+                if let Some(guest) = self.visit.as_ref().and_then(Visit::here) {
+                    guest.hang_up();
                 }
             }
         }
@@ -215,13 +221,22 @@ impl Run {
         for _ in 0..REAPED {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.pid => self.ended(status),
-                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(Some((pid, _))) => self.note_usher(pid),
+                Err(Errno::INTR) => {}
                 Ok(None) => return Tree::Populated,
                 Err(_) => return Tree::Empty,
             }
         }
         self.unreaped = true;
         Tree::Populated
+    }
+
+    /// Where it was the usher of the guest that was reaped, nothing of the guest is left.
+    fn note_usher(&mut self, reaped: Pid) {
+        let guest = self.visit.as_mut().and_then(Visit::here_mut);
+        if let Some(guest) = guest.filter(|guest| guest.usher.pid == reaped) {
+            guest.gone = true;
+        }
     }
 
     /// Looks whether the child has become the agent.
@@ -247,11 +262,7 @@ impl Run {
     fn ended(&mut self, status: WaitStatus) {
         // A child that ended has said all it had to say.
         self.confirm();
-        let exit = match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => Exit::Code(code),
-            (None, Some(signal)) => Exit::Signal(signal),
-            (None, None) => return,
-        };
+        let Some(exit) = reaping::exit(status) else { return };
         self.lived = self.began.elapsed();
         self.again = None;
         self.just_ended = true;

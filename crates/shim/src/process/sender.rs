@@ -30,10 +30,17 @@ pub(super) fn judge(sender: &Sender, run: Option<&Run>) -> Standing {
     // Asked last: the number was its own when /proc was read.
     let reaped = sender.pidfd.as_ref().map_or(!exists, |pidfd| pidfd::is_reaped(pidfd.as_fd()));
     match (reaped, below) {
+        (false, true) if is_guests(pid, run) => Standing::Stranger,
         (false, true) => Standing::Member,
         (false, false) => Standing::Stranger,
         (true, _) => judge_reaped(pid, sender.pidfd.as_ref(), run),
     }
+}
+
+/// Whether it is of the guest: what that says is nothing about the run.
+fn is_guests(pid: u32, run: Option<&Run>) -> bool {
+    let guest = run.and_then(|run| run.visit.as_ref()?.here());
+    guest.is_some_and(|guest| is_below(pid, guest.usher_pid()))
 }
 
 fn judge_reaped(pid: u32, pidfd: Option<&OwnedFd>, run: Option<&Run>) -> Standing {

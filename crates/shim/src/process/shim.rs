@@ -1,5 +1,6 @@
 //! The shim's loop: what came is heard, then what is due is done. It waits for nobody but the kernel.
 
+use super::guest::Visit;
 use super::input::Input;
 use super::link::{Link, Links};
 use super::notify::Notify;
@@ -16,8 +17,9 @@ use crate::files::tape::Tape;
 use crate::files::turn::Done;
 use crate::protocol::frame::VERSION;
 use crate::protocol::keep::{Keep, Tie};
-use crate::protocol::report::{Keeping, Report, Welcome};
+use crate::protocol::report::Report;
 use crate::protocol::tape::Can;
+use crate::protocol::welcome::{Keeping, Welcome};
 use pinfold_core::ids::RunNumber;
 use pinfold_core::time::Wall;
 use pinfold_kernel::clock;
@@ -88,6 +90,7 @@ enum Waker {
     Input,
     Words,
     Keys,
+    Guest,
     Viewer(usize),
     Notify,
 }
@@ -152,8 +155,13 @@ impl Shim {
             all.extend(run.input.wanting().map(|fd| (Waker::Input, fd, PollFlags::OUT)));
             let words = run.taping.as_ref().and_then(|taping| taping.words.wanting());
             all.extend(words.map(|fd| (Waker::Words, fd, PollFlags::OUT)));
-            let keys = run.pty.as_ref().and_then(|pty| pty.wanting());
+            let keys = run.shown().and_then(Pty::wanting);
             all.extend(keys.map(|fd| (Waker::Keys, fd, PollFlags::OUT)));
+            if let Some(guest) = run.visit.as_ref().and_then(Visit::here) {
+                let starting = guest.starting.iter().map(AsFd::as_fd);
+                let all_of_it = guest.output.open().map(|(_, fd)| fd).chain(starting);
+                all.extend(all_of_it.map(|fd| (Waker::Guest, fd, PollFlags::IN)));
+            }
         }
         let listens = self.pty().is_none_or(Pty::listens);
         let viewers = self.viewers.wakers(listens);
@@ -170,7 +178,8 @@ impl Shim {
             Phase::Standing { until } => Some(*until),
             Phase::Running(run) => {
                 let again = run.taping.as_ref().and_then(|taping| taping.again());
-                run.next_force().into_iter().chain(run.undisturbed).chain(again).min()
+                let guest = run.visit.as_ref().and_then(Visit::here).and_then(|guest| guest.killing);
+                run.next_force().into_iter().chain(run.undisturbed).chain(again).chain(guest).min()
             }
         };
         let paint = self.pty().and_then(|_| self.viewers.deadline());
@@ -197,6 +206,7 @@ impl Shim {
                     pty.write();
                 }
             }
+            Waker::Guest => self.read_guest(),
             Waker::Viewer(index) => self.viewers.hear(index, pty_of(&mut self.phase)),
             Waker::Notify => self.notify.read(match &self.phase {
                 Phase::Running(run) => Some(run),
@@ -230,7 +240,7 @@ impl Shim {
     fn show(&mut self, newcomer: Newcomer) {
         let (socket, _, join, _) = &newcomer;
         let wanted = match &self.phase {
-            Phase::Running(run) => run.pty.is_some() && run.number == join.run,
+            Phase::Running(run) => run.shown().is_some() && run.number == join.run,
             Phase::Waiting | Phase::Standing { .. } => true,
             Phase::Gone => false,
         };
@@ -243,7 +253,7 @@ impl Shim {
     }
 
     pub(super) fn pty(&self) -> Option<&Pty> {
-        if let Phase::Running(run) = &self.phase { run.pty.as_deref() } else { None }
+        if let Phase::Running(run) = &self.phase { run.shown() } else { None }
     }
 
     fn welcome(&self) -> Welcome {
@@ -263,6 +273,7 @@ impl Shim {
             log: self.log.end(),
             can: Can::now(self.keep.tape.is_some()),
             tape: self.tape_standing(),
+            guest: self.guest_standing(),
         }
     }
 
@@ -351,7 +362,7 @@ impl Shim {
         self.drop_closed();
         if !self.viewers.is_empty() {
             self.viewers.drop_closed(pty_of(&mut self.phase));
-            let pty = if let Phase::Running(run) = &self.phase { run.pty.as_deref() } else { None };
+            let pty = if let Phase::Running(run) = &self.phase { run.shown() } else { None };
             self.viewers.serve(pty, now);
         }
         self.links.recover(now);
@@ -387,6 +398,7 @@ impl Shim {
                 let ended = tree == Tree::Empty && matches!(run.stage, Stage::Ending(_));
                 self.announce();
                 self.tell();
+                self.tend_guest(now);
                 if ended {
                     self.finish();
                 }
@@ -446,7 +458,7 @@ impl Shim {
 
 /// The terminal of the run, if it has one.
 pub(super) fn pty_of(phase: &mut Phase) -> Option<&mut Pty> {
-    if let Phase::Running(run) = phase { run.pty.as_deref_mut() } else { None }
+    if let Phase::Running(run) = phase { run.shown_mut() } else { None }
 }
 
 /// Follows what was printed on the screen, and shows it to whoever is attached.

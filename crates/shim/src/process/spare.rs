@@ -49,7 +49,8 @@ impl Shim {
     /// Forks a child that waits at its gate, in the empty group of the last run if there is one.
     fn fork_in(&self, shape: Shape, empty: Option<Group>) -> Result<Waiting, Errno> {
         let group = empty.or_else(|| Group::make(&self.keep.listen, shape.contain));
-        let (forked, gate, ends) = self.fork_into(shape, group.as_ref())?;
+        let agent = |child: &mut Child<'_>, _: Option<&Group>| child.live();
+        let (forked, gate, ends) = self.fork_into(shape, group.as_ref(), &agent)?;
         let pid = forked.pid.as_raw_nonzero().get().unsigned_abs();
         let Ok(agent) = process::identify(pid) else {
             end(&forked);
@@ -61,13 +62,20 @@ impl Shim {
         Ok(Waiting { forked, agent, ends, group, gate, shape })
     }
 
-    fn fork_into(&self, shape: Shape, group: Option<&Group>) -> Result<(Forked, OwnedFd, Ends), Errno> {
-        let into_group = |child: &mut Child<'_>| raw::fork(group.map(Group::folder), &mut || child.live());
+    /// Forks a child that lives `life`, which is told the group that it was not forked into.
+    pub(super) fn fork_into(
+        &self,
+        shape: Shape,
+        group: Option<&Group>,
+        life: &dyn Fn(&mut Child<'_>, Option<&Group>) -> i32,
+    ) -> Result<(Forked, OwnedFd, Ends), Errno> {
+        let into_group =
+            |child: &mut Child<'_>| raw::fork(group.map(Group::folder), &mut || life(child, None));
         match self.fork_by(shape, into_group) {
             // Kernels before 5.7, filters that know no clone3, and kernels that end what is forked into a
             // group: the child is moved while it waits.
             Err(Errno::NOSYS | Errno::PERM | Errno::INVAL | Errno::OPNOTSUPP | Errno::CHILD) => {
-                let waiting = self.fork_by(shape, |child| raw::plain_fork(&mut || child.live()))?;
+                let waiting = self.fork_by(shape, |child| raw::plain_fork(&mut || life(child, group)))?;
                 if let Some(group) = group {
                     group.take(waiting.0.pid.as_raw_nonzero().get().unsigned_abs());
                 }
@@ -105,7 +113,7 @@ impl Shim {
         let Streams { stdin, stdout, stderr } = streams;
         let child = Child {
             session: &self.keep.session,
-            notify: self.notify.name(),
+            notify: Some(self.notify.name()),
             guards: &self.guards,
             umask: self.umask,
             shim: rustix::process::getpid(),

@@ -38,7 +38,7 @@ impl Shim {
 
     fn run(&mut self, mut run: Run) {
         // Whoever waits for a terminal has it from the first instruction on.
-        self.viewers.follow_typist(run.pty.as_deref_mut());
+        self.viewers.follow_typist(run.shown_mut());
         self.phase = Phase::Running(Box::new(run));
     }
 
@@ -113,6 +113,7 @@ impl Shim {
             turns: Turns::new(&self.keep.records, start.says_done),
             taping: None,
             held: Vec::new(),
+            visit: None,
             group,
             began: Instant::now(),
             // Whoever waits for an agent on demand wants to know at once.
@@ -184,7 +185,7 @@ pub(super) fn told(exited: Exited) -> Report {
 }
 
 /// A directory that has been removed can still be entered, but nobody wants that.
-fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailure> {
+pub(super) fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailure> {
     match (&start.directory, locked) {
         (Directory::Path(_), _) => Ok(()),
         (Directory::Locked, None) => Err(StartFailure::DirectoryMissing),
@@ -196,6 +197,6 @@ fn check(start: &Start, locked: Option<BorrowedFd<'_>>) -> Result<(), StartFailu
     }
 }
 
-fn refused(errno: Errno) -> StartFailure {
+pub(super) fn refused(errno: Errno) -> StartFailure {
     StartFailure::Refused { errno: errno.raw_os_error() }
 }

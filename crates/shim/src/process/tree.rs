@@ -5,7 +5,7 @@
 //! below the shim after it was opened.
 
 use pinfold_kernel::proc::stat;
-use pinfold_kernel::proc::tree::{children, is_below, with_descendants};
+use pinfold_kernel::proc::tree::{children, descendants, is_below, with_descendants};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, waitid};
 use std::collections::BTreeSet;
 
@@ -43,6 +43,17 @@ pub(super) fn signal_below(signal: Signal, except: Option<Pid>) -> Vec<u32> {
         }
     }
     below
+}
+
+/// Sends a signal to everything below a process of this tree, except to one that got it before.
+pub(super) fn signal_below_of(root: u32, signal: Signal, except: Option<Pid>) {
+    for process in descendants(root) {
+        let Some(pid) = pid(process).filter(|pid| Some(*pid) != except) else { continue };
+        let Ok(pidfd) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        if is_below(process, root) {
+            let _ = rustix::process::pidfd_send_signal(&pidfd, signal);
+        }
+    }
 }
 
 /// Whether there is such a process at all.

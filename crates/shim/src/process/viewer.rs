@@ -53,15 +53,18 @@ impl Viewers {
     }
 
     /// Takes somebody who has joined.
-    pub(super) fn join(&mut self, (socket, decoder, join, pid): Newcomer, pty: Option<&mut Pty>) {
+    pub(super) fn join(&mut self, (socket, decoder, join, pid): Newcomer, mut pty: Option<&mut Pty>) {
         let Join { size, seat, .. } = join;
         let wire = Wire::new(socket, decoder);
         self.all.push(Viewer { wire, pid, size, seat, behind: true, painted: None });
+        let index = self.all.len() - 1;
         if self.typist.is_none() || seat == Seat::Takes {
-            self.choose(Some(self.all.len() - 1), pty);
+            self.choose(Some(index), pty.as_deref_mut());
         } else {
             self.tell_keyboard();
         }
+        // Keys that came together with the first word are there already, and wake nobody.
+        self.hear(index, pty);
     }
 
     /// Gives the keyboard to somebody, or to whoever has waited longest.

@@ -58,23 +58,28 @@ pub(super) struct Streams {
 impl Waiting {
     /// Tells the child what to become, and under which fence.
     pub(super) fn open_gate(&self, start: &Start, fence: u64) -> Result<(), Errno> {
-        let mut order = fence.to_le_bytes().to_vec();
-        start.encode(&mut order);
-        let mut rest = order.as_slice();
-        while !rest.is_empty() {
-            match rustix::io::write(&self.gate, rest) {
-                Ok(count) => rest = &rest[count..],
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(errno),
-            }
-        }
-        Ok(())
+        open_gate(&self.gate, start, fence)
     }
 
     /// Ends and reaps a child that is not let go.
     pub(super) fn discard(self) {
         end(&self.forked);
     }
+}
+
+/// Tells a child at its gate what to become, and under which fence.
+pub(super) fn open_gate(gate: &OwnedFd, start: &Start, fence: u64) -> Result<(), Errno> {
+    let mut order = fence.to_le_bytes().to_vec();
+    start.encode(&mut order);
+    let mut rest = order.as_slice();
+    while !rest.is_empty() {
+        match rustix::io::write(gate, rest) {
+            Ok(count) => rest = &rest[count..],
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn pipes(stdin: Stdin, failure: OwnedFd) -> Result<(Streams, Ends), Errno> {

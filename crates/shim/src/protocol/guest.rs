@@ -1,13 +1,18 @@
 //! A guest: a second process of a run, with a terminal and an end of its own.
 
-use crate::protocol::exited::{exit, exit_codes};
+use crate::protocol::exited::{StartFailure, exit, exit_codes};
 use crate::protocol::frame::{Fields, FrameError, Writer};
-use crate::protocol::start::{Directory, Joins, directory, size, texts, write_program, write_size};
+use crate::protocol::keep::path;
+use crate::protocol::start::{
+    Directory, Joins, Rights, Start, directory, size, texts, write_program, write_size,
+};
 use pinfold_core::exit::Exit;
 use pinfold_core::ids::RunNumber;
 use pinfold_terminal::Size;
 use std::ffi::OsString;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// How to start a guest.
 #[derive(Clone, PartialEq, Eq)]
@@ -26,6 +31,12 @@ pub struct Guest {
     pub terminal: Size,
     /// Who beside people may join its terminal.
     pub joins: Joins,
+    /// The run's name, as `PINFOLD_RUN`.
+    pub run_id: String,
+    /// The daemon's API socket, as `PINFOLD_SOCKET`.
+    pub socket: Option<PathBuf>,
+    /// Its limits and its umask, as those of the run.
+    pub rights: Rights,
 }
 
 impl fmt::Debug for Guest {
@@ -41,6 +52,13 @@ impl Guest {
         write_program(fields, &self.arguments, &self.environment, &self.directory);
         write_size(fields, self.terminal);
         self.joins.write(fields);
+        if !self.run_id.is_empty() {
+            fields.bytes(40, self.run_id.as_bytes());
+        }
+        if let Some(socket) = &self.socket {
+            fields.bytes(9, socket.as_os_str().as_bytes());
+        }
+        self.rights.write(fields);
     }
 
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
@@ -52,7 +70,73 @@ impl Guest {
             directory: directory(fields),
             terminal: size(fields, 20, 21)?.unwrap_or_default(),
             joins: Joins::read(fields)?,
+            run_id: fields
+                .find(40)
+                .map_or_else(String::new, |name| String::from_utf8_lossy(name).into_owned()),
+            socket: fields.find(9).map(path),
+            rights: Rights::read(fields)?,
         })
+    }
+
+    /// What its process is told at its gate: the same as an agent.
+    pub(crate) fn order(self) -> Start {
+        let Self { run, number: _, arguments, environment, directory, terminal, joins, .. } = self;
+        let (run_id, socket, rights) = (self.run_id, self.socket, self.rights);
+        let terminal = Some(terminal);
+        let Rights { open_files, core, umask } = rights;
+        Start {
+            run,
+            run_id,
+            arguments,
+            environment,
+            directory,
+            socket,
+            open_files,
+            core,
+            umask,
+            terminal,
+            joins,
+            ..Start::default()
+        }
+    }
+}
+
+/// What a shim says of the guest of its run when a daemon comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuestStanding {
+    /// The last guest of the run.
+    pub guest: u64,
+    /// Whether it is there.
+    pub presence: Presence,
+}
+
+/// Whether a guest is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// It is, with this pid.
+    Here(u32),
+    /// It has ended.
+    Gone(Exit),
+}
+
+impl GuestStanding {
+    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+        fields.number(1, self.guest);
+        match self.presence {
+            Presence::Here(pid) => _ = fields.number(2, pid.into()),
+            Presence::Gone(exit) => {
+                let (how, number) = exit_codes(exit);
+                fields.number(3, how).number(4, number);
+            }
+        }
+    }
+
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let presence = match fields.find(2) {
+            Some(_) => Presence::Here(fields.small(2)?),
+            None => Presence::Gone(exit(fields, 3, 4)?),
+        };
+        Ok(Self { guest: fields.number(1)?, presence })
     }
 }
 
@@ -76,6 +160,8 @@ pub enum GuestReport {
         guest: u64,
         /// How.
         exit: Exit,
+        /// Why no process of it ever ran, where one could not.
+        why: Option<StartFailure>,
     },
 }
 
@@ -85,9 +171,12 @@ impl GuestReport {
             Self::Started { run, guest, pid } => {
                 fields.number(1, run.0).number(2, guest).number(3, pid.into());
             }
-            Self::Ended { run, guest, exit } => {
+            Self::Ended { run, guest, exit, why } => {
                 let (how, number) = exit_codes(exit);
                 fields.number(1, run.0).number(2, guest).number(3, how).number(4, number);
+                if let Some(why) = why {
+                    fields.group(5, |inner| why.write(inner));
+                }
             }
         }
     }
@@ -99,6 +188,10 @@ impl GuestReport {
 
     pub(crate) fn ended(fields: Fields<'_>) -> Result<Self, FrameError> {
         let run = RunNumber(fields.number(1)?);
-        Ok(Self::Ended { run, guest: fields.number(2)?, exit: exit(fields, 3, 4)? })
+        let why = match fields.find(5) {
+            Some(bytes) => Some(StartFailure::read(fields.inside(bytes)?)?),
+            None => None,
+        };
+        Ok(Self::Ended { run, guest: fields.number(2)?, exit: exit(fields, 3, 4)?, why })
     }
 }

@@ -14,6 +14,7 @@ pub(crate) mod say;
 pub(crate) mod start;
 pub(crate) mod tape;
 pub(crate) mod turn;
+pub(crate) mod welcome;
 
 /// The word that makes a shim's program a nursery.
 pub(crate) const NURSERY: &str = "--nursery";

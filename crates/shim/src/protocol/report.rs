@@ -6,8 +6,9 @@ use crate::protocol::guest::GuestReport;
 use crate::protocol::notice::Notice;
 use crate::protocol::output::{Position, Stream};
 use crate::protocol::ring::Ring;
-use crate::protocol::tape::{Can, TapeReport, TapeStanding};
+use crate::protocol::tape::TapeReport;
 use crate::protocol::turn::Turn;
+use crate::protocol::welcome::{Welcome, process};
 use pinfold_core::ids::{MessageId, RunNumber};
 use pinfold_core::life::Process;
 use pinfold_core::time::Wall;
@@ -161,48 +162,6 @@ impl Report {
     }
 }
 
-/// How things stand with a shim.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Welcome {
-    /// The version of frames it writes.
-    pub version: u8,
-    /// Its pid.
-    pub shim: u32,
-    /// The generation it has accepted.
-    pub generation: u64,
-    /// What it keeps.
-    pub keeping: Keeping,
-    /// The exits that were not acknowledged, oldest first.
-    pub exits: Vec<Exited>,
-    /// The end of the log.
-    pub log: Position,
-    /// What it can; nothing for a shim that is older than the question.
-    pub can: Can,
-    /// The tape of the run, if that has one.
-    pub tape: Option<TapeStanding>,
-}
-
-/// What a shim keeps beside the locks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeping {
-    /// Nothing.
-    Standing,
-    /// A run of which it is not known yet whether exec succeeded; `Started` or `StartFailed` will follow.
-    Starting {
-        /// Which.
-        run: RunNumber,
-    },
-    /// A run.
-    Running {
-        /// Which.
-        run: RunNumber,
-        /// Its agent.
-        process: Process,
-        /// Since when.
-        at: Wall,
-    },
-}
-
 /// A piece of what an agent printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Output {
@@ -274,7 +233,7 @@ impl Report {
     /// Appends the report as one frame.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Welcome(welcome) => welcome.encode(out),
+            Self::Welcome(welcome) => write(out, kind::WELCOME, |f| welcome.write(f)),
             Self::Refused { generation } => write(out, kind::REFUSED, |f| _ = f.number(1, *generation)),
             Self::Started { run, process, at } => write(out, kind::STARTED, |f| {
                 f.number(1, run.0).number(2, process.pid.into()).number(3, process.fence);
@@ -408,65 +367,6 @@ impl Output {
             bytes: fields.bytes(5)?.to_vec(),
         })
     }
-}
-
-impl Welcome {
-    fn encode(&self, out: &mut Vec<u8>) {
-        write(out, kind::WELCOME, |f| {
-            f.number(1, self.version.into()).number(2, self.shim.into()).number(3, self.generation);
-            match self.keeping {
-                Keeping::Standing => {}
-                Keeping::Starting { run } => _ = f.number(4, run.0),
-                Keeping::Running { run, process, at } => {
-                    f.group(5, |inner| {
-                        inner.number(1, run.0).number(2, process.pid.into()).number(3, process.fence);
-                        inner.number(4, at.0.cast_unsigned());
-                    });
-                }
-            }
-            for exited in &self.exits {
-                f.group(6, |inner| exited.write(inner));
-            }
-            f.number(7, self.log.0);
-            self.can.write(f, 8);
-            if let Some(tape) = &self.tape {
-                f.group(9, |inner| tape.write(inner));
-            }
-        });
-    }
-
-    fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
-        let keeping = match (fields.optional_number(4)?, fields.find(5)) {
-            (_, Some(bytes)) => {
-                let inner = fields.inside(bytes)?;
-                let run = RunNumber(inner.number(1)?);
-                Keeping::Running { run, process: process(inner)?, at: wall(inner, 4)? }
-            }
-            (Some(run), None) => Keeping::Starting { run: RunNumber(run) },
-            (None, None) => Keeping::Standing,
-        };
-        let mut exits = Vec::new();
-        for bytes in fields.all(6) {
-            exits.push(Exited::read(fields.inside(bytes)?)?);
-        }
-        Ok(Self {
-            version: u8::try_from(fields.number(1)?).map_err(|_| fields.missing(1))?,
-            shim: fields.small(2)?,
-            generation: fields.number(3)?,
-            keeping,
-            exits,
-            log: Position(fields.optional_number(7)?.unwrap_or(0)),
-            can: Can::read(fields, 8)?,
-            tape: match fields.find(9) {
-                Some(bytes) => Some(TapeStanding::read(fields.inside(bytes)?)?),
-                None => None,
-            },
-        })
-    }
-}
-
-fn process(fields: Fields<'_>) -> Result<Process, FrameError> {
-    Ok(Process { pid: fields.small(2)?, fence: fields.number(3)? })
 }
 
 fn encode_held(out: &mut Vec<u8>, run: RunNumber, resources: &[String]) {

@@ -73,6 +73,17 @@ pub struct Joins {
     pub runs: bool,
 }
 
+/// What a process of a run may use, beside its environment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Rights {
+    /// Soft and hard limit of open files; `None` leaves what the shim has.
+    pub open_files: Option<(u64, u64)>,
+    /// Soft and hard limit of a core file; `None` leaves what the shim has.
+    pub core: Option<(u64, u64)>,
+    /// Its umask; `None` leaves what the shim was started with.
+    pub umask: Option<u32>,
+}
+
 /// Where an agent starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Directory {
@@ -187,9 +198,7 @@ impl Start {
 
     pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
         let plain = Self::default();
-        let limits = (fields.optional_number(12)?, fields.optional_number(13)?);
-        let core = (fields.optional_number(30)?, fields.optional_number(31)?);
-        let umask = fields.optional_number(14)?;
+        let Rights { open_files, core, umask } = Rights::read(fields)?;
         Ok(Self {
             run: RunNumber(fields.number(1)?),
             run_id: fields.text(2)?,
@@ -204,9 +213,9 @@ impl Start {
             socket: fields.find(9).map(path),
             contain: fields.optional_number(10)?.map_or(plain.contain, Contain::from_code),
             give_locks: fields.flag(11)?,
-            open_files: limits.0.zip(limits.1),
-            core: core.0.zip(core.1),
-            umask: umask.map(|umask| umask as u32 & 0o777),
+            open_files,
+            core,
+            umask,
             grace: fields.optional_number(15)?.map_or(plain.grace, Duration::from_millis),
             terminal: size(fields, 20, 21)?,
             tape: TapeLimits::read(fields)?,
@@ -214,6 +223,27 @@ impl Start {
             says_done: fields.flag(23)?,
             joins: Joins::read(fields)?,
         })
+    }
+}
+
+impl Rights {
+    pub(crate) fn write(self, fields: &mut Writer<'_>) {
+        if let Some((soft, hard)) = self.open_files {
+            fields.number(12, soft).number(13, hard);
+        }
+        if let Some(umask) = self.umask {
+            fields.number(14, umask.into());
+        }
+        if let Some((soft, hard)) = self.core {
+            fields.number(30, soft).number(31, hard);
+        }
+    }
+
+    pub(crate) fn read(fields: Fields<'_>) -> Result<Self, FrameError> {
+        let limits = (fields.optional_number(12)?, fields.optional_number(13)?);
+        let core = (fields.optional_number(30)?, fields.optional_number(31)?);
+        let umask = fields.optional_number(14)?.map(|umask| umask as u32 & 0o777);
+        Ok(Self { open_files: limits.0.zip(limits.1), core: core.0.zip(core.1), umask })
     }
 }
 

@@ -107,7 +107,7 @@ pub struct Can {
 impl Can {
     /// What the shims of this version can.
     pub(crate) const fn now(has_folder: bool) -> Self {
-        Self { tape: has_folder, hold: true, guest: false, page: false }
+        Self { tape: has_folder, hold: true, guest: true, page: false }
     }
 
     fn bits(self) -> u64 {

@@ -13,6 +13,7 @@ mod cut_tapes;
 mod daemons;
 mod ends;
 mod foreground;
+mod guests;
 mod happy;
 mod holds;
 mod input;

@@ -1,6 +1,7 @@
 //! What the core asks for, done. Nothing here blocks: what may take time goes to a thread and comes back.
 
 mod environment;
+mod guest;
 mod look;
 mod prompt;
 mod restart_order;
@@ -17,6 +18,7 @@ use crate::ports::locks::{Awaited, Held, Refused, Wanted};
 use crate::ports::shims::Birth;
 use crate::ports::shims::order::Order;
 use pinfold_core::event::StartFailure;
+use pinfold_core::guest::Attaching;
 use pinfold_core::life::{CannotStart, Life, Purpose, StartRefused};
 use pinfold_core::rules::start::{EACCES, ELOOP, ENOENT};
 use pinfold_core::{Action, Event, Mode, RunEvent, RunNumber};
@@ -51,6 +53,7 @@ impl Engine {
             Action::Deliver { run, message, attempt, delivery, repeated } => {
                 self.deliver(id, run, Given { message, attempt, delivery, repetition: repeated });
             }
+            Action::StartGuest { run, guest } => self.start_guest(id, run, guest),
             Action::ConfirmMemory { run } => self.confirm_memory(id, run),
         }
     }
@@ -137,12 +140,13 @@ impl Engine {
         let needs_tape = start.tape.is_some();
         self.note_speech(id, run);
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
+        let needs_guest = matches!(tracked.session.spec().attach, Attaching::Join(_));
         let held = match std::mem::replace(&mut tracked.reservation, Reservation::Nothing) {
             Reservation::Taken(held) => held,
             Reservation::Nothing | Reservation::Behind | Reservation::UnderWay(_) | Reservation::Unwanted => {
                 return match tracked.shim.as_mut().filter(|shim| !shim.leaving) {
-                    // One that is older than tapes goes, and another one is taken.
-                    Some(shim) if needs_tape && !shim.can.tape => {
+                    // One that is older than tapes, or than guests, goes, and another one is taken.
+                    Some(shim) if needs_tape && !shim.can.tape || needs_guest && !shim.can.guest => {
                         shim.dismiss();
                         self.of_run(id, run, RunEvent::StartFailed(StartFailure::ShimGone));
                     }
@@ -297,11 +301,22 @@ impl Engine {
 
     /// Why a start failed, in the core's words.
     pub(super) fn cannot_start(&self, id: SessionId, failure: pinfold_shim::StartFailure) -> StartFailure {
-        use pinfold_shim::StartFailure as Said;
         let Some(tracked) = self.sessions.get(&id) else { return StartFailure::ShimGone };
         let terminal =
             matches!(tracked.session.life(), Life::Starting { purpose: Purpose::Interactive(_), .. });
-        let words = if terminal { &tracked.definition.interactive } else { &tracked.definition.command };
+        let known = self.as_known(tracked);
+        let words = if terminal { &known.interactive } else { &known.command };
+        self.why_not_started(tracked, words, failure)
+    }
+
+    /// The same of a program with these words.
+    fn why_not_started(
+        &self,
+        tracked: &Tracked,
+        words: &[String],
+        failure: pinfold_shim::StartFailure,
+    ) -> StartFailure {
+        use pinfold_shim::StartFailure as Said;
         let program = words.first().cloned().unwrap_or_default();
         let directory = tracked.definition.dir.display().to_string();
         let refused = |errno: Option<i32>, text: String| StartFailure::Refused(StartRefused { errno, text });

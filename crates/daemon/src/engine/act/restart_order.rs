@@ -3,6 +3,7 @@
 use crate::engine::Engine;
 use crate::engine::session::Reservation;
 use crate::ports::shims::order::Order;
+use pinfold_core::guest::Attaching;
 use pinfold_core::{Action, Decision, RunNumber};
 use pinfold_store::SessionId;
 
@@ -23,6 +24,9 @@ impl Engine {
             return None;
         }
         let start = self.start_of(id, run, purpose, None)?;
+        if matches!(tracked.session.spec().attach, Attaching::Join(_)) && !shim.can.guest {
+            return None;
+        }
         if start.tape.is_some() && (!shim.can.tape || self.is_told_by_argument(id)) {
             return None;
         }

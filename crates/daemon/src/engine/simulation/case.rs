@@ -366,6 +366,7 @@ pub(super) fn definition(session: usize, variant: u8) -> Definition {
         "memory": super::MEMORY_LIMIT,
         "turns": turns,
         "interactive": ["ui"],
+        "attach": if (session + usize::from(variant)) % 2 == 1 { "join" } else { "takeover" },
     }))
     .expect("a definition")
 }

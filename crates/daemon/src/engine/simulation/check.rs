@@ -120,6 +120,7 @@ impl Checker {
             asked_ends_are_free,
             refused_starts_are_free,
             last_exit_is_the_last_exit,
+            guests_disturb_nobody,
             shape,
         ] {
             rule(before, event, decision, after, now).map_err(|what| told(&what))?;
@@ -420,6 +421,31 @@ fn last_exit_is_the_last_exit(
             ensure(told == Some(ended), || format!("the last exit is {told:?}, not {ended:?}"))
         }
     }
+}
+
+/// A guest belongs to the run that lives, there is one at most, and its coming and going changes nothing of the run.
+fn guests_disturb_nobody(
+    before: &Session,
+    event: &Event,
+    decision: &Decision,
+    after: &Session,
+    _: Now,
+) -> Result<(), Violation> {
+    let here = after.guest_here();
+    ensure(here.is_none_or(|guest| after.live_run() == Some(guest.run)), || {
+        "a guest outlives its run".into()
+    })?;
+    let asked = decision.actions.iter().any(|action| matches!(action, Action::StartGuest { .. }));
+    ensure(!asked || before.guest_here().is_none() || before.live_run() != after.live_run(), || {
+        "a second guest was asked for".into()
+    })?;
+    if !matches!(event, Event::Run { event: RunEvent::Guest { .. }, .. }) {
+        return Ok(());
+    }
+    let of_run = |change: &Change| matches!(change, Change::Life(_) | Change::Runs(_) | Change::Message(_));
+    ensure(!decision.changes.iter().any(of_run), || "a guest changed the run beside it".into())?;
+    let ends = |action: &Action| matches!(action, Action::Stop { .. } | Action::Interrupt { .. });
+    ensure(!decision.actions.iter().any(ends), || "a guest ended the run beside it".into())
 }
 
 /// States are well formed, and stale events change nothing that is stored.

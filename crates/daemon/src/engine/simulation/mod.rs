@@ -35,7 +35,7 @@ pub(super) const MEMORY_LIMIT: u64 = 1000;
 
 /// The rules that a full run must get to, by name; nothing tells of a vendor session that turns out to be held yet.
 const RULES: &str = "
-    blocked cannot_start ended_as_asked ended_unneeded failed going_down holder_gone lock_busy
+    blocked cannot_start ended_as_asked ended_unneeded failed going_down guest_ended guest_started holder_gone lock_busy
     locks_taken memory_high memory_to_confirm memory_unreadable message_cancelled message_done
     message_ends_the_wait message_failed message_known message_queued message_requeued
     message_retried message_taken needed not_needed noted nothing_due over_memory_limit parking

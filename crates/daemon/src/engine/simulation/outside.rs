@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 impl Case {
     pub(super) fn agent_ends(&mut self, session: usize, ending: Ending) {
         let mut machine = self.shared.lock();
+        machine.end_guest(session, Exit::Signal(9));
         let Some((run, ended)) = machine.room.agent_ends(session, |lived| end(ending, lived)) else { return };
         let exited = machine.exited(session, run, &ended);
         machine.report(session, Report::Exited(exited));
@@ -30,6 +31,10 @@ impl Case {
         let mut machine = self.shared.lock();
         let Some(run) = machine.room.agent(session).map(|agent| agent.run) else { return };
         let answered = match work {
+            Work::GuestEnds => {
+                machine.end_guest(session, Exit::Code(0));
+                None
+            }
             Work::Feeds => {
                 machine.report(session, Report::Notify { run, notice: Notice::Watchdog });
                 None

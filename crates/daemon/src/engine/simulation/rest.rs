@@ -122,6 +122,10 @@ pub(super) fn at_rest(case: &Case) -> Result<(), Violation> {
         nothing_held(&case.shared.lock(), at, tracked).map_err(told)?;
         let agent = case.shared.lock().room.agent(at).map(|agent| agent.run);
         case.checker.all_ends_known(at, agent)?;
+        let guest = case.shared.lock().room.agent(at).and_then(|agent| agent.guest);
+        if guest.is_some() != session.has_guest() {
+            return Err(told(format!("its guest is {guest:?}")));
+        }
         let free = case.shared.lock().is_free(at);
         settled(session, agent, free).map_err(|problem| told(problem.to_owned()))?;
     }

@@ -78,6 +78,8 @@ pub(crate) enum Work {
     Feeds,
     /// It takes the message, and ends under it.
     Drops,
+    /// Its guest ends.
+    GuestEnds,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -103,6 +105,7 @@ pub(crate) enum Asking {
 pub(crate) enum Joining {
     Terminal,
     Takeover,
+    Guest,
     Output,
 }
 
@@ -118,6 +121,7 @@ pub(crate) fn attach(consumer: ConsumerId, joining: Joining, urgent: bool) -> As
     let joins = match joining {
         Joining::Terminal => Joins::Terminal,
         Joining::Takeover => Joins::Takeover,
+        Joining::Guest => Joins::Guest,
         Joining::Output => Joins::Output,
     };
     Ask::Attach { consumer, joins, urgent }
@@ -274,16 +278,17 @@ fn work(dice: &mut Dice, mood: Mood) -> Work {
     if mood == Mood::Dropping && dice.below(10) > 0 {
         return Work::Drops;
     }
-    match dice.below(10) {
+    match dice.below(11) {
         0..=3 => Work::Takes,
         4..=7 => Work::Answers,
         8 => Work::Fails,
+        9 => Work::GuestEnds,
         _ => Work::Feeds,
     }
 }
 
 fn asking(dice: &mut Dice) -> Asking {
-    match dice.below(32) {
+    match dice.below(36) {
         0..=9 => Asking::Start,
         10..=11 => Asking::Stop,
         12..=14 => Asking::Restart,
@@ -292,6 +297,7 @@ fn asking(dice: &mut Dice) -> Asking {
         17..=22 => Asking::Restore,
         23 => Asking::Purge(dice.coin()),
         24..=28 => Asking::Takeover(dice.below(3) as u8, dice.coin()),
+        29..=32 => Asking::Attach(dice.below(3) as u8, Joining::Guest, dice.coin()),
         _ => Asking::Attach(dice.below(3) as u8, joining(dice), dice.coin()),
     }
 }

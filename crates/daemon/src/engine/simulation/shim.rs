@@ -9,15 +9,17 @@ use super::world::{Agent, Holder, SESSIONS};
 use crate::ports::locks::{HolderEnded, Refused};
 use crate::ports::shims::ShimUp;
 use crate::ports::shims::birth::open;
-use crate::ports::shims::observe::{Look, Seen};
+use crate::ports::shims::observe::{Look, Seen, guest_seen};
 use pinfold_core::event::{ShimSeen, TurnEnd};
 use pinfold_core::exit::{Ended, Exit};
 use pinfold_core::life::{Process, StartRefused};
-use pinfold_core::{MessageId, RunNumber, Wall};
+use pinfold_core::{MessageId, RunNumber, Wall, World};
 use pinfold_lock::Resource;
 use pinfold_shim::log::Position;
 use pinfold_shim::turn::{Done, Turn};
-use pinfold_shim::{Can, Command, InputRefused, Keeping, Report, StartFailure, Welcome};
+use pinfold_shim::{
+    Can, Command, GuestReport, GuestStanding, InputRefused, Keeping, Presence, Report, StartFailure, Welcome,
+};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ impl Machine {
             }
             Command::Interrupt { run } => self.answer_for(session, run),
             Command::Input { run, message, attempt, .. } => self.input(session, run, message, attempt),
+            Command::Guest(guest) => self.start_guest(session, guest.run, guest.number, checker),
             Command::Release => self.release(session),
             Command::Ack { run } => self.room.records[session].retain(|(ended, _)| *ended > run),
             Command::Keep(_)
@@ -54,7 +57,6 @@ impl Machine {
             | Command::Say(_)
             | Command::Heard { .. }
             | Command::Hold { .. }
-            | Command::Guest(_)
             | Command::GuestStop { .. } => {}
             Command::Listen => self.socket_removed[session] &= self.cannot_listen[session],
         }
@@ -109,7 +111,17 @@ impl Machine {
         self.room.next_pid += 1;
         if let Some(shim) = &mut self.room.shims[session] {
             let given = BTreeMap::new();
-            shim.agent = Some(Agent { run, pid, since_awake, ends_at: None, turn: None, said: None, given });
+            shim.agent = Some(Agent {
+                run,
+                pid,
+                since_awake,
+                ends_at: None,
+                turn: None,
+                said: None,
+                given,
+                guest: None,
+                guests: 0,
+            });
         }
         self.started(session);
     }
@@ -119,6 +131,43 @@ impl Machine {
         let Some(agent) = self.room.agent(session) else { return };
         let (run, process) = (agent.run, Process { pid: agent.pid, fence: agent.run.0 });
         self.report(session, Report::Started { run, process, at });
+    }
+
+    /// Starts a guest, once for each number.
+    fn start_guest(&mut self, session: usize, run: RunNumber, number: u64, checker: &mut Checker) {
+        let pid = self.room.next_pid;
+        let broken = self.room.broken[session].take();
+        let Some(agent) = self.room.agent(session).filter(|agent| agent.run == run) else {
+            return self.answer_for(session, run);
+        };
+        let started = |pid| GuestReport::Started { run, guest: number, pid };
+        let ended = |exit, why| GuestReport::Ended { run, guest: number, exit, why };
+        let report = match agent.guest {
+            Some(pid) if agent.guests == number => started(pid),
+            Some(_) => {
+                return checker.complain(format!("{run} has a guest and was to start guest {number} of it"));
+            }
+            None if number <= agent.guests => ended(Exit::Code(0), None),
+            None if broken.is_some() => {
+                agent.guests = number;
+                ended(Exit::NeverStarted, Some(StartFailure::ProgramMissing))
+            }
+            None => {
+                (agent.guest, agent.guests) = (Some(pid), number);
+                self.room.next_pid += 1;
+                started(pid)
+            }
+        };
+        self.report(session, Report::Guest(report));
+    }
+
+    /// The guest of a run ends, by itself or with the run.
+    pub(super) fn end_guest(&mut self, session: usize, exit: Exit) {
+        let Some(agent) = self.room.agent(session) else { return };
+        let (run, guest) = (agent.run, agent.guests);
+        if agent.guest.take().is_some() {
+            self.report(session, Report::Guest(GuestReport::Ended { run, guest, exit, why: None }));
+        }
     }
 
     /// A start that came to nothing is on record like an end.
@@ -300,7 +349,9 @@ fn observe(shared: &Shared, session: usize, look: &Look) -> Seen {
         Keeping::Running { run, process, .. } => ShimSeen::Keeping { run, process },
         Keeping::Standing | Keeping::Starting { .. } => ShimSeen::Standing,
     };
-    Seen { shim: Some(up), ..Seen::of(on, seen, records) }
+    let guest = up.welcome.guest.map(guest_seen);
+    let seen = Seen::of(on, seen, records);
+    Seen { shim: Some(up), world: World { guest, ..seen.world }, ..seen }
 }
 
 /// A new connection with the session's shim; an older one ends.
@@ -333,8 +384,12 @@ pub(super) fn welcome(machine: &Machine, session: usize) -> Welcome {
         keeping,
         exits: machine.exits(session),
         log: Position(0),
-        can: Can::default(),
+        can: Can { guest: true, ..Can::default() },
         tape: None,
+        guest: agent.filter(|agent| agent.guests > 0).map(|agent| GuestStanding {
+            guest: agent.guests,
+            presence: agent.guest.map_or(Presence::Gone(Exit::Code(0)), Presence::Here),
+        }),
     }
 }
 

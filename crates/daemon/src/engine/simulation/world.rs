@@ -67,6 +67,10 @@ pub(crate) struct Agent {
     pub(crate) said: Option<(MessageId, TurnEnd)>,
     /// What it was given already, so that the same delivery comes once.
     pub(crate) given: BTreeMap<MessageId, u64>,
+    /// The pid of its guest, which ends with it.
+    pub(crate) guest: Option<u32>,
+    /// The number of its last guest.
+    pub(crate) guests: u64,
 }
 
 impl Room {

@@ -32,7 +32,7 @@ fn terminal(room: &mut Room, id: SessionId, wish: Attach) -> Standings {
     }
 }
 
-fn make_socket(room: &Room, id: SessionId) {
+pub(super) fn make_socket(room: &Room, id: SessionId) {
     let socket = room.engine.home.shim_socket(id);
     std::fs::create_dir_all(socket.parent().unwrap()).unwrap();
     std::fs::write(socket, "").unwrap();

@@ -208,6 +208,7 @@ fn welcome(generation: u64, keeping: Keeping) -> Welcome {
         log: Position(0),
         can: pinfold_shim::Can::default(),
         tape: None,
+        guest: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod ends;
 mod files;
 mod fold;
 mod given;
+mod guests;
 pub(crate) mod hand;
 mod health;
 mod inbox;

@@ -4,9 +4,10 @@ use crate::define::home::Home;
 use crate::ports::locks::{Folders, Lost};
 use crate::ports::shims::{Found, ShimUp, anywhere, find};
 use pinfold_core::event::{Machine, ShimSeen};
+use pinfold_core::guest::{self, GuestSeen};
 use pinfold_core::unended::Unended;
 use pinfold_core::{Ended, RunNumber, World};
-use pinfold_shim::{Exited, Keeping, StartFailure};
+use pinfold_shim::{Exited, GuestStanding, Keeping, Presence, StartFailure};
 use pinfold_store::SessionId;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -74,8 +75,10 @@ pub(crate) fn observe(folders: &Folders, look: &Look) -> Seen {
                 // Whether exec succeeds was not known for as long as one looks: it is asked again later.
                 Keeping::Starting { .. } => ShimSeen::Mute,
             };
+            let guest = up.welcome.guest.map(guest_seen);
             let shim_up = if shim == ShimSeen::Mute { None } else { Some(up.up()) };
-            Seen { shim: shim_up, ..Seen::of(machine, shim, before) }
+            let seen = Seen::of(machine, shim, before);
+            Seen { shim: shim_up, world: World { guest, ..seen.world }, ..seen }
         }
         Found::Mute => {
             let silent = folders.silent(&subject.lost.name);
@@ -120,6 +123,15 @@ fn seek(home: &Home, folders: &Folders, generation: u64, subject: &Subject) -> F
 fn first_at(sockets: &[PathBuf], generation: u64) -> Found {
     let found = sockets.iter().map(|socket| find(socket, generation));
     found.into_iter().find(|found| !matches!(found, Found::Nobody)).unwrap_or(Found::Nobody)
+}
+
+/// What a shim says of the guest of its run.
+pub(crate) fn guest_seen(standing: GuestStanding) -> GuestSeen {
+    let presence = match standing.presence {
+        Presence::Here(pid) => guest::Presence::Here { pid },
+        Presence::Gone(exit) => guest::Presence::Gone(exit),
+    };
+    GuestSeen { number: standing.guest, presence }
 }
 
 fn ended(exited: Exited) -> Ended {

@@ -6,6 +6,7 @@ use crate::home::{durable, whole};
 use pinfold_core::event::{
     ConsumerKind, Machine, MessageEvent, RunEvent, Shim, ShimSeen, StartFailure, TurnEnd,
 };
+use pinfold_core::guest::{Attaching, Welcomes};
 use pinfold_core::life::{CannotStart, HolderSeen, Process, StartRefused};
 use pinfold_core::rules::memory::{Reading, Source};
 use pinfold_core::{
@@ -59,6 +60,7 @@ impl Dice {
             policy,
             memory_limit: Some(1000),
             interactive: self.one_in(2),
+            attach: self.pick(&[Attaching::Takeover, Attaching::Join(Welcomes::AtOnce)]),
             run_per_message: self.one_in(2),
         }
     }

@@ -258,6 +258,7 @@ impl Room {
             log,
             can: Can::default(),
             tape: None,
+            guest: None,
         };
         let socket = self.engine.home.shim_socket(id);
         ShimUp { socket, connection: self.desk.connection(id), welcome: Box::new(welcome) }

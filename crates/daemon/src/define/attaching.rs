@@ -1,0 +1,50 @@
+//! What attaching to a session means, by how it is defined.
+
+use crate::define::preset::{Attach, Protocol};
+use pinfold_core::guest::{Attaching, Welcomes};
+
+/// What decides it.
+pub(super) struct Defined {
+    pub(super) attach: Attach,
+    pub(super) protocol: Protocol,
+    pub(super) pty: bool,
+    /// Whether the words of its terminal program are known: what they name may have to be learned first.
+    pub(super) words_known: bool,
+}
+
+/// What there was before there were guests need not be stored.
+pub(super) fn is_takeover(attach: &Attach) -> bool {
+    *attach == Attach::Takeover
+}
+
+impl Defined {
+    /// What attaching means for a run. One that has a terminal is joined there, and one that is for a message is not there to
+    /// be joined.
+    pub(super) fn attaching(&self) -> Attaching {
+        match (self.attach, self.protocol) {
+            (Attach::Takeover, _) | (Attach::Join, Protocol::Exec) => Attaching::Takeover,
+            (Attach::Join, _) if self.pty => Attaching::Takeover,
+            (Attach::Join, Protocol::Line) => Attaching::Join(Welcomes::AtOnce),
+            (Attach::Join, _) if self.words_known => Attaching::Join(Welcomes::WhenReady),
+            (Attach::Join, _) => Attaching::Join(Welcomes::WhenNamed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_terminal_comes_beside_a_run_that_is_there_and_can_be_spoken_to() {
+        let of =
+            |attach, protocol, pty, words_known| Defined { attach, protocol, pty, words_known }.attaching();
+        let join = |protocol, pty, words_known| of(Attach::Join, protocol, pty, words_known);
+        assert_eq!(of(Attach::Takeover, Protocol::Codex, false, true), Attaching::Takeover);
+        assert_eq!(join(Protocol::Exec, false, true), Attaching::Takeover);
+        assert_eq!(join(Protocol::Line, true, true), Attaching::Takeover);
+        assert_eq!(join(Protocol::Line, false, true), Attaching::Join(Welcomes::AtOnce));
+        assert_eq!(join(Protocol::Codex, false, true), Attaching::Join(Welcomes::WhenReady));
+        assert_eq!(join(Protocol::Codex, false, false), Attaching::Join(Welcomes::WhenNamed));
+    }
+}

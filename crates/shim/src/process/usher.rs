@@ -1,0 +1,131 @@
+//! The usher of a guest: a process between the shim and the guest that is the reaper of the guest's tree, and of nothing else.
+//!
+//! What a guest leaves behind is to end with it, and what the agent leaves behind is not. A shim could not tell them apart:
+//! whatever is orphaned becomes its own child, wherever it came from. Below an usher the kernel keeps the two apart. It is
+//! forked from the shim, ends with it, holds none of its descriptors, and takes no orders.
+
+use super::child::Child;
+use super::tree::{self, Met};
+use super::{raw, reaping};
+use pinfold_core::exit::Exit;
+use pinfold_kernel::signals::Signals;
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitOptions};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// What it is called. Not as a shim: whoever is below it belongs to the shim above it.
+const NAME: &CStr = c"pinfold-guest";
+/// What survives a SIGKILL is killed again, less and less often.
+const FIRST_RETRY: Duration = Duration::from_millis(10);
+const LAST_RETRY: Duration = Duration::from_secs(1);
+/// The length of what it says of an end: how, and a number.
+const END: usize = 5;
+
+/// Forks the guest and stays until its whole tree is gone; returns the code to end with.
+pub(super) fn live(child: &mut Child<'_>, says: &OwnedFd) -> i32 {
+    i32::from(attend(child, says).is_err())
+}
+
+fn attend(child: &mut Child<'_>, says: &OwnedFd) -> Result<(), Errno> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // The shim may have died before the line above: then no signal comes.
+    if rustix::process::getppid() != Some(child.shim) {
+        return Err(Errno::SRCH);
+    }
+    let own = rustix::process::getpid();
+    rustix::process::set_child_subreaper(Some(own))?;
+    rustix::thread::set_name(NAME)?;
+    child.shim = own;
+    let guest = raw::plain_fork(&mut || child.live())?.pid;
+    rustix::io::write(says, &guest.as_raw_nonzero().get().to_le_bytes())?;
+    // A copy of a connection would keep its other end from hearing that the shim closed it.
+    rustix::stdio::dup2_stdin(says)?;
+    pinfold_kernel::own::close_from(3);
+    let signals = Signals::take(&[libc::SIGCHLD])?;
+    let exit = wait_for(guest)?;
+    let (how, number) = match exit {
+        Exit::Code(code) => (0, code),
+        Exit::Signal(number) => (1, number),
+        Exit::ShimLost | Exit::MachineLost | Exit::NeverStarted => return Err(Errno::INVAL),
+    };
+    let mut end = [how; END];
+    end[1..].copy_from_slice(&number.to_le_bytes());
+    rustix::io::write(rustix::stdio::stdin(), &end)?;
+    end_rest(&signals);
+    Ok(())
+}
+
+/// Reaps orphans until the guest itself has ended.
+fn wait_for(guest: Pid) -> Result<Exit, Errno> {
+    loop {
+        match rustix::process::wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == guest => {
+                if let Some(exit) = reaping::exit(status) {
+                    return Ok(exit);
+                }
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// Kills what the guest left behind until nothing is left.
+fn end_rest(signals: &Signals) {
+    let mut pause = FIRST_RETRY;
+    let mut met = BTreeSet::new();
+    while !all_reaped() {
+        let found = tree::kill_children(&mut met);
+        met.extend(tree::signal_below(Signal::KILL, None));
+        if found == Met::New {
+            pause = FIRST_RETRY;
+            continue;
+        }
+        let mut fds = [PollFd::from_borrowed_fd(signals.as_fd(), PollFlags::IN)];
+        let timeout = pinfold_kernel::clock::timespec(pause);
+        if !matches!(rustix::event::poll(&mut fds, Some(&timeout)), Ok(1..)) {
+            // What was met may have forked meanwhile, or be another process by now.
+            met.clear();
+            pause = (pause * 2).min(LAST_RETRY);
+        }
+        while signals.next().is_ok() {}
+    }
+}
+
+/// Reaps what has ended; whether nothing is left.
+fn all_reaped() -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
+}
+
+/// The pid of the guest, which an usher says first.
+pub(super) fn hear_pid(says: &OwnedFd) -> Result<u32, Errno> {
+    let mut pid = [0; 4];
+    loop {
+        match rustix::io::read(says, &mut pid) {
+            Ok(4) => return Ok(u32::from_le_bytes(pid)),
+            Ok(_) => return Err(Errno::CHILD),
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+}
+
+/// How the guest ended, of an usher that has ended: one that was killed took its guest along.
+pub(super) fn hear_end(says: &OwnedFd) -> Exit {
+    let mut end = [0; END];
+    match (rustix::io::read(says, &mut end), end) {
+        (Ok(END), [0, number @ ..]) => Exit::Code(i32::from_le_bytes(number)),
+        (Ok(END), [_, number @ ..]) => Exit::Signal(i32::from_le_bytes(number)),
+        (Ok(_) | Err(_), _) => Exit::Signal(libc::SIGKILL),
+    }
+}
