@@ -25,6 +25,7 @@ mod entry;
 mod exec;
 mod fold;
 mod intent;
+mod json;
 mod label;
 mod ledger;
 mod line;
@@ -35,6 +36,9 @@ mod note;
 mod observation;
 pub mod preset;
 mod request;
+#[cfg_attr(not(test), expect(dead_code, reason = "the translators that speak it come next"))]
+#[expect(unused_imports, reason = "the translators that speak it come next")]
+mod rpc;
 pub mod scripted;
 mod setup;
 mod state;

@@ -1,8 +1,9 @@
 //! The lines of Claude Code, as far as they are read: first which one it is, then its own fields. Each field is read by
 //! itself: one of another type is as if it were missing, and fields that are not named here cost nothing.
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Deserializer};
+use crate::json::lenient;
+pub(crate) use crate::json::read;
+use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -256,15 +257,4 @@ pub(crate) struct Response {
     pub(crate) request_id: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) error: Option<String>,
-}
-
-/// The fields of a line; all are missing where it has one of them twice.
-pub(crate) fn read<T: DeserializeOwned + Default>(line: &[u8]) -> T {
-    serde_json::from_slice(line).unwrap_or_default()
-}
-
-/// A field that may be of any type, and counts if it is of the right one.
-fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned>(from: D) -> Result<Option<T>, D::Error> {
-    let value = Value::deserialize(from)?;
-    Ok(T::deserialize(value).ok())
 }

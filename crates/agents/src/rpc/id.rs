@@ -1,0 +1,89 @@
+//! The ids of requests: numbers or texts.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// So long may an id be that is a text; those seen have at most 40 bytes.
+const LONGEST: usize = 1 << 10;
+
+/// The id of a request, as its maker chose it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Id {
+    Number(i64),
+    Text(String),
+}
+
+impl Id {
+    /// The word of ours that it is the id of, if it can be one. Some agents give numbers back as texts.
+    pub(crate) fn number(&self) -> Option<u64> {
+        match self {
+            Id::Number(number) => u64::try_from(*number).ok(),
+            Id::Text(text) => text.parse().ok(),
+        }
+    }
+
+    /// The text by which the ledger knows a request of the agent's: `7` and `"7"` are two.
+    pub(crate) fn key(&self) -> String {
+        self.to_string()
+    }
+
+    /// The id of a key.
+    pub(crate) fn of_key(key: &str) -> Option<Id> {
+        serde_json::from_str(key).ok()
+    }
+
+    /// Whether it can be kept.
+    pub(crate) fn fits(&self) -> bool {
+        match self {
+            Id::Number(_) => true,
+            Id::Text(text) => text.len() <= LONGEST,
+        }
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Number(number) => write!(f, "{number}"),
+            Id::Text(text) => write!(f, "{}", serde_json::Value::from(text.as_str())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_id_has_a_key_of_its_own_and_is_read_back_from_it() {
+        let rows = [
+            (Id::Number(7), "7"),
+            (Id::Text("7".into()), "\"7\""),
+            (Id::Number(-1), "-1"),
+            (Id::Text("a\"b\n".into()), r#""a\"b\n""#),
+            (Id::Text(String::new()), "\"\""),
+        ];
+        for (id, key) in rows {
+            assert_eq!((id.key().as_str(), Id::of_key(key)), (key, Some(id)));
+        }
+        for odd in ["", "null", "{}", "7.5", "[1]"] {
+            assert_eq!(Id::of_key(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn an_answer_names_a_word_of_ours_by_number_or_by_text() {
+        let text = |text: &str| Id::Text(text.into());
+        let rows = [
+            (Id::Number(3), Some(3)),
+            (text("3"), Some(3)),
+            (Id::Number(-3), None),
+            (text("x"), None),
+            (text(""), None),
+        ];
+        for (id, number) in rows {
+            assert_eq!(id.number(), number, "{id}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What the agent asked for and nobody offers. Each is refused by a step of the handshake of its own, as soon as nothing else
+//! is to be said.
+
+use super::id::Id;
+use crate::translate::View;
+use crate::word::{Want, Word};
+use serde::{Deserialize, Serialize};
+
+/// Steps from here on refuse; a handshake has fewer.
+const FIRST: u32 = 1000;
+/// More do not wait.
+const MOST: usize = 64;
+
+/// The requests that are to be refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Refusals {
+    waiting: Vec<Refusal>,
+    /// How many there were.
+    count: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Refusal {
+    step: u32,
+    id: Id,
+}
+
+impl Refusals {
+    /// It asked for something that nobody offers.
+    pub(crate) fn add(&mut self, id: Id) {
+        if self.waiting.len() < MOST && id.fits() {
+            self.waiting.push(Refusal { step: FIRST.saturating_add(self.count), id });
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    /// A step of the handshake was said.
+    pub(crate) fn said(&mut self, step: u32) {
+        self.waiting.retain(|refusal| refusal.step != step);
+    }
+
+    /// The request that this step refuses.
+    pub(crate) fn at(&self, step: u32) -> Option<&Id> {
+        self.waiting.iter().find(|refusal| refusal.step == step).map(|refusal| &refusal.id)
+    }
+
+    /// Adds the next refusal to what was heard, if nothing else is to be said: it must not take the place of that.
+    pub(crate) fn follow(&self, words: &mut Vec<Word>, see: &View<'_>) {
+        let wanted = see.ledger.want().is_some() || words.iter().any(|word| matches!(word, Word::Want(_)));
+        let first = self.waiting.first().filter(|_| !wanted);
+        words.extend(first.map(|refusal| Word::Want(Want::Handshake(refusal.step))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Ledger;
+    use crate::setup::Setup;
+    use pinfold_core::Wall;
+
+    fn next(refusals: &Refusals, mut words: Vec<Word>) -> Vec<Word> {
+        let (setup, ledger) = (Setup::default(), Ledger::default());
+        refusals.follow(&mut words, &View { setup: &setup, ledger: &ledger, at: Wall(0) });
+        words
+    }
+
+    #[test]
+    fn each_request_is_refused_once_and_in_its_turn() {
+        let mut refusals = Refusals::default();
+        refusals.add(Id::Number(0));
+        refusals.add(Id::Text("x".into()));
+        let want = |step| vec![Word::Want(Want::Handshake(step))];
+        assert_eq!(next(&refusals, Vec::new()), want(1000));
+        assert_eq!(next(&refusals, want(2)), want(2), "the handshake goes first");
+        assert_eq!(refusals.at(1000), Some(&Id::Number(0)));
+        refusals.said(1000);
+        assert_eq!((refusals.at(1000), next(&refusals, Vec::new())), (None, want(1001)));
+        refusals.said(1001);
+        assert_eq!(next(&refusals, Vec::new()), []);
+        refusals.add(Id::Number(0));
+        assert_eq!(next(&refusals, Vec::new()), want(1002), "a step is never used again");
+    }
+
+    #[test]
+    fn requests_without_end_and_without_bound_are_not_kept() {
+        let mut refusals = Refusals::default();
+        refusals.add(Id::Text("x".repeat(2000)));
+        (0..1000).for_each(|number| refusals.add(Id::Number(number)));
+        assert_eq!((refusals.waiting.len(), refusals.at(1000)), (MOST, Some(&Id::Number(0))));
+    }
+}
