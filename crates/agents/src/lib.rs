@@ -13,13 +13,14 @@
 //! is missed. Three facts are not on the tape and are told to the fold beside it: [`Fold::written`], [`Fold::exited`] and
 //! [`Fold::let_go`]. They may be told again; each counts once.
 //!
-//! Inside, [`lines`] makes lines of entries, one translator for each protocol ([`line`], [`exec`], [`stream_json`], [`scripted`]) says what a line
+//! Inside, [`lines`] makes lines of entries, one translator for each protocol ([`line`], [`exec`], [`stream_json`], [`codex`], [`scripted`]) says what a line
 //! means, and the [`ledger`] what of that counts. A translator that panics costs the line at which it did.
 //!
 //! [`preset`] has what the name of an agent stands for: most agents are data.
 #![forbid(unsafe_code)]
 #![expect(rustdoc::private_intra_doc_links, reason = "the inside is explained to who reads the source")]
 
+mod codex;
 mod cursor;
 mod entry;
 mod exec;
@@ -36,8 +37,6 @@ mod note;
 mod observation;
 pub mod preset;
 mod request;
-#[cfg_attr(not(test), expect(dead_code, reason = "the translators that speak it come next"))]
-#[expect(unused_imports, reason = "the translators that speak it come next")]
 mod rpc;
 pub mod scripted;
 mod setup;

@@ -1,5 +1,6 @@
 //! The translators, one for each protocol, and what each knows. A new protocol is a file, a variant and its arms here.
 
+use crate::codex::Codex;
 use crate::exec::Exec;
 use crate::intent::{CannotSay, Intent};
 use crate::line::Line;
@@ -19,6 +20,7 @@ pub(crate) enum State {
     Exec(Box<Exec>),
     Scripted(Scripted),
     StreamJson(Box<StreamJson>),
+    Codex(Box<Codex>),
     /// Nothing is known, and nothing is concluded: no turn ends.
     Unknown(Unknown),
     #[cfg(test)]
@@ -37,7 +39,8 @@ impl State {
             Protocol::Exec => State::Exec(Box::default()),
             Protocol::Scripted => State::Scripted(Scripted::default()),
             Protocol::StreamJson => State::StreamJson(Box::default()),
-            Protocol::Codex | Protocol::Acp | Protocol::Pi => State::Unknown(Unknown {}),
+            Protocol::Codex => State::Codex(Box::default()),
+            Protocol::Acp | Protocol::Pi => State::Unknown(Unknown {}),
         }
     }
 
@@ -51,6 +54,7 @@ impl State {
             State::Exec(exec) => &**exec,
             State::Scripted(scripted) => scripted,
             State::StreamJson(claude) => &**claude,
+            State::Codex(codex) => &**codex,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,
@@ -63,6 +67,7 @@ impl State {
             State::Exec(exec) => &mut **exec,
             State::Scripted(scripted) => scripted,
             State::StreamJson(claude) => &mut **claude,
+            State::Codex(codex) => &mut **codex,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,

@@ -40,6 +40,8 @@ pub struct PresetChanges {
     pub turns: Option<Turns>,
     /// See [`Preset::exec`].
     pub exec: ExecChanges,
+    /// See [`Preset::thread`].
+    pub thread: Option<BTreeMap<String, String>>,
     /// See [`Preset::version`].
     pub version: Option<Vec<String>>,
     /// See [`Preset::pty`].
@@ -99,6 +101,8 @@ pub struct Preset {
     pub turns: Turns,
     /// How its output is read, for protocol `exec`.
     pub exec: Exec,
+    /// What its threads are opened with beside their directory, in the agent's own words, for protocol `codex`.
+    pub thread: BTreeMap<String, String>,
     /// Prints its version.
     pub version: Option<Vec<String>>,
     /// It runs in a terminal only, and `command` and `resume` start that.
@@ -235,6 +239,7 @@ impl PresetChanges {
             input: above.input.or(self.input),
             turns: above.turns.or(self.turns),
             exec: self.exec.changed(&above.exec),
+            thread: above.thread.clone().or(self.thread),
             version: above.version.clone().or(self.version),
             pty: above.pty.or(self.pty),
             store: above.store.clone().or(self.store),
@@ -267,6 +272,7 @@ impl PresetChanges {
                 reads: self.exec.reads.unwrap_or_default(),
                 recognises: self.exec.recognises.unwrap_or_default(),
             },
+            thread: self.thread.unwrap_or_default(),
             version: self.version,
             pty: self.pty.unwrap_or_default(),
             store: self.store,

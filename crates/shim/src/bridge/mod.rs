@@ -10,11 +10,12 @@
 
 mod web_socket;
 
-use pinfold_kernel::{own, signals, socket};
+use pinfold_kernel::{signals, socket};
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::{Errno, FdFlags};
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal};
-use std::ffi::OsString;
+use rustix::process::{Pid, PidfdFlags, Signal};
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,10 +31,14 @@ use web_socket::{Receiver, Sender};
 pub const BRIDGE: &str = "--bridge";
 /// The word for the bridge itself: the agent's pid and the socket follow.
 const SPAN: &str = "--span";
+/// As lists of processes show it.
+const NAME: &str = "pinfold-bridge";
 /// The agent makes its socket within some 0.2 s; nothing tells when.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The first request to leave waits for the turn under way, the next one does not. Two at once would be one.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// An agent that has hung up takes some 0.1 s to end.
+const LEAVES_WITHIN: Duration = Duration::from_secs(3);
 /// As much is read from the shim at once, and is one frame.
 const PIECE: usize = 64 << 10;
 
@@ -67,7 +72,7 @@ fn become_agent(socket: &Path, program: &OsString, words: &[OsString]) -> io::Re
     let mut bridge = Command::new("/proc/self/exe");
     // Whatever word made this program a shim makes it one again.
     bridge.args(std::env::args_os().skip(1).take_while(|word| word != BRIDGE));
-    bridge.args([OsString::from(SPAN), me.into(), socket.into()]);
+    bridge.arg0(NAME).args([OsString::from(SPAN), me.into(), socket.into()]);
     bridge.spawn()?;
     drop(tie);
     let errors = io::stderr().as_fd().try_clone_to_owned()?;
@@ -81,7 +86,7 @@ fn span(agent: &OsString, socket: &Path) -> io::Result<()> {
     let agent = agent.ok_or(Errno::INVAL)?;
     // A stop is meant for the agent: the bridge stays to hear what it says to it.
     let _kept = signals::Signals::take(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP])?;
-    own::close_at_exec_from(3);
+    _ = rustix::thread::set_name(&CString::new(NAME)?);
     let connection = connect(agent, socket)?;
     let (receiver, sender) = web_socket::open(connection)?;
     let sender = Arc::new(Mutex::new(sender));
@@ -92,7 +97,17 @@ fn span(agent: &OsString, socket: &Path) -> io::Result<()> {
         // The agent does not listen any more, so that it is of no use.
         Err(_) => locked(&says).hang_up(),
     });
-    hear(receiver, &sender)
+    hear(receiver, &sender)?;
+    // It hangs up before it ends. What it does in between is its own, unless it takes too long for that.
+    await_end(agent)
+}
+
+fn await_end(agent: Pid) -> io::Result<()> {
+    let ends = rustix::process::pidfd_open(agent, PidfdFlags::empty())?;
+    let within = Timespec::try_from(LEAVES_WITHIN).map_err(|_| Errno::INVAL)?;
+    let mut polled = [PollFd::new(&ends, PollFlags::IN)];
+    rustix::io::retry_on_intr(|| rustix::event::poll(&mut polled, Some(&within)))?;
+    Ok(())
 }
 
 /// Connects as soon as the agent listens.

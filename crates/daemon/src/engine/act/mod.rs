@@ -4,6 +4,7 @@ mod environment;
 mod look;
 mod prompt;
 mod restart_order;
+mod socket;
 
 use super::Engine;
 use crate::crash;
@@ -24,8 +25,8 @@ use pinfold_shim::client::Opening;
 use pinfold_shim::tape::Position;
 use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, TapeLimits, Tie};
 use pinfold_store::{Facts, SessionId};
+use socket::Speaks;
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::time::Duration;
 use tracing::{trace, warn};
 
@@ -220,6 +221,7 @@ impl Engine {
             Purpose::Interactive(_) => definition.interactive.clone(),
         };
         let has_tape = definition.has_tape() && purpose == Purpose::Headless && self.alone.is_none();
+        let words = self.with_socket(id, words, if has_tape { Speaks::Lines } else { Speaks::ByItself });
         let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
         let directory = match definition.dir_lock {
             true => Directory::Locked,
@@ -228,7 +230,7 @@ impl Engine {
         Some(Box::new(Start {
             run,
             run_id: tracked.run_id(run)?.to_string(),
-            arguments: words.into_iter().map(OsString::from).collect(),
+            arguments: words,
             environment: environment::of(&environment::Given {
                 definition,
                 preset: preset.as_ref(),
