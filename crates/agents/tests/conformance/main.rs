@@ -2,6 +2,7 @@
 //! output is cut into entries changes nothing, nothing panics, and what is stored stays small.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod codex;
 mod cursors;
 mod dice;
 mod exec;

@@ -2,8 +2,10 @@
 //! at the versions of `crates/agents/presets`; every other test does without.
 
 mod claude;
+mod codex;
 mod gemini;
 mod model;
+mod responses;
 mod script;
 mod stage;
 mod takeover;

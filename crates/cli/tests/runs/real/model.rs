@@ -1,6 +1,7 @@
 //! A model on the loopback, in the test's own process: it plays what the newest prompt says (`script.rs`), and remembers all
 //! that it was shown.
 
+use super::responses;
 use super::script::Script;
 use crate::processes::PATIENCE;
 use serde_json::{Value, json};
@@ -92,7 +93,8 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let Some((path, body)) = request(stream)? else { return Ok(()) };
     let mut reply = Reply { stream, google: path.contains("enerateContent") };
-    if !path.contains("/messages") && !reply.google || path.contains("count_tokens") {
+    let responses = responses::is_one(&path);
+    if !path.contains("/messages") && !reply.google && !responses || path.contains("count_tokens") {
         return reply.whole(200, &json!({ "input_tokens": 10, "data": [], "models": [] }));
     }
     if body["generationConfig"]["responseMimeType"] == "application/json" {
@@ -103,6 +105,10 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     room.changed.notify_all();
     match script.error() {
         Some(number) => reply.whole(number, &error(number)),
+        None if responses => {
+            let number = room.desk.lock().unwrap().asked.len();
+            responses::answer(stream, &script, number, || Reply::hold(&script, room))
+        }
         None if reply.google => reply.google(&script, path.contains("streamGenerateContent"), room),
         None => reply.anthropic(&script, room),
     }

@@ -3,6 +3,7 @@
 //! - `TURN-word`: the reply names it, and a test finds it in what the model was shown later
 //! - `HOLD`: the reply stops after its first words, until the test lets it go on
 //! - `RUN=command;;`: the agent's shell is to run this; then the reply
+//! - `LIMIT=3600`: the usage limit is reached, and resets after so many seconds (Codex only)
 //! - `HTTP=400`: an error of this number instead of a reply
 
 use serde_json::Value;
@@ -20,16 +21,19 @@ pub(crate) struct Script {
     shell: Option<String>,
 }
 
-const SHELLS: [&str; 2] = ["Bash", "run_shell_command"];
+const SHELLS: [&str; 4] = ["Bash", "run_shell_command", "exec_command", "shell_command"];
 /// What agents write around what they add to a prompt.
-const NOISE: [&str; 2] = ["system-reminder", "session_context"];
+const NOISE: [&str; 4] = ["system-reminder", "session_context", "environment_context", "turn_aborted"];
 
 impl Script {
-    /// Reads a request of Anthropic's form, or of Google's.
+    /// Reads a request of Anthropic's form, of Google's, or of OpenAI's.
     pub(crate) fn of(body: &Value) -> Script {
-        let messages = body["messages"].as_array().or(body["contents"].as_array());
+        let messages =
+            body["messages"].as_array().or(body["contents"].as_array()).or(body["input"].as_array());
         let (mut turns, mut prompt, mut results) = (Vec::new(), String::new(), 0);
-        for message in messages.into_iter().flatten().filter(|message| message["role"] == "user") {
+        let counts = |message: &&Value| message["role"] == "user" || is_result(message);
+        for message in messages.into_iter().flatten().filter(counts) {
+            results += usize::from(is_result(message));
             for part in parts(message) {
                 match prose(&part) {
                     Some(text) => {
@@ -58,6 +62,11 @@ impl Script {
         self.prompt.split_once("HTTP=").and_then(|(_, rest)| rest.get(..3)?.parse().ok())
     }
 
+    /// After how many seconds the limit resets that is reached.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.prompt.split_once("LIMIT=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         self.prompt.contains("HOLD")
     }
@@ -77,7 +86,9 @@ fn parts(message: &Value) -> Vec<Value> {
 }
 
 fn is_result(part: &Value) -> bool {
-    part["type"] == "tool_result" || !part["functionResponse"].is_null()
+    part["type"] == "tool_result"
+        || part["type"] == "function_call_output"
+        || !part["functionResponse"].is_null()
 }
 
 /// What a person wrote in a part, if anything.
