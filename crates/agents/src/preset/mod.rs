@@ -54,6 +54,8 @@ pub struct PresetChanges {
     pub id_file: Option<String>,
     /// See [`Preset::last_line`].
     pub last_line: Option<String>,
+    /// See [`Preset::writer_lock`].
+    pub writer_lock: Option<String>,
     /// See [`Preset::set`].
     pub set: Option<BTreeMap<String, String>>,
     /// See [`Preset::strip`].
@@ -115,6 +117,8 @@ pub struct Preset {
     pub id_file: Option<String>,
     /// What is on the last line of its terminal program where it says which session it leaves.
     pub last_line: Option<String>,
+    /// The file that whoever writes a vendor session has a flock on, below the store.
+    pub writer_lock: Option<String>,
     /// Variables that every run is given, unless the session has others.
     pub set: BTreeMap<String, String>,
     /// Names of variables that no run is given: they would tell it that it runs inside of another one.
@@ -246,6 +250,7 @@ impl PresetChanges {
             transcript: above.transcript.clone().or(self.transcript),
             id_file: above.id_file.clone().or(self.id_file),
             last_line: above.last_line.clone().or(self.last_line),
+            writer_lock: above.writer_lock.clone().or(self.writer_lock),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
             install: above.install.clone().or(self.install),
@@ -279,6 +284,7 @@ impl PresetChanges {
             transcript: self.transcript,
             id_file: self.id_file,
             last_line: self.last_line,
+            writer_lock: self.writer_lock,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
             install: self.install,

@@ -156,6 +156,9 @@ mod tests {
         let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None, socket: "/s" };
         let joins = codex.interactive(filling).unwrap().unwrap().join(" ");
         assert_eq!((joins.as_str(), codex.attach), ("codex --remote unix:///s resume s-1", Attach::Join));
+        let lock = codex.writer_lock_of("s-1");
+        assert_eq!(lock.as_deref(), Some("thread-writer-locks/s-1.lock"));
+        assert_eq!(codex.writer_lock_of("../x"), None);
         assert!(
             codex.takes("CODEX_HOME") && codex.takes("OPENAI_API_KEY") && !codex.takes("CODEX_THREAD_ID")
         );

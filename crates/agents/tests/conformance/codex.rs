@@ -77,11 +77,10 @@ fn said(text: &str, deliveries: &mut u64, story: &Story, recording: &Recording) 
         Some("turn/interrupt") => Label::Interrupt,
         None if !line["result"].is_null() => {
             let observed = observed(&setup_of(recording), story);
-            let asked = observed.iter().filter_map(|told| match told {
-                Observation::RequestOpened(request) => Some(request.id),
-                _ => None,
+            let asked = observed.iter().rev().find_map(|told| {
+                if let Observation::RequestOpened(request) = told { Some(request.id) } else { None }
             });
-            Label::Answer(asked.last()?)
+            Label::Answer(asked?)
         }
         Some(_) | None => Label::Other("something that pinfold would not say".into()),
     })

@@ -176,14 +176,20 @@ fn a_vendor_session_has_one_writer_in_all_homes_and_by_codex_itself() {
     stage.shown("double resume refused");
 }
 
-/// Codex as its user starts it.
+/// Codex as its user starts it, up to its end.
 fn by_hand(stage: &Stage, words: &[&str]) -> crate::world::Answer {
+    finish(&mut of_user(stage, words))
+}
+
+/// Codex as its user starts it.
+fn of_user(stage: &Stage, words: &[&str]) -> std::process::Command {
     let pinfold = stage.command(&[]);
     let mut codex = std::process::Command::new("codex");
     codex.args(words).stdin(std::process::Stdio::null()).env_clear();
     codex.envs(pinfold.get_envs().filter_map(|(name, value)| Some((name, value?))));
     codex.current_dir(stage.world.path("other"));
-    finish(&mut codex)
+    codex.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    codex
 }
 
 #[test]
@@ -200,6 +206,47 @@ fn a_users_own_codex_beside_it_is_not_disturbed_and_disturbs_nothing() {
     assert!(after.code == 0 && after.stdout.contains("reply to after"), "{after:?}");
     assert_eq!(servers(&stage), Vec::<u32>::new());
     stage.shown("beside the user's own");
+}
+
+#[test]
+fn a_thread_that_a_users_own_codex_has_is_waited_for_and_its_holder_is_named() {
+    let stage = codex();
+    stage.says("TURN-one");
+    let vendor = stage.show()["vendor_session"].as_str().unwrap().to_owned();
+    stage.ok(&["stop", "api"]);
+    let words = ["exec", "resume", &vendor, "--json", "--skip-git-repo-check", "TURN-two HOLD"];
+    let mut by_hand = of_user(&stage, &words).spawn().unwrap();
+    stage.model.is_asked("two");
+    stage.ok(&["start", "api"]);
+    let message = stage.sends("TURN-three");
+    let holder = stage.world.until("the holder", || stage.show()["holder"]["pid"].as_u64());
+    let why = stage.ok(&["why", "api"]).stdout;
+    assert!(why.contains(&holder.to_string()), "{why}");
+    let below = |pid: u32| pid == by_hand.id() || processes::children(by_hand.id()).contains(&pid);
+    assert!(below(u32::try_from(holder).unwrap()), "{holder}: {why}");
+    stage.model.let_go();
+    by_hand.wait().unwrap();
+    stage.comes_to(&message, "done");
+    assert_eq!(stage.model.shown_with("three"), ["one", "two", "three"]);
+    stage.shown("waits for the user's own");
+}
+
+#[test]
+fn the_server_that_all_terminals_share_is_told_of_and_left_alone() {
+    let stage = Stage::new("codex");
+    let words = ["app-server", "--listen", "unix://"];
+    let mut shared = of_user(&stage, &words).spawn().unwrap();
+    let socket = stage.world.path("user/.codex/app-server-control/app-server-control.sock");
+    stage.world.until("the shared server", || socket.exists().then_some(()));
+    let new = stage.ok(&["new", "api", "--agent", "codex"]);
+    assert!(new.stderr.contains("that all Codex terminals of"), "{new:?}");
+    assert!(stage.ok(&["why", "api"]).stderr.contains("that all Codex terminals of"));
+    assert_eq!(stage.says("TURN-one"), "reply to one");
+    stage.ok(&["stop", "api"]);
+    assert_eq!(shared.try_wait().unwrap(), None, "it lives on");
+    shared.kill().unwrap();
+    shared.wait().unwrap();
+    stage.shown("beside the shared server");
 }
 
 /// Who is killed.

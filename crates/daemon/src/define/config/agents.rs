@@ -40,6 +40,7 @@ pub(super) struct Agent {
     transcript: Option<Quoted>,
     id_file: Option<Quoted>,
     last_line: Option<Quoted>,
+    writer_lock: Option<Quoted>,
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
@@ -78,6 +79,7 @@ impl Agent {
             transcript: text(&self.transcript),
             id_file: text(&self.id_file),
             last_line: text(&self.last_line),
+            writer_lock: text(&self.writer_lock),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
             ..PresetChanges::default()

@@ -169,7 +169,7 @@ impl Engine {
     }
 
     /// What a session is, on the conversation of its vendor's that is known by now.
-    pub(super) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
+    pub(in crate::engine) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
         let definition = &*tracked.definition;
         let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.as_str());
         match learned.filter(|learned| definition.vendor_session.as_deref() != Some(learned)) {

@@ -5,8 +5,9 @@ use crate::define::preset::Transcript;
 use crate::define::transcript::Sought;
 use crate::define::values::Values;
 use crate::ports::Then;
-use crate::ports::files::{Files, NotMade, make_session};
+use crate::ports::files::{Files, NotMade, make_session, writer};
 use crate::ports::stops::{Noted, Stops};
+use pinfold_core::life::HolderSeen;
 use pinfold_store::{SessionId, Ulid};
 use std::io;
 use std::path::PathBuf;
@@ -41,6 +42,10 @@ impl Files for AtOnce {
 
     fn look_for(&self, sought: Sought, then: Then<Transcript>) {
         then(sought.look());
+    }
+
+    fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {
+        then(writer(&lock, resource));
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {
