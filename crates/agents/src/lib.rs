@@ -13,7 +13,7 @@
 //! is missed. Three facts are not on the tape and are told to the fold beside it: [`Fold::written`], [`Fold::exited`] and
 //! [`Fold::let_go`]. They may be told again; each counts once.
 //!
-//! Inside, [`lines`] makes lines of entries, one translator for each protocol ([`line`], [`exec`], [`stream_json`], [`acp`], [`pi`], [`scripted`]) says what a line
+//! Inside, [`lines`] makes lines of entries, one translator for each protocol ([`line`], [`exec`], [`stream_json`], [`codex`], [`acp`], [`pi`], [`scripted`]) says what a line
 //! means, and the [`ledger`] what of that counts. A translator that panics costs the line at which it did.
 //!
 //! [`preset`] has what the name of an agent stands for: most agents are data.
@@ -22,6 +22,7 @@
 
 mod acp;
 mod blames;
+mod codex;
 mod cursor;
 mod entry;
 mod exec;

@@ -5,6 +5,7 @@ use crate::message_word;
 use crate::preset::{Exec, Input, Preset, Protocol, Turns};
 use pinfold_core::MessageId;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a run was started with.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -18,6 +19,9 @@ pub struct Setup {
     pub turns: Turns,
     /// How its output is read, for protocol `exec`.
     pub exec: Exec,
+    /// What its threads are opened with, for protocol `codex`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub thread: BTreeMap<String, String>,
     /// Where it runs.
     pub dir: String,
     /// The vendor session, if it was known before the start.
@@ -36,6 +40,7 @@ impl Setup {
             input: preset.input,
             turns: preset.turns,
             exec: preset.exec.clone(),
+            thread: preset.thread.clone(),
             dir: dir.to_owned(),
             vendor_session: vendor_session.map(str::to_owned),
             prompted: None,

@@ -1,6 +1,7 @@
 //! The translators, one for each protocol, and what each knows. A new protocol is a file, a variant and its arms here.
 
 use crate::acp::Acp;
+use crate::codex::Codex;
 use crate::exec::Exec;
 use crate::intent::{CannotSay, Intent};
 use crate::line::Line;
@@ -23,6 +24,7 @@ pub(crate) enum State {
     StreamJson(Box<StreamJson>),
     Acp(Box<Acp>),
     Pi(Box<Pi>),
+    Codex(Box<Codex>),
     /// Nothing is known, and nothing is concluded: no turn ends.
     Unknown(Unknown),
     #[cfg(test)]
@@ -43,7 +45,7 @@ impl State {
             Protocol::StreamJson => State::StreamJson(Box::default()),
             Protocol::Acp => State::Acp(Box::default()),
             Protocol::Pi => State::Pi(Box::default()),
-            Protocol::Codex => State::Unknown(Unknown {}),
+            Protocol::Codex => State::Codex(Box::default()),
         }
     }
 
@@ -59,6 +61,7 @@ impl State {
             State::StreamJson(claude) => &**claude,
             State::Acp(acp) => &**acp,
             State::Pi(pi) => &**pi,
+            State::Codex(codex) => &**codex,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,
@@ -73,6 +76,7 @@ impl State {
             State::StreamJson(claude) => &mut **claude,
             State::Acp(acp) => &mut **acp,
             State::Pi(pi) => &mut **pi,
+            State::Codex(codex) => &mut **codex,
             State::Unknown(unknown) => unknown,
             #[cfg(test)]
             State::Fragile(fragile) => fragile,

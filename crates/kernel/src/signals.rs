@@ -4,10 +4,12 @@
 use crate::sys::last_errno;
 use rustix::io::Errno;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// The length of one read from a descriptor of signals.
 const LENGTH: usize = size_of::<libc::signalfd_siginfo>();
+/// Which signal says that something has changed; libc does not name it for every system.
+const F_SETSIG: i32 = 10;
 
 /// A descriptor that is readable when one of some blocked signals came.
 #[derive(Debug)]
@@ -51,6 +53,23 @@ impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+}
+
+/// Has the kernel send a signal to this process, and to what it executes, when the last writer of a pipe is gone. The pipe
+/// has to be kept open for that, and nothing may be written to it.
+///
+/// # Errors
+/// It is not a pipe.
+pub fn at_hang_up(reader: BorrowedFd<'_>, signal: rustix::process::Signal) -> Result<(), Errno> {
+    let fd = reader.as_raw_fd();
+    let me = rustix::process::getpid().as_raw_pid();
+    // SAFETY: the descriptor is open, and these commands take numbers only.
+    let done = unsafe {
+        libc::fcntl(fd, libc::F_SETOWN, me) != -1
+            && libc::fcntl(fd, F_SETSIG, signal.as_raw()) != -1
+            && libc::fcntl(fd, libc::F_SETFL, libc::O_ASYNC) != -1
+    };
+    if done { Ok(()) } else { Err(last_errno()) }
 }
 
 /// Which signals a thread has blocked.

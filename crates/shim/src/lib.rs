@@ -61,6 +61,7 @@
 //! has the reasons.
 #![deny(unsafe_code)]
 
+pub mod bridge;
 pub mod caller;
 pub mod client;
 pub mod crash;

@@ -3,7 +3,7 @@
 use super::{Preset, PromptBy, Protocol};
 
 /// What may stand in the words of a preset.
-pub const PLACEHOLDERS: [&str; 3] = ["{dir}", "{vendor_session}", "{prompt}"];
+pub const PLACEHOLDERS: [&str; 4] = ["{dir}", "{vendor_session}", "{prompt}", "{socket}"];
 
 /// What is filled into the words of a preset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Filling<'a> {
     pub vendor_session: Option<&'a str>,
     /// `{prompt}`: the message that the run is for.
     pub prompt: Option<&'a str>,
+    /// `{socket}`: where an agent that serves several clients listens, of this session alone.
+    pub socket: &'a str,
 }
 
 /// Whether there is something to go on with.
@@ -117,6 +119,7 @@ fn fill_word(word: &str, filling: Filling<'_>) -> Result<String, NotFilled> {
         filled.push_str(&rest[..at]);
         filled.push_str(match place {
             "{dir}" => filling.dir,
+            "{socket}" => filling.socket,
             "{prompt}" => filling.prompt.ok_or(NotFilled::NoPrompt)?,
             _ => filling.vendor_session.ok_or(NotFilled::NoVendorSession)?,
         });
@@ -142,7 +145,7 @@ mod tests {
         }
     }
 
-    const FRESH: Filling<'_> = Filling { dir: "/a b", vendor_session: None, prompt: None };
+    const FRESH: Filling<'_> = Filling { dir: "/a b", vendor_session: None, prompt: None, socket: "/s" };
 
     #[test]
     fn a_known_vendor_session_is_resumed_and_an_unknown_one_begun() {
@@ -160,12 +163,17 @@ mod tests {
             ("{dir}{dir}", "/{vendor_session}/{vendor_session}"),
             ("{vendor_session}:{dir}", "{dir}:/{vendor_session}"),
             ("{prompt}", "--help {dir}"),
+            ("unix://{socket}", "unix:///{dir}.sock"),
             ("{print $1}", "{print $1}"),
             ("{ dir }", "{ dir }"),
             ("", ""),
         ];
-        let filling =
-            Filling { dir: "/{vendor_session}", vendor_session: Some("{dir}"), prompt: Some("--help {dir}") };
+        let filling = Filling {
+            dir: "/{vendor_session}",
+            vendor_session: Some("{dir}"),
+            prompt: Some("--help {dir}"),
+            socket: "/{dir}.sock",
+        };
         for (word, expected) in rows {
             assert_eq!(fill_word(word, filling).as_deref(), Ok(expected), "{word}");
         }

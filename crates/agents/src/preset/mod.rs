@@ -44,6 +44,8 @@ pub struct PresetChanges {
     pub turns: Option<Turns>,
     /// See [`Preset::exec`].
     pub exec: ExecChanges,
+    /// See [`Preset::thread`].
+    pub thread: Option<BTreeMap<String, String>>,
     /// See [`Preset::version`].
     pub version: Option<Vec<String>>,
     /// See [`Preset::pty`].
@@ -58,6 +60,8 @@ pub struct PresetChanges {
     pub id_file_keys: Option<IdFileKeys>,
     /// See [`Preset::last_line`].
     pub last_line: Option<String>,
+    /// See [`Preset::writer_lock`].
+    pub writer_lock: Option<String>,
     /// See [`Preset::set`].
     pub set: Option<BTreeMap<String, String>>,
     /// See [`Preset::strip`].
@@ -105,6 +109,8 @@ pub struct Preset {
     pub turns: Turns,
     /// How its output is read, for protocol `exec`.
     pub exec: Exec,
+    /// What its threads are opened with beside their directory, in the agent's own words, for protocol `codex`.
+    pub thread: BTreeMap<String, String>,
     /// Prints its version.
     pub version: Option<Vec<String>>,
     /// It runs in a terminal only, and `command` and `resume` start that.
@@ -119,6 +125,8 @@ pub struct Preset {
     pub id_file_keys: IdFileKeys,
     /// What is on the last line of its terminal program where it says which session it leaves.
     pub last_line: Option<String>,
+    /// The file that whoever writes a vendor session has a flock on, below the store.
+    pub writer_lock: Option<String>,
     /// Variables that every run is given, unless the session has others.
     pub set: BTreeMap<String, String>,
     /// Names of variables that no run is given: they would tell it that it runs inside of another one.
@@ -243,6 +251,7 @@ impl PresetChanges {
             input: above.input.or(self.input),
             turns: above.turns.or(self.turns),
             exec: self.exec.changed(&above.exec),
+            thread: above.thread.clone().or(self.thread),
             version: above.version.clone().or(self.version),
             pty: above.pty.or(self.pty),
             store: above.store.clone().or(self.store),
@@ -250,6 +259,7 @@ impl PresetChanges {
             id_file: above.id_file.clone().or(self.id_file),
             id_file_keys: above.id_file_keys.clone().or(self.id_file_keys),
             last_line: above.last_line.clone().or(self.last_line),
+            writer_lock: above.writer_lock.clone().or(self.writer_lock),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
             install: above.install.clone().or(self.install),
@@ -276,6 +286,7 @@ impl PresetChanges {
                 reads: self.exec.reads.unwrap_or_default(),
                 recognises: self.exec.recognises.unwrap_or_default(),
             },
+            thread: self.thread.unwrap_or_default(),
             version: self.version,
             pty: self.pty.unwrap_or_default(),
             store: self.store,
@@ -283,6 +294,7 @@ impl PresetChanges {
             id_file: self.id_file,
             id_file_keys: self.id_file_keys.unwrap_or_default(),
             last_line: self.last_line,
+            writer_lock: self.writer_lock,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
             install: self.install,

@@ -34,6 +34,13 @@ impl Preset {
         Some(pattern.replace("{vendor_session:8}", begin).replace("{vendor_session}", vendor_session))
     }
 
+    /// The file that whoever writes a vendor session has a flock on, below its store.
+    #[must_use]
+    pub fn writer_lock_of(&self, vendor_session: &str) -> Option<String> {
+        let lock = self.writer_lock.as_ref().filter(|_| is_plain(vendor_session))?;
+        Some(lock.replace("{vendor_session}", vendor_session))
+    }
+
     /// The session that its terminal program says it leaves, on its last line.
     #[must_use]
     pub fn left_in<'l>(&self, line: &'l str) -> Option<&'l str> {

@@ -39,7 +39,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Filling, Preset, Protocol, SessionIds, Transcript};
+    use super::super::{Attach, Filling, Preset, Protocol, SessionIds, Transcript};
     use super::*;
 
     fn preset(name: &str) -> Preset {
@@ -48,7 +48,7 @@ mod tests {
 
     /// The words with which a session is begun, and those with which it goes on.
     fn words(preset: &Preset) -> [String; 2] {
-        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: Some("hi") };
+        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: Some("hi"), socket: "/s" };
         let words = |transcript| preset.headless_on(filling, transcript).unwrap().join(" ");
         [words(Transcript::Missing), words(Transcript::Exists)]
     }
@@ -76,7 +76,7 @@ mod tests {
         let expected = [format!("{common} --session-id=s-1"), format!("{common} --resume=s-1")];
         assert_eq!(words(&claude), expected);
         assert_eq!((claude.protocol, claude.session), (Protocol::StreamJson, SessionIds::Choose));
-        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None };
+        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None, socket: "/s" };
         assert_eq!(claude.interactive(filling).unwrap().unwrap(), ["claude", "--resume=s-1"]);
         let shown = |transcript| claude.interactive_on(filling, transcript).unwrap().unwrap().join(" ");
         assert_eq!(shown(Transcript::Exists), "claude --resume=s-1");
@@ -151,6 +151,22 @@ mod tests {
     }
 
     #[test]
+    fn codex_listens_at_the_socket_of_its_session_where_its_terminal_program_joins_it() {
+        let codex = preset("codex");
+        let listens = "codex app-server --listen unix:///s";
+        assert_eq!(words(&codex), [listens, listens]);
+        let filling = Filling { dir: "/work", vendor_session: Some("s-1"), prompt: None, socket: "/s" };
+        let joins = codex.interactive(filling).unwrap().unwrap().join(" ");
+        assert_eq!((joins.as_str(), codex.attach), ("codex --remote unix:///s resume s-1", Attach::Join));
+        let lock = codex.writer_lock_of("s-1");
+        assert_eq!(lock.as_deref(), Some("thread-writer-locks/s-1.lock"));
+        assert_eq!(codex.writer_lock_of("../x"), None);
+        assert!(
+            codex.takes("CODEX_HOME") && codex.takes("OPENAI_API_KEY") && !codex.takes("CODEX_THREAD_ID")
+        );
+    }
+
+    #[test]
     fn agents_that_run_once_get_the_message_among_their_words() {
         let gemini = "gemini --output-format stream-json";
         let rows = [
@@ -182,12 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_in_a_terminal_resume_only_where_it_is_known_how() {
-        let rows = [("codex", "codex resume s-1")];
-        for (name, resumed) in rows {
-            assert_eq!(words(&preset(name)), [name, resumed]);
-            assert!(preset(name).pty);
-        }
+    fn agents_in_a_terminal_are_started_anew_where_it_is_not_known_how_they_resume() {
         for name in
             ["agy", "amp", "copilot", "cursor-agent", "droid", "goose", "grok", "kilo", "kimi", "qwen"]
         {

@@ -13,7 +13,6 @@ pub(crate) enum Framing {
     /// `"jsonrpc":"2.0"` is in each.
     Named,
     /// It is left out.
-    #[cfg_attr(not(test), expect(dead_code, reason = "Codex's app server writes so"))]
     Bare,
 }
 

@@ -23,6 +23,9 @@ const ACP_1: &str = include_str!("../fixtures/cursor-1-acp.json");
 /// The same of pi.
 const PI_1: &str = include_str!("../fixtures/cursor-1-pi.json");
 
+/// What version 1 wrote of Codex, in the middle of everything that it can be in.
+const CODEX_1: &str = include_str!("../fixtures/cursor-1-codex.json");
+
 /// The story that the fixture is the cursor of.
 fn story() -> Story {
     Story::new()
@@ -229,9 +232,42 @@ fn what_cannot_be_read_concludes_nothing_and_keeps_its_place() {
     }
 }
 
+/// The story that the fixture of Codex is the cursor of.
+fn codex() -> Story {
+    Story::new()
+        .said(Label::Handshake(1))
+        .line(r#"{"id":1,"result":{}}"#)
+        .said(Label::Handshake(2))
+        .line(r#"{"id":2,"result":{"thread":{"id":"t-1"},"model":"m"}}"#)
+        .line(r#"{"method":"turn/started","params":{"threadId":"t-1","turn":{"id":"g-1"}}}"#)
+        .prompt(5, 1)
+        .line(r#"{"id":3,"result":{"turn":{"id":"u-1"}}}"#)
+        .line(r#"{"method":"item/completed","params":{"threadId":"t-1","turnId":"u-1","item":{"type":"agentMessage","text":"so far"}}}"#)
+        .line(r#"{"method":"thread/tokenUsage/updated","params":{"threadId":"t-1","turnId":"u-1","tokenUsage":{"total":{"inputTokens":30,"outputTokens":5},"last":{"totalTokens":35},"modelContextWindow":1000}}}"#)
+        .line(r#"{"method":"account/rateLimits/updated","params":{"rateLimits":{"primary":{"usedPercent":91,"windowDurationMins":300,"resetsAt":7}}}}"#)
+        .line(r#"{"method":"item/tool/requestUserInput","id":"q","params":{"questions":[{"id":"q1","question":"Which?"}]}}"#)
+        .line(r#"{"method":"item/tool/call","id":9,"params":{}}"#)
+        .said(Label::Interrupt)
+        .out(r#"{"method":"turn/completed","#)
+}
+
+#[test]
+fn a_cursor_of_version_1_of_codex_is_read_for_ever_and_written_so_today() {
+    assert_eq!(folded(&setup(Protocol::Codex), &codex()).0.cursor(), CODEX_1.trim_end());
+    let mut fold = Fold::resume(RUN, CODEX_1.trim_end()).0;
+    let rest = r#""params":{"threadId":"t-1","turn":{"id":"u-1","status":"interrupted"}}}"#;
+    let mut told = Vec::new();
+    for entry in codex().line(rest).taped() {
+        told.extend(fold.entry(&entry));
+    }
+    let ended = "interrupted 1 \"so far\" for 30+5";
+    assert_eq!(short(&told), [ended]);
+    assert_eq!((fold.vendor_session(), fold.own_work(), fold.last_said()), (Some("t-1"), true, 4));
+}
+
 #[test]
 fn a_protocol_without_a_translator_concludes_nothing() {
-    let (fold, told) = Fold::begin(RUN, setup(Protocol::Codex));
+    let (fold, told) = Fold::begin(RUN, setup(Protocol::Pi));
     assert_eq!(short(&told).len(), 1);
     assert!(fold.is_unknown() && !fold.ready());
 }

@@ -191,7 +191,8 @@ fn a_message_comes_by_argument_or_on_standard_input_and_nothing_follows_it() {
     let said = fold.say(1, &prompt(5, 1, "two\nlines")).unwrap();
     assert_eq!((&said.bytes[..], said.close), (&b"two\nlines"[..], true));
     assert!(fold.say(1, &Intent::Interrupt).is_err());
-    let filling = Filling { dir: "/work", vendor_session: Some("s"), prompt: Some("--help {dir}") };
+    let filling =
+        Filling { dir: "/work", vendor_session: Some("s"), prompt: Some("--help {dir}"), socket: "/s" };
     let words = preset("codex-exec").headless(filling).unwrap();
     assert_eq!(words[words.len() - 2..], ["--", "--help {dir}"]);
 }

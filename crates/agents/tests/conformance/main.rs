@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 mod acp;
+mod codex;
 mod cursors;
 mod dice;
 mod exec;

@@ -131,3 +131,8 @@ fn every_recording_conforms_when_it_is_read_as_one_of_claude_code() {
 fn every_recording_conforms_when_all_of_it_is_an_answer() {
     every_recording_conforms(&setup(Protocol::Exec));
 }
+
+#[test]
+fn every_recording_conforms_when_it_is_read_as_one_of_codex() {
+    every_recording_conforms(&setup(Protocol::Codex));
+}

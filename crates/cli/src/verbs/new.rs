@@ -30,6 +30,11 @@ impl Asks for New {
         if !daemon.global.quiet && ![State::Running, State::Idle].contains(&session.state) {
             talk(&format!("{} is {}", session.name, session.why));
         }
+        if !daemon.global.quiet {
+            let given = |name: &str| request.env.as_ref()?.get(name).cloned();
+            let variable = |name: &str| given(name).or_else(|| std::env::var(name).ok());
+            definition::warn_of_shared_server(request.agent.as_deref(), variable);
+        }
         definition::warn_of_ceiling(&client, request.memory.as_deref(), &daemon.global)
     }
 }

@@ -1,6 +1,7 @@
 //! `why`: says in a sentence what a session does, why, and what comes next.
 
 use crate::daemon::Daemon;
+use crate::definition;
 use crate::doing::Asks;
 use crate::output::{Failure, say};
 use clap::Args;
@@ -30,6 +31,8 @@ impl Asks for Why {
             }));
         } else {
             say(&format!("{} is {}.", object.name, object.why));
+            let variable = |name: &str| std::env::var(name).ok();
+            definition::warn_of_shared_server(Some(&object.agent), variable);
         }
         Ok(())
     }

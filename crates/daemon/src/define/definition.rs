@@ -4,7 +4,7 @@ use crate::define::attaching::{self, Defined};
 use crate::define::bad_definition::BadDefinition;
 use crate::define::config::Settings;
 use crate::define::preset::{
-    self, Attach, Exec, Filling, NotFilled, PROMPT, PromptBy, SessionIds, Transcript, of_word,
+    self, Attach, Exec, Filling, NotFilled, PROMPT, PromptBy, SOCKET, SessionIds, Transcript, of_word,
 };
 pub(crate) use crate::define::preset::{COMMAND, Input, Preset, Protocol, Turns};
 use crate::define::transcript::Sought;
@@ -46,6 +46,9 @@ pub(crate) struct Definition {
     /// How its output is read, for protocol `exec`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exec: Option<Box<Exec>>,
+    /// What its threads are opened with, for protocol `codex`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) thread: BTreeMap<String, String>,
     /// Its runs have a terminal.
     #[serde(default)]
     pub(crate) pty: bool,
@@ -145,6 +148,7 @@ impl Definition {
             exec: preset
                 .filter(|preset| preset.protocol == Protocol::Exec)
                 .map(|preset| Box::new(preset.exec.clone())),
+            thread: preset.map(|preset| preset.thread.clone()).unwrap_or_default(),
             pty: preset.is_some_and(|preset| preset.pty),
             interactive: Vec::new(),
             attach: Attach::Takeover,
@@ -173,9 +177,9 @@ impl Definition {
     /// it, where that was looked for.
     pub(crate) fn fill(&mut self, preset: &Preset, transcript: Option<Transcript>) -> Result<(), NotFilled> {
         let dir = self.dir.display().to_string();
-        // The message is known when a run is started for it.
+        // The message is known when a run is started for it, and so is where sockets are by then.
         let (vendor_session, prompt) = (self.vendor_session.as_deref(), Some(PROMPT));
-        let filling = Filling { dir: &dir, vendor_session, prompt };
+        let filling = Filling { dir: &dir, vendor_session, prompt, socket: SOCKET };
         let (command, interactive) = match transcript {
             Some(transcript) => {
                 (preset.headless_on(filling, transcript), preset.interactive_on(filling, transcript))

@@ -118,6 +118,13 @@ impl Home {
         self.runtime.join("shims").join(format!("{id}.sock"))
     }
 
+    /// Where a session's agent listens, if it serves several clients. The kernel takes no long path here, and an agent has no way around
+    /// that: it is beside the shim's, where paths are short.
+    #[must_use]
+    pub fn agent_socket(&self, id: SessionId) -> PathBuf {
+        self.runtime.join("agents").join(format!("{id}.sock"))
+    }
+
     /// Where a session's shim may listen: one of an earlier daemon was told another folder, and one that cannot listen
     /// there does so beside its records.
     pub(crate) fn shim_sockets(&self, id: SessionId) -> [PathBuf; 3] {
@@ -127,8 +134,10 @@ impl Home {
     }
 
     /// Every folder that must be there before anything is started.
-    pub(crate) fn folders(&self) -> [PathBuf; 4] {
-        [self.state.clone(), self.state.join("sessions"), self.runtime.clone(), self.runtime.join("shims")]
+    pub(crate) fn folders(&self) -> [PathBuf; 5] {
+        let below = |name| self.runtime.join(name);
+        let sessions = self.state.join("sessions");
+        [self.state.clone(), sessions, self.runtime.clone(), below("shims"), below("agents")]
     }
 }
 

@@ -16,6 +16,9 @@ pub(crate) const COMMAND: &str = "command";
 /// What stands for the message that a run is for, until that is known.
 pub(crate) const PROMPT: &str = "{prompt}";
 
+/// What stands for the socket at which an agent listens, until it is started.
+pub(crate) const SOCKET: &str = "{socket}";
+
 /// The words of `config.toml` for protocols.
 pub const PROTOCOLS: [(&str, Protocol); 7] = [
     ("line", Protocol::Line),

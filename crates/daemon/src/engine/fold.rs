@@ -530,6 +530,7 @@ fn setup(tracked: &Tracked) -> Setup {
         input: definition.input,
         turns: definition.turns,
         exec: definition.exec.as_deref().cloned().unwrap_or_default(),
+        thread: definition.thread.clone(),
         dir: definition.dir.display().to_string(),
         vendor_session: learned.or_else(|| definition.vendor_session.clone()),
         prompted: tracked.session.inbox().next_waiting().filter(|_| per_message),

@@ -119,6 +119,7 @@ impl Engine {
             | Input::StopOverdue { .. }
             | Input::DownOverdue { .. }
             | Input::HolderEnded { .. }
+            | Input::WriterSeen { .. }
             | Input::Audited
             | Input::AuditStored { .. }
             | Input::StrangersSought(_)

@@ -9,9 +9,10 @@ use crate::define::preset::chosen;
 use crate::engine::input::Input;
 use crate::engine::session::Handing;
 use crate::ports::locks::{Awaited, Held, Refused, Wanted};
-use pinfold_core::life::{Life, Purpose};
+use pinfold_core::life::{HolderSeen, Life, Purpose};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
+use std::path::Path;
 use tracing::warn;
 
 impl Engine {
@@ -29,6 +30,28 @@ impl Engine {
         let (handle, vendor) = (self.handle.clone(), vendor.to_owned());
         let told = move |result| handle.tell(Input::VendorHeld { id, run, vendor, result });
         self.ports.locks.reserve(wanted, Box::new(told));
+    }
+
+    /// Looks for the process that has the conversation which the vendor itself refused. The run ends meanwhile: whoever was found by
+    /// then is who it yields to.
+    pub(super) fn seek_writer(&mut self, id: SessionId, run: RunNumber) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let definition = self.as_known(tracked);
+        let preset = self.config.preset(&definition.agent);
+        let vendor = definition.vendor_session.as_deref();
+        let lock = vendor.and_then(|vendor| preset?.writer_lock_of(vendor));
+        let (Some(lock), Some(store)) = (lock, definition.store.as_deref()) else { return };
+        let resource = definition.vendor_lock().map(|resource| resource.to_string()).unwrap_or_default();
+        let (lock, handle) = (Path::new(store).join(lock), self.handle.clone());
+        let told = move |holder| handle.tell(Input::WriterSeen { id, run, holder });
+        self.ports.files.writer_of(lock, resource, Box::new(told));
+    }
+
+    pub(super) fn writer_seen(&mut self, id: SessionId, run: RunNumber, holder: Option<HolderSeen>) {
+        let tracked = self.sessions.get_mut(&id).filter(|tracked| tracked.session.live_run() == Some(run));
+        if let Some(tracked) = tracked {
+            tracked.yields_to = tracked.yields_to.take().or(holder.map(Box::new));
+        }
     }
 
     pub(super) fn vendor_held(

@@ -22,7 +22,7 @@ use crate::ports::tapes::Passage;
 use pinfold_api::Name;
 use pinfold_api::object::{Left, Ping, Removed};
 use pinfold_core::decision::Answer;
-use pinfold_core::life::{CannotStart, Purpose, StartRefused};
+use pinfold_core::life::{CannotStart, HolderSeen, Purpose, StartRefused};
 use pinfold_core::{Event, MessageId, RunNumber};
 use pinfold_shim::Report;
 use pinfold_store::{AuditEvent, Facts, Message, Outcome, SessionId, Trouble, Ulid};
@@ -91,6 +91,8 @@ pub(crate) enum Input {
     DownOverdue { id: SessionId },
     /// Whoever held a session's lock was to be ended for that.
     HolderEnded { id: SessionId, ended: HolderEnded },
+    /// The vendor refused a run its conversation, and this is who has that.
+    WriterSeen { id: SessionId, run: RunNumber, holder: Option<HolderSeen> },
     /// The files of a session that is to be removed were deleted, or not.
     FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
     /// The record of a session is gone, or could not be removed.

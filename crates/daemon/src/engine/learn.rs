@@ -36,6 +36,7 @@ impl Engine {
                 self.of_run(id, run, RunEvent::VendorLearned { id: vendor });
             }
             Observation::VendorSessionRefused(SessionRefused::Busy) => {
+                self.seek_writer(id, run);
                 self.of_run(id, run, RunEvent::VendorBusy { holder: None });
             }
             Observation::VendorSessionRefused(SessionRefused::Unknown) => self.vendor_unknown(id, run),

@@ -206,6 +206,7 @@ impl Engine {
             Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
             Input::DownOverdue { id } => self.down_overdue(id),
             Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
+            Input::WriterSeen { id, run, holder } => self.writer_seen(id, run, holder),
             Input::FilesDeleted { id, deleted, by, done } => {
                 self.files_deleted(id, deleted, by.as_deref(), done);
             }

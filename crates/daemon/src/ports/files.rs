@@ -6,6 +6,7 @@ use super::stops::{Noted, Stops};
 use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{self, Config, LoadError};
 use crate::define::values::Values;
+use pinfold_core::life::HolderSeen;
 use pinfold_kernel::private::{self, Wider};
 use pinfold_store::{SessionId, Ulid};
 use std::io;
@@ -33,6 +34,9 @@ pub(crate) trait Files: Send + Sync {
     /// Looks at what a vendor has of a session, before a run of it.
     fn look_for(&self, before: BeforeStart, then: Then<Found>);
 
+    /// Who has the vendor's own lock at this path; `resource` is what it is called.
+    fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>);
+
     /// Reads which stops an earlier daemon left, and makes the file where there is none. Before the loop begins: blocks.
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>>;
 
@@ -41,6 +45,13 @@ pub(crate) trait Files: Send + Sync {
 
     /// What was noted of a session is recorded now, or does not count any more.
     fn settle_stop(&self, session: SessionId);
+}
+
+/// The process that has a flock on a file of the vendor's. The kernel is asked for it: no lock is tried.
+pub(crate) fn writer(lock: &Path, resource: String) -> Option<HolderSeen> {
+    let pid = pinfold_kernel::proc::fdinfo::holder(lock)?;
+    let command = Some(pinfold_kernel::proc::command(pid)).filter(|command| !command.is_empty());
+    Some(HolderSeen { resource, pid: Some(pid), command, session: None, since: None })
 }
 
 /// A folder that could not be made.
@@ -90,6 +101,10 @@ impl Files for DiskFiles {
 
     fn look_for(&self, before: BeforeStart, then: Then<Found>) {
         tokio::task::spawn_blocking(move || then(before.look()));
+    }
+
+    fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {
+        tokio::task::spawn_blocking(move || then(writer(&lock, resource)));
     }
 
     /// One thread has the file, for as long as the daemon lives: a line is never written by two.

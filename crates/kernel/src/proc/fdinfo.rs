@@ -1,6 +1,8 @@
 //! `/proc/PID/fdinfo/N`: the flock and the mount of a descriptor, and whether threads share theirs.
 #![expect(unsafe_code, reason = "kcmp has no safe form")]
 
+use std::path::Path;
+
 /// A lock that `flock(2)` gave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flock {
@@ -21,6 +23,22 @@ pub fn flock(fdinfo: &[u8]) -> Option<Flock> {
             "READ" => Some(Flock::Shared),
             _ => None,
         }
+    })
+}
+
+/// The process that has a flock of its own on the file at this path, as far as this user may see. No lock is tried.
+#[must_use]
+pub fn holder(file: &Path) -> Option<u32> {
+    let file = file.canonicalize().ok()?;
+    let has_lock = |pid: &u32, number: &u32| {
+        let opened = std::fs::read_link(super::path(*pid, &format!("fd/{number}")));
+        let locked = || std::fs::read(super::path(*pid, &format!("fdinfo/{number}"))).ok();
+        opened.is_ok_and(|opened| opened == file)
+            && locked().is_some_and(|text| flock(&text) == Some(Flock::Exclusive))
+    };
+    super::pids().ok()?.into_iter().find(|pid| {
+        let numbers = super::numbers(&super::path(*pid, "fd")).unwrap_or_default();
+        numbers.iter().any(|number| has_lock(pid, number))
     })
 }
 
@@ -45,6 +63,19 @@ pub fn same_table(one: u32, other: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_holder_of_a_flock_is_found_by_the_path_of_its_file() {
+        let path = std::env::temp_dir().join(format!("pinfold-fdinfo-{}", std::process::id()));
+        let file = std::fs::File::create(&path).unwrap();
+        assert_eq!(holder(&path), None, "open, and not locked");
+        file.lock_shared().unwrap();
+        assert_eq!(holder(&path), None);
+        file.lock().unwrap();
+        assert_eq!(holder(&path), Some(std::process::id()));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(holder(&path), None);
+    }
 
     #[test]
     fn a_flock_is_told_from_other_locks() {

@@ -49,6 +49,9 @@ pub fn main() -> ExitCode {
         eprintln!("error: pinfold-shim runs commands, so it is never set-uid or set-gid");
         return ExitCode::FAILURE;
     }
+    if let Some(code) = crate::bridge::asked(&std::env::args_os().collect::<Vec<_>>()) {
+        return code;
+    }
     // Behind it comes the room for names. A session may be called so.
     if std::env::args_os().nth_back(1).is_some_and(|word| word == crate::protocol::NURSERY) {
         return nursery::serve(title::Title::from_word_on(crate::protocol::NURSERY));

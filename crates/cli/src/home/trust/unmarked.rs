@@ -18,7 +18,7 @@ const OWNER_AT: usize = 68;
 const OWNER: u32 = 0x5069_6E46;
 
 /// Everything that a version without markers made in a home; others begin with one of these and a dot or a hyphen.
-const OURS: [&str; 14] = [
+const OURS: [&str; 15] = [
     "pinfold.db",
     "pinfold.sock",
     "daemon.lock",
@@ -26,6 +26,7 @@ const OURS: [&str; 14] = [
     "daemon.place",
     "sessions",
     "shims",
+    "agents",
     "locks",
     "runs",
     ".pinfold-runs",

@@ -51,7 +51,7 @@ fn what_its_terminal_does_is_known_in_a_takeover() {
     let stage = Stage::new("claude");
     stage.new_session();
     stage.says("TURN-one");
-    let mut tty = stage.attach();
+    let tty = stage.attach();
     tty.shows("reply to one");
     let shown = stage.activity("idle");
     assert_eq!((&shown["state"], &shown["activity_from"]), (&json!("held"), &json!("id_file")));
@@ -84,7 +84,7 @@ fn a_message_waits_for_the_dialog_of_a_claude_on_a_terminal() {
         "default",
     ]);
     stage.activity("idle");
-    let mut tty = stage.attach();
+    let tty = stage.attach();
     tty.keys(b"TURN-one RUN=touch made;;\r");
     let shown = stage.activity("waiting");
     assert_eq!(

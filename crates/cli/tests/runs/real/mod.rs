@@ -3,6 +3,7 @@
 
 mod beside;
 mod claude;
+mod codex;
 mod deaths;
 mod failures;
 mod gate;
@@ -12,6 +13,7 @@ mod many;
 mod model;
 mod openai;
 mod parking;
+mod responses;
 mod script;
 mod stage;
 mod stops;

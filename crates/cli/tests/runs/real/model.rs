@@ -2,6 +2,7 @@
 //! that it was shown.
 
 use super::openai;
+use super::responses;
 use super::script::{Call, Refusal, Script};
 use crate::processes::PATIENCE;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -144,8 +145,9 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     let Some((path, body)) = request(stream)? else { return Ok(()) };
     let mut reply = Reply { stream, google: path.contains("enerateContent") };
-    let chat = path.contains("/chat/completions");
-    if !path.contains("/messages") && !reply.google && !chat || path.contains("count_tokens") {
+    let (chat, responses) = (path.contains("/chat/completions"), responses::is_one(&path));
+    let known = path.contains("/messages") || reply.google || chat || responses;
+    if !known || path.contains("count_tokens") {
         return reply.whole(200, &json!({ "input_tokens": 10, "data": [], "models": [] }));
     }
     if chat && body["tools"].is_null() {
@@ -159,6 +161,10 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
     room.desk.lock().unwrap().asked.push(script.clone());
     room.changed.notify_all();
     match script.refusal() {
+        refusal if responses && refusal.is_none_or(|refusal| refusal.is_limit) => {
+            let number = room.desk.lock().unwrap().asked.len();
+            responses::answer(stream, &script, number, || Reply::hold(&script, room))
+        }
         Some(refusal) => reply.refuse(refusal),
         None if script.is_garbage() => reply.garbage(),
         None if reply.google => reply.google(&script, path.contains("streamGenerateContent"), room),

@@ -1,7 +1,7 @@
 //! The replies of the model in the form of OpenAI's chat completions, which opencode and pi ask for.
 
 use super::model::{Reply, Room};
-use super::script::Script;
+use super::script::{Call, Script};
 use serde_json::{Value, json};
 use std::io;
 
@@ -22,8 +22,8 @@ pub(super) fn chat(reply: &mut Reply<'_>, script: &Script, room: &Room) -> io::R
     };
     let text = |text: &str| event(json!({ "role": "assistant", "content": text }), None);
     reply.begin()?;
-    let finish = match script.command() {
-        Some((shell, command)) => {
+    let finish = match script.call() {
+        Some(Call { shell, command, .. }) => {
             let input = json!({ "command": command, "description": "as the prompt says" }).to_string();
             let function = json!({ "name": shell, "arguments": input });
             let call =

@@ -44,18 +44,20 @@ pub(crate) struct Call<'a> {
     pub(crate) in_background: bool,
 }
 
-const SHELLS: [&str; 3] = ["Bash", "bash", "run_shell_command"];
+const SHELLS: [&str; 5] = ["Bash", "bash", "run_shell_command", "exec_command", "shell_command"];
 /// What agents write around what they add to a prompt.
-const NOISE: [&str; 2] = ["system-reminder", "session_context"];
+const NOISE: [&str; 4] = ["system-reminder", "session_context", "environment_context", "turn_aborted"];
 
 impl Script {
     /// Reads a request of Anthropic's form, of Google's, or of OpenAI's.
     pub(crate) fn of(body: &Value) -> Script {
-        let messages = body["messages"].as_array().or(body["contents"].as_array());
+        let messages =
+            body["messages"].as_array().or(body["contents"].as_array()).or(body["input"].as_array());
         let (mut turns, mut prompt, mut results) = (Vec::new(), String::new(), 0);
         for message in messages.into_iter().flatten() {
-            results += usize::from(message["role"] == "tool");
-            for part in parts(message).into_iter().filter(|_| message["role"] == "user") {
+            results += usize::from(message["role"] == "tool" || is_result(message));
+            let counts = message["role"] == "user" || is_result(message);
+            for part in parts(message).into_iter().filter(|_| counts) {
                 match prose(&part) {
                     Some(text) => {
                         turns.extend(words(&text));
@@ -102,6 +104,11 @@ impl Script {
         self.prompt.contains("CUT")
     }
 
+    /// After how many seconds the limit resets that is reached.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.prompt.split_once("LIMIT=").and_then(|(_, rest)| rest.split(' ').next()?.parse().ok())
+    }
+
     pub(crate) fn is_held(&self) -> bool {
         self.prompt.contains("HOLD")
     }
@@ -132,7 +139,9 @@ fn parts(message: &Value) -> Vec<Value> {
 }
 
 fn is_result(part: &Value) -> bool {
-    part["type"] == "tool_result" || !part["functionResponse"].is_null()
+    part["type"] == "tool_result"
+        || part["type"] == "function_call_output"
+        || !part["functionResponse"].is_null()
 }
 
 /// What a person wrote in a part, if anything.

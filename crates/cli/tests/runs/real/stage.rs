@@ -56,6 +56,7 @@ impl Stage {
         });
         std::fs::write(user.join(".gemini/settings.json"), gemini.to_string()).unwrap();
         stage.configure_open_agents();
+        stage.configure_codex(&user.join(".codex"));
         stage
     }
 
@@ -106,6 +107,20 @@ impl Stage {
         self
     }
 
+    fn configure_codex(&self, folder: &Path) {
+        let port = self.model.port;
+        let mut config = format!(
+            "model = \"model\"\nmodel_provider = \"test\"\ncheck_for_update_on_startup = false\n[model_providers.test]\nname = \"test\"\n\
+             base_url = \"http://127.0.0.1:{port}/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n\
+             request_max_retries = 0\nstream_max_retries = 0\n"
+        );
+        for dir in ["work", "other"] {
+            config.push_str(&format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", self.text(dir)));
+        }
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("config.toml"), config).unwrap();
+    }
+
     pub(crate) fn text(&self, name: &str) -> String {
         self.world.path(name).display().to_string()
     }
@@ -124,6 +139,7 @@ impl Stage {
         command.env("TMPDIR", self.world.path("tmp"));
         command.envs([("ANTHROPIC_BASE_URL", url.as_str()), ("ANTHROPIC_API_KEY", KEY)]);
         command.envs([("GOOGLE_GEMINI_BASE_URL", url.as_str()), ("GEMINI_API_KEY", KEY)]);
+        command.env("OPENAI_API_KEY", KEY);
         command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1").env("DISABLE_AUTOUPDATER", "1");
         command.envs(
             ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH", "PI_OFFLINE"]

@@ -33,6 +33,8 @@ pub(super) struct Agent {
     strip: Option<Names>,
     /// Variables that every run is given.
     set: Option<BTreeMap<String, Quoted>>,
+    /// What its threads are opened with.
+    thread: Option<BTreeMap<String, Quoted>>,
     /// Where its sessions are.
     store: Option<Store>,
     transcript: Option<Quoted>,
@@ -40,6 +42,7 @@ pub(super) struct Agent {
     /// What the keys of that file mean.
     id_file_keys: Option<IdFileKeys>,
     last_line: Option<Quoted>,
+    writer_lock: Option<Quoted>,
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
@@ -54,10 +57,10 @@ impl Agent {
         let words = |command: &Option<Command>| command.as_ref().map(|command| command.0.clone());
         let names = |names: &Option<Names>| names.as_ref().map(|names| names.0.clone());
         let text = |text: &Option<Quoted>| text.as_ref().map(|text| text.0.clone());
-        let set = self
-            .set
-            .as_ref()
-            .map(|set| set.iter().map(|(name, value)| (name.clone(), value.0.clone())).collect());
+        let table = |table: &Option<BTreeMap<String, Quoted>>| {
+            let rows = table.as_ref()?.iter();
+            Some(rows.map(|(name, value)| (name.clone(), value.0.clone())).collect())
+        };
         PresetChanges {
             command: words(&self.command),
             resume: words(&self.resume),
@@ -72,12 +75,14 @@ impl Agent {
             pty: self.pty.map(|flag| flag.0),
             env: names(&self.env),
             strip: names(&self.strip),
-            set,
+            set: table(&self.set),
+            thread: table(&self.thread),
             store: self.store.clone(),
             transcript: text(&self.transcript),
             id_file: text(&self.id_file),
             id_file_keys: self.id_file_keys.clone(),
             last_line: text(&self.last_line),
+            writer_lock: text(&self.writer_lock),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
             ..PresetChanges::default()

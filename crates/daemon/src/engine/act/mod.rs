@@ -5,6 +5,7 @@ mod guest;
 mod look;
 mod prompt;
 mod restart_order;
+mod socket;
 
 use super::Engine;
 use crate::crash;
@@ -26,8 +27,8 @@ use pinfold_shim::client::Opening;
 use pinfold_shim::tape::Position;
 use pinfold_shim::{Command, Directory, Joins, Listens, LogLimits, Start, Stdin, TapeLimits, Tie};
 use pinfold_store::{Facts, SessionId};
+use socket::Speaks;
 use std::borrow::Cow;
-use std::ffi::OsString;
 use std::time::Duration;
 use tracing::{trace, warn};
 
@@ -173,7 +174,7 @@ impl Engine {
     }
 
     /// What a session is, on the conversation of its vendor's that is known by now.
-    pub(super) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
+    pub(in crate::engine) fn as_known<'a>(&self, tracked: &'a Tracked) -> Cow<'a, Definition> {
         let definition = &*tracked.definition;
         let learned = tracked.session.talk().vendor().map(|vendor| vendor.id.as_str());
         match learned.filter(|learned| definition.vendor_session.as_deref() != Some(learned)) {
@@ -225,6 +226,7 @@ impl Engine {
             Purpose::Interactive(_) => definition.interactive.clone(),
         };
         let has_tape = definition.has_tape() && purpose == Purpose::Headless && self.alone.is_none();
+        let words = self.with_socket(id, words, if has_tape { Speaks::Lines } else { Speaks::ByItself });
         let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
         let directory = match definition.dir_lock {
             true => Directory::Locked,
@@ -233,7 +235,7 @@ impl Engine {
         Some(Box::new(Start {
             run,
             run_id: tracked.run_id(run)?.to_string(),
-            arguments: words.into_iter().map(OsString::from).collect(),
+            arguments: words,
             environment: environment::of(&environment::Given {
                 definition,
                 preset: preset.as_ref(),

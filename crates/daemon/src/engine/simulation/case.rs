@@ -392,6 +392,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::StopOverdue { id, .. }
         | Input::DownOverdue { id }
         | Input::HolderEnded { id, .. }
+        | Input::WriterSeen { id, .. }
         | Input::StopNoted { id, .. }
         | Input::FilesDeleted { id, .. } => Some(*id),
         Input::Committed { of, .. } => of.map(|of| of.id),

@@ -8,7 +8,7 @@ use crate::define::id_files::IdFiles;
 use crate::define::values::Values;
 use crate::memory::Watch;
 use crate::ports::clock::Clock;
-use crate::ports::files::{Files, NotMade};
+use crate::ports::files::{Files, NotMade, writer};
 use crate::ports::id_files::IdFileWatch;
 use crate::ports::journal::{Journal, Remembered, StoreJournal};
 use crate::ports::locks::{Awaited, Held, HolderEnded, Locks, Lost, Refused, Waiting, Wanted};
@@ -21,6 +21,7 @@ use crate::ports::shims::{Birth, Connection, Hear, ShimUp, Shims};
 use crate::ports::stops::{Noted, Stops};
 use crate::ports::tapes::{Passage, Stretch, Tapes};
 use crate::ports::{Ports, Then};
+use pinfold_core::life::HolderSeen;
 use pinfold_core::life::StartRefused;
 use pinfold_core::unended::Survivor;
 use pinfold_core::{Boot, Jitter, MessageId, RunNumber, Wall};
@@ -230,6 +231,10 @@ impl Files for World {
 
     fn look_for(&self, before: BeforeStart, then: Then<Found>) {
         then(before.look());
+    }
+
+    fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {
+        then(writer(&lock, resource));
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {

@@ -4,8 +4,9 @@ use crate::define::before_start::{BeforeStart, Found};
 use crate::define::config::{Config, LoadError};
 use crate::define::values::Values;
 use crate::ports::Then;
-use crate::ports::files::{Files, NotMade, make_session};
+use crate::ports::files::{Files, NotMade, make_session, writer};
 use crate::ports::stops::{Noted, Stops};
+use pinfold_core::life::HolderSeen;
 use pinfold_store::{SessionId, Ulid};
 use std::io;
 use std::path::PathBuf;
@@ -40,6 +41,10 @@ impl Files for AtOnce {
 
     fn look_for(&self, before: BeforeStart, then: Then<Found>) {
         then(before.look());
+    }
+
+    fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {
+        then(writer(&lock, resource));
     }
 
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>> {

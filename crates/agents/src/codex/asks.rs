@@ -1,0 +1,127 @@
+//! What Codex asks a person, and how that is answered.
+
+use super::wire::{Asked, Question};
+use crate::intent::{Reply, Verdict};
+use crate::request::RequestKind;
+use crate::rpc::Id;
+use crate::word::Ask;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// So much of a title is worth it.
+const LONGEST_TITLE: usize = 200;
+/// More questions are not kept, nor are longer ids: together they stay a small part of a cursor.
+const MOST_QUESTIONS: usize = 16;
+const LONGEST_ID: usize = 200;
+/// As many as can be open.
+const MOST_OPEN: usize = 64;
+
+/// What it may ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    Command,
+    FileChange,
+    Question,
+}
+
+/// What the answer to a question needs of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    pub(crate) key: String,
+    /// The ids of its questions.
+    questions: Vec<String>,
+}
+
+impl Asks {
+    /// What a method asks, if it is something that a person can answer.
+    pub(crate) fn of(method: &str) -> Option<Asks> {
+        match method {
+            "item/commandExecution/requestApproval" => Some(Asks::Command),
+            "item/fileChange/requestApproval" => Some(Asks::FileChange),
+            "item/tool/requestUserInput" => Some(Asks::Question),
+            _ => None,
+        }
+    }
+}
+
+/// A request as a person sees it.
+pub(crate) fn ask(asks: Asks, id: &Id, asked: &Asked, line: &[u8]) -> Ask {
+    let (title, detail) = match asks {
+        Asks::Command => command(asked),
+        Asks::FileChange => file_change(asked),
+        Asks::Question => questions(asked),
+    };
+    let kind = match asks {
+        Asks::Command | Asks::FileChange => RequestKind::Permission,
+        Asks::Question => RequestKind::Question,
+    };
+    let title: String = title.chars().take(LONGEST_TITLE).collect();
+    let title = title.replace(char::is_control, " ");
+    Ask { key: id.key(), kind, title, detail, raw: String::from_utf8_lossy(line).into_owned() }
+}
+
+fn command(asked: &Asked) -> (String, Option<String>) {
+    let title = asked.command.as_ref().map_or("a command".to_owned(), |command| format!("run: {command}"));
+    let place = asked.cwd.as_ref().map(|cwd| format!("in {cwd}"));
+    let lines: Vec<String> = place.into_iter().chain(asked.reason.clone()).collect();
+    (title, (!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+fn file_change(asked: &Asked) -> (String, Option<String>) {
+    let title = match &asked.grant_root {
+        Some(root) => format!("change files in {root}"),
+        None => "change files".to_owned(),
+    };
+    (title, asked.reason.clone())
+}
+
+fn questions(asked: &Asked) -> (String, Option<String>) {
+    let questions = asked.questions.as_deref().unwrap_or_default();
+    let first = questions.first().and_then(|question| question.question.clone());
+    let title = first.unwrap_or_else(|| "it asks a question".to_owned());
+    (title, Some(questions.iter().map(in_full).collect()))
+}
+
+/// A question with what may be chosen.
+fn in_full(question: &Question) -> String {
+    let mut full = format!("{}\n", question.question.as_deref().unwrap_or_default());
+    for choice in question.options.iter().flatten() {
+        let [label, about] =
+            [&choice.label, &choice.description].map(|text| text.as_deref().unwrap_or_default());
+        full.push_str(&format!("- {label}: {about}\n"));
+    }
+    full
+}
+
+/// Keeps what the answer will need, and nothing of requests that are not open any more.
+pub(crate) fn keep(kept: &mut Vec<Kept>, id: &Id, asked: &Asked, open: impl Fn(&str) -> bool) {
+    kept.retain(|kept| open(&kept.key));
+    let ids = asked.questions.iter().flatten().filter_map(|question| question.id.clone());
+    let questions: Vec<String> = ids.filter(|id| id.len() <= LONGEST_ID).take(MOST_QUESTIONS).collect();
+    if !questions.is_empty() && kept.len() < MOST_OPEN && id.fits() {
+        kept.push(Kept { key: id.key(), questions });
+    }
+}
+
+/// What is answered.
+pub(crate) fn answer(reply: &Reply, kept: Option<&Kept>) -> Value {
+    if let Some(kept) = kept {
+        let words = reply.words.as_deref().filter(|_| reply.verdict == Verdict::Allow);
+        return json!({ "answers": words.map(|words| answers(&kept.questions, words)).unwrap_or_else(|| json!({})) });
+    }
+    let decision = match (reply.verdict, reply.always) {
+        (Verdict::Allow, false) => "accept",
+        (Verdict::Allow, true) => "acceptForSession",
+        // The turn goes on, and the model hears of it. `cancel` would end it: that is an interrupt.
+        (Verdict::Deny, _) => "decline",
+    };
+    json!({ "decision": decision })
+}
+
+/// Its questions, each with the same answer, or with a line each where there are as many lines.
+fn answers(questions: &[String], words: &str) -> Value {
+    let lines: Vec<&str> = words.lines().collect();
+    let line = |at: usize| if lines.len() == questions.len() { lines[at] } else { words };
+    let each = questions.iter().enumerate();
+    each.map(|(at, id)| (id.clone(), json!({ "answers": [line(at)] }))).collect()
+}

@@ -1,0 +1,146 @@
+//! How turns end, and why they fail.
+
+use super::state::Codex;
+use super::wire::{Turn, TurnError};
+use crate::note::{self, Note};
+use crate::turn::{Failure, FailureKind};
+use crate::word::{End, How, Named, Word};
+use serde_json::Value;
+
+/// So much of an error's text is kept.
+const LONGEST_ERROR: usize = 4 << 10;
+
+/// `turn/completed`.
+pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
+    let (Some(id), Some(how)) = (turn.id.as_deref(), how(turn)) else { return Vec::new() };
+    let mut words: Vec<Word> = what_it_means(state, &how).into_iter().collect();
+    let numbers = state.numbers_of(id);
+    let own = state.own.take_if(|own| own.turn == id);
+    let mut usage = None;
+    if own.is_some() || !numbers.is_empty() {
+        usage = Some(state.spending.end(state.model.as_deref()));
+    }
+    let known = !numbers.is_empty();
+    words.extend(numbers.into_iter().map(|number| {
+        let turn = Named::Number(number);
+        Word::Ended(End { turn, how: how.clone(), text: None, usage: usage.take() })
+    }));
+    match own {
+        Some(own) => {
+            words.extend((!own.told).then_some(Word::Began(Named::Own)));
+            words.push(Word::Ended(End { turn: Named::Own, how, text: None, usage }));
+            words.push(Word::Work(false));
+        }
+        None if !known => words.push(Word::Note(Note::LateEnd { named: note::short(id, 100) })),
+        None => {}
+    }
+    words
+}
+
+/// A message that it did not take.
+pub(crate) fn refused(state: &Codex, number: u64, message: Option<String>) -> Word {
+    let text = state.no_thread.clone().or(message).unwrap_or_default();
+    let how = How::Failed(failure(&TurnError { message: Some(text), ..TurnError::default() }));
+    Word::Ended(End { turn: Named::Number(number), how, text: None, usage: None })
+}
+
+/// None while it goes on.
+fn how(turn: &Turn) -> Option<How> {
+    match turn.status.as_deref()? {
+        "completed" if turn.error.is_none() => Some(How::Done),
+        "interrupted" => Some(How::Cancelled),
+        "inProgress" => None,
+        _ => Some(How::Failed(turn.error.as_ref().map_or_else(|| failure(&TurnError::default()), failure))),
+    }
+}
+
+/// What the end of a turn says of the account.
+fn what_it_means(state: &mut Codex, how: &How) -> Option<Word> {
+    match how {
+        How::Done => {
+            state.limits.passed();
+            None
+        }
+        How::Failed(Failure { kind: FailureKind::Limit, .. }) => state.limits.hit().map(Word::Limit),
+        How::Failed(Failure { kind: FailureKind::Login, text }) => Some(Word::Login(text.clone())),
+        How::Failed(_) | How::Cancelled => None,
+    }
+}
+
+/// Why a turn fails, in our words.
+fn failure(error: &TurnError) -> Failure {
+    let message = error.message.as_deref().unwrap_or_default();
+    let details = error.additional_details.as_ref().map(|details| format!("; {details}"));
+    let text = note::short(&format!("{message}{}", details.unwrap_or_default()), LONGEST_ERROR);
+    let info = error.codex_error_info.as_ref();
+    let (word, status) = match info {
+        Some(Value::String(word)) => (Some(word.as_str()), None),
+        Some(Value::Object(object)) => {
+            let (word, more) =
+                object.iter().next().map_or((None, None), |(word, more)| (Some(word), Some(more)));
+            (
+                word.map(String::as_str),
+                more.and_then(|more| more.get("httpStatusCode")).and_then(Value::as_u64),
+            )
+        }
+        Some(_) | None => (None, None),
+    };
+    Failure { kind: kind(word, status, message), text }
+}
+
+fn kind(word: Option<&str>, status: Option<u64>, message: &str) -> FailureKind {
+    match (word, status) {
+        (Some("usageLimitExceeded" | "rateLimitExceeded"), _) | (_, Some(429)) => FailureKind::Limit,
+        (Some("unauthorized"), _) | (_, Some(401 | 403)) => FailureKind::Login,
+        (Some("modelNotFound"), _) | (_, Some(404)) => FailureKind::Model,
+        (Some("serverOverloaded" | "internalServerError" | "flexUnavailable"), _)
+        | (_, Some(500..))
+        | (
+            Some("httpConnectionFailed" | "responseStreamConnectionFailed" | "responseStreamDisconnected"),
+            None,
+        ) => FailureKind::Server,
+        // It has no word for these two.
+        _ if message.starts_with("Missing environment variable") => FailureKind::Login,
+        _ if message.starts_with("stream disconnected before completion") => FailureKind::Server,
+        (Some(_) | None, _) => FailureKind::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn errors_are_told_apart_by_their_words_and_numbers() {
+        let status = |word: &str, status: u64| json!({ word: { "httpStatusCode": status } });
+        let rows = [
+            (json!("usageLimitExceeded"), FailureKind::Limit),
+            (json!("rateLimitExceeded"), FailureKind::Limit),
+            (status("responseTooManyFailedAttempts", 429), FailureKind::Limit),
+            (json!("unauthorized"), FailureKind::Login),
+            (status("httpConnectionFailed", 401), FailureKind::Login),
+            (status("httpConnectionFailed", 404), FailureKind::Model),
+            (json!("modelNotFound"), FailureKind::Model),
+            (status("httpConnectionFailed", 503), FailureKind::Server),
+            (json!({ "responseStreamDisconnected": { "httpStatusCode": null } }), FailureKind::Server),
+            (json!("serverOverloaded"), FailureKind::Server),
+            (json!("contextWindowExceeded"), FailureKind::Other),
+            (json!("badRequest"), FailureKind::Other),
+            (json!("of a later version"), FailureKind::Other),
+            (json!({}), FailureKind::Other),
+            (json!(7), FailureKind::Other),
+        ];
+        for (info, kind) in rows {
+            let error = TurnError { codex_error_info: Some(info.clone()), ..TurnError::default() };
+            assert_eq!(failure(&error).kind, kind, "{info}");
+        }
+        let said = |message: &str| {
+            let (message, codex_error_info) = (Some(message.to_owned()), Some(json!("other")));
+            failure(&TurnError { message, codex_error_info, additional_details: None }).kind
+        };
+        assert_eq!(said("Missing environment variable: `OPENAI_API_KEY`."), FailureKind::Login);
+        assert_eq!(said("stream disconnected before completion: closed"), FailureKind::Server);
+        assert_eq!(said("x"), FailureKind::Other);
+    }
+}

@@ -1,0 +1,197 @@
+//! What the lines of Codex mean.
+
+use super::asks::{self, Asks};
+use super::ends;
+use super::state::{BEGIN, Codex, OPEN, Own, Purpose};
+use super::wire::{Opened, Told, TurnError};
+use crate::note::{self, Note};
+use crate::observation::SessionRefused;
+use crate::rpc::{self, Id, Line, RpcError};
+use crate::translate::View;
+use crate::word::{Named, Want, Word};
+
+/// So much of a text of its own is told.
+const LONGEST_TEXT: usize = 4 << 10;
+/// So long may the id of a turn be that is kept; those seen have 36 bytes.
+const LONGEST_TURN: usize = 1 << 10;
+
+/// A line of its output.
+pub(crate) fn line(state: &mut Codex, line: &[u8], see: &View<'_>) -> Vec<Word> {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Vec::new();
+    }
+    match rpc::line(line) {
+        None => vec![Word::Note(Note::garbage(line))],
+        Some(Line::Request { id, method }) => asked(state, id, &method, line, see),
+        Some(Line::Notification { method }) => told(state, &method, line, see),
+        Some(Line::Answer { id }) => match state.calls.answered(&id) {
+            Some((number, purpose)) => answered(state, number, purpose, rpc::result(line)),
+            None => Vec::new(),
+        },
+        Some(Line::Failed { id, error }) => match state.calls.answered(&id) {
+            Some((number, purpose)) => failed(state, number, purpose, error, see),
+            None => vec![noted(error)],
+        },
+        Some(Line::Complaint(error)) => vec![noted(error)],
+    }
+}
+
+/// A line that is too long to be read. It may be in the middle of the turn, which is of no use any more.
+pub(crate) fn too_long(see: &View<'_>) -> Vec<Word> {
+    let mut words = see.too_long();
+    if !words.is_empty() {
+        words.push(Word::Want(Want::Interrupt));
+    }
+    words
+}
+
+/// It asks a person, or for something that nobody offers.
+fn asked(state: &mut Codex, id: Id, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
+    let Some(asks) = Asks::of(method) else {
+        state.refusals.add(id);
+        return Vec::new();
+    };
+    let params = rpc::params(line);
+    if asks == Asks::Question {
+        asks::keep(&mut state.kept, &id, &params, |key| see.ledger.asks(key));
+    }
+    vec![Word::Asks(asks::ask(asks, &id, &params, line))]
+}
+
+/// What it tells without being asked.
+fn told(state: &mut Codex, method: &str, line: &[u8], see: &View<'_>) -> Vec<Word> {
+    match method {
+        "turn/started" | "turn/completed" | "item/completed" | "thread/tokenUsage/updated" | "error" => {
+            let told: Told = rpc::params(line);
+            // Agents below it have threads of their own.
+            let ours = told.thread_id.is_some() && told.thread_id.as_deref() == see.ledger.session();
+            if ours { of_thread(state, method, told, see) } else { Vec::new() }
+        }
+        "account/rateLimits/updated" => {
+            let limits = rpc::params::<Told>(line).rate_limits.unwrap_or_default();
+            state.limits.heard(&limits).map(Word::Limit).into_iter().collect()
+        }
+        "serverRequest/resolved" => {
+            let id = rpc::params::<Told>(line).request_id;
+            id.map(|id| Word::TakesBack(id.key())).into_iter().collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_thread(state: &mut Codex, method: &str, told: Told, see: &View<'_>) -> Vec<Word> {
+    match method {
+        "turn/started" => started(state, told.turn.and_then(|turn| turn.id), see),
+        "turn/completed" => ends::completed(state, &told.turn.unwrap_or_default()),
+        "item/completed" => said(state, told, see).into_iter().collect(),
+        "error" => retries(told).into_iter().collect(),
+        _ => {
+            let turn = told.turn_id.unwrap_or_default();
+            let under_way = is_under_way(state, &turn, see);
+            state.spending.heard(&told.token_usage.unwrap_or_default(), under_way);
+            Vec::new()
+        }
+    }
+}
+
+/// A turn begins. One whose id no answer has named is another client's, or the answer is still to come.
+fn started(state: &mut Codex, turn: Option<String>, see: &View<'_>) -> Vec<Word> {
+    let Some(turn) = turn.filter(|turn| turn.len() <= LONGEST_TURN) else { return Vec::new() };
+    if !state.numbers_of(&turn).is_empty() || state.own.as_ref().is_some_and(|own| own.turn == turn) {
+        return Vec::new();
+    }
+    let told = see.ledger.open().iter().all(|open| state.turn_of(open.number).is_some());
+    state.own = Some(Own { turn, told });
+    if told { own_began() } else { Vec::new() }
+}
+
+fn own_began() -> Vec<Word> {
+    vec![Word::Began(Named::Own), Word::Work(true)]
+}
+
+/// A message of the model: the last one of a turn is its answer.
+fn said(state: &Codex, told: Told, see: &View<'_>) -> Option<Word> {
+    let item = told.item.filter(|item| item.kind.as_deref() == Some("agentMessage"))?;
+    let text = item.text.filter(|text| !text.is_empty())?;
+    is_under_way(state, &told.turn_id?, see).then_some(Word::Anew(text))
+}
+
+fn is_under_way(state: &Codex, turn: &str, see: &View<'_>) -> bool {
+    let ours = see.ledger.open().iter().any(|open| state.turn_of(open.number) == Some(turn));
+    ours || state.own_turn() == Some(turn)
+}
+
+/// Something went wrong, and is tried again. What is not tried again is said by the end of the turn.
+fn retries(told: Told) -> Option<Word> {
+    told.will_retry.filter(|retries| *retries)?;
+    let TurnError { message, additional_details, .. } = told.error.unwrap_or_default();
+    let texts: Vec<String> = [message, additional_details].into_iter().flatten().collect();
+    Some(Word::Note(Note::Agent { text: note::short(&texts.join(": "), LONGEST_TEXT) }))
+}
+
+/// A request of ours was answered.
+fn answered(state: &mut Codex, number: u64, purpose: Purpose, opened: Opened) -> Vec<Word> {
+    match purpose {
+        Purpose::Initialize => vec![Word::Want(Want::Handshake(OPEN))],
+        Purpose::Open => {
+            let thread = opened.thread.unwrap_or_default();
+            state.model = opened.model.map(|model| note::short(&model, 200));
+            let mut words: Vec<Word> = thread.id.map(Word::Session).into_iter().collect();
+            words.push(Word::Ready);
+            words
+        }
+        Purpose::Prompt => {
+            let turn = opened.turn.and_then(|turn| turn.id).filter(|turn| turn.len() <= LONGEST_TURN);
+            took(state, number, turn)
+        }
+        Purpose::Interrupt => Vec::new(),
+    }
+}
+
+/// It has a message, as this turn.
+fn took(state: &mut Codex, number: u64, turn: Option<String>) -> Vec<Word> {
+    let Some(turn) = turn else { return vec![Word::Taken(number)] };
+    state.learn(number, &turn);
+    let mut words = vec![Word::Began(Named::Number(number))];
+    match state.own.take_if(|own| !own.told) {
+        // Its beginning was told before the answer.
+        Some(own) if own.turn == turn => {}
+        Some(own) => {
+            state.own = Some(Own { told: true, ..own });
+            words.extend(own_began());
+        }
+        None => {}
+    }
+    words
+}
+
+/// A request of ours failed.
+fn failed(state: &mut Codex, number: u64, purpose: Purpose, error: RpcError, see: &View<'_>) -> Vec<Word> {
+    match purpose {
+        Purpose::Open => not_opened(state, &error, see),
+        Purpose::Prompt => vec![ends::refused(state, number, error.message)],
+        // There was no such turn any more: its end is on its way, or was heard.
+        Purpose::Interrupt | Purpose::Initialize => vec![noted(error)],
+    }
+}
+
+/// There is no thread. Another process may have it. One without a turn is never written down: it is begun anew. Any other reason is
+/// what messages fail with.
+fn not_opened(state: &mut Codex, error: &RpcError, see: &View<'_>) -> Vec<Word> {
+    let text = note::short(error.message.as_deref().unwrap_or("Codex opened no thread"), LONGEST_TEXT);
+    if text.contains("already has an active writer") {
+        return vec![Word::SessionRefused(SessionRefused::Busy)];
+    }
+    let noted = Word::Note(Note::Agent { text: text.clone() });
+    if see.setup.vendor_session.is_some() && text.contains("no rollout found") {
+        let unknown = Word::SessionRefused(SessionRefused::Unknown);
+        return vec![unknown, noted, Word::Want(Want::Handshake(BEGIN))];
+    }
+    state.no_thread = Some(text);
+    vec![noted, Word::Ready]
+}
+
+fn noted(error: RpcError) -> Word {
+    let text = error.message.unwrap_or_default();
+    Word::Note(Note::Agent { text: note::short(&text, LONGEST_TEXT) })
+}

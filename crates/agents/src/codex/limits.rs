@@ -1,0 +1,124 @@
+//! Usage limits: each change is told once. That a limit is reached is said by a turn that fails; when it resets was said before.
+
+use super::wire::{RateLimits, Window};
+use crate::observation::{Limit, Reach};
+use pinfold_core::Wall;
+use serde::{Deserialize, Serialize};
+
+/// From here on Codex's own terminal program warns every time.
+const NEAR: f64 = 90.0;
+/// All of it is used.
+const FULL: f64 = 100.0;
+
+/// The windows as they were told last, and what was told of them.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Limits {
+    fullest: Option<Known>,
+    told: Option<Reach>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Known {
+    used: f64,
+    minutes: Option<u64>,
+    until: Option<i64>,
+}
+
+impl Limits {
+    /// It says how much of its limits is used. An update without any says nothing.
+    pub(crate) fn heard(&mut self, limits: &RateLimits) -> Option<Limit> {
+        let windows = [&limits.primary, &limits.secondary].into_iter().flatten().filter_map(known);
+        let fullest = windows.max_by(|one, other| one.used.total_cmp(&other.used))?;
+        let reach = if fullest.used >= NEAR { Reach::Near } else { Reach::Off };
+        self.fullest = Some(fullest);
+        // Only a turn says that it is reached, and only a turn that it is not any more.
+        if self.told == Some(Reach::Reached) {
+            return None;
+        }
+        let quiet = self.told.is_none() && reach == Reach::Off;
+        if quiet || self.told == Some(reach) {
+            return None;
+        }
+        Some(self.tell(reach))
+    }
+
+    /// A turn failed because of a limit.
+    pub(crate) fn hit(&mut self) -> Option<Limit> {
+        (self.told != Some(Reach::Reached)).then(|| self.tell(Reach::Reached))
+    }
+
+    /// A turn went well, so that the next one that is refused is told again.
+    pub(crate) fn passed(&mut self) {
+        self.told.take_if(|told| *told == Reach::Reached);
+    }
+
+    fn tell(&mut self, reach: Reach) -> Limit {
+        self.told = Some(reach);
+        // A window that is not full is not the one that was reached.
+        let known = self.fullest.as_ref().filter(|known| reach != Reach::Reached || known.used >= FULL);
+        Limit {
+            reach,
+            until: known.and_then(|known| known.until).map(|seconds| Wall(seconds.saturating_mul(1000))),
+            window: known.and_then(|known| known.minutes).map(word),
+            used: known.map(|known| known.used / FULL),
+        }
+    }
+}
+
+fn known(window: &Window) -> Option<Known> {
+    let used = window.used_percent?;
+    Some(Known { used, minutes: window.window_duration_mins, until: window.resets_at })
+}
+
+/// A window by its length: those that there are have 5 hours and a week.
+fn word(minutes: u64) -> String {
+    match minutes {
+        300 => "five_hour".to_owned(),
+        10_080 => "weekly".to_owned(),
+        minutes => format!("{minutes}_minutes"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(used: [Option<f64>; 2]) -> RateLimits {
+        let window = |used: Option<f64>, minutes, resets_at| {
+            let window_duration_mins = Some(minutes);
+            used.map(|_| Window { used_percent: used, window_duration_mins, resets_at: Some(resets_at) })
+        };
+        RateLimits { primary: window(used[0], 300, 7), secondary: window(used[1], 10_080, 9) }
+    }
+
+    #[test]
+    fn each_change_is_told_once_and_of_the_fullest_window() {
+        let mut all = Limits::default();
+        assert_eq!(all.heard(&limits([None, None])), None);
+        assert_eq!(all.heard(&limits([Some(10.0), Some(20.0)])), None, "far from any");
+        let near = all.heard(&limits([Some(91.0), Some(95.0)])).unwrap();
+        assert_eq!(
+            (near.reach, near.until, near.window.as_deref()),
+            (Reach::Near, Some(Wall(9000)), Some("weekly"))
+        );
+        assert_eq!(all.heard(&limits([Some(92.0), None])), None, "told");
+        let off = all.heard(&limits([Some(3.0), Some(50.0)])).unwrap();
+        assert_eq!((off.reach, off.used), (Reach::Off, Some(0.5)));
+    }
+
+    #[test]
+    fn a_limit_that_a_turn_met_has_the_time_of_the_window_that_is_full() {
+        let mut all = Limits::default();
+        assert_eq!(all.heard(&limits([Some(100.0), Some(20.0)])).unwrap().reach, Reach::Near);
+        let hit = all.hit().unwrap();
+        assert_eq!(
+            (hit.reach, hit.until, hit.window.as_deref()),
+            (Reach::Reached, Some(Wall(7000)), Some("five_hour"))
+        );
+        assert_eq!((all.hit(), all.heard(&limits([Some(1.0), None]))), (None, None));
+        all.passed();
+        let unknown = all.hit().unwrap();
+        assert_eq!((unknown.reach, unknown.until), (Reach::Reached, None), "no window is full");
+    }
+}

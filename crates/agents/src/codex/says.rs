@@ -1,0 +1,88 @@
+//! What is written to Codex.
+
+use super::asks;
+use super::state::{BEGIN, Codex, INITIALIZE, OPEN};
+use crate::exec::prompt_text;
+use crate::intent::{CannotSay, Intent, Prompt, Reply};
+use crate::rpc::{Framing, Id};
+use crate::translate::{Spoken, View};
+use serde_json::{Value, json};
+
+const BARE: Framing = Framing::Bare;
+
+/// The bytes of an intent.
+pub(crate) fn say(state: &Codex, number: u64, intent: &Intent, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    match intent {
+        Intent::Handshake { step: INITIALIZE } => Ok(initialize(number)),
+        Intent::Handshake { step: OPEN } => Ok(open(number, see)),
+        Intent::Handshake { step: BEGIN } => Ok(begin(number, see)),
+        Intent::Handshake { step } => {
+            state.refusals.at(*step).map(|id| BARE.refusal(id)).ok_or(CannotSay::NotWanted)
+        }
+        Intent::Prompt(prompt) => message(state, number, prompt, see),
+        Intent::Answer(reply) => answer(state, reply, see).ok_or(CannotSay::NoSuchRequest),
+        Intent::Interrupt => interrupt(state, number, see),
+        Intent::Close => Ok(Spoken::end()),
+    }
+}
+
+fn initialize(number: u64) -> Spoken {
+    let version = env!("CARGO_PKG_VERSION");
+    let client = json!({ "name": "pinfold", "title": "pinfold", "version": version });
+    BARE.request(number, "initialize", &json!({ "clientInfo": client }))
+}
+
+/// Two lines in one word: nothing answers the first. What a thread may do is as the preset says, and where that
+/// says nothing as the user's own configuration does.
+fn open(number: u64, see: &View<'_>) -> Spoken {
+    let mut spoken = BARE.notification("initialized", None);
+    let opens = match &see.setup.vendor_session {
+        Some(thread) => resume(number, thread, see),
+        None => begin(number, see),
+    };
+    spoken.bytes.extend(opens.bytes);
+    spoken
+}
+
+fn begin(number: u64, see: &View<'_>) -> Spoken {
+    BARE.request(number, "thread/start", &thread(see))
+}
+
+fn resume(number: u64, id: &str, see: &View<'_>) -> Spoken {
+    let mut params = thread(see);
+    params["threadId"] = json!(id);
+    // All of its history would be one line.
+    params["excludeTurns"] = json!(true);
+    BARE.request(number, "thread/resume", &params)
+}
+
+/// What a thread is opened with.
+fn thread(see: &View<'_>) -> Value {
+    let mut params = json!(see.setup.thread);
+    params["cwd"] = json!(see.setup.dir);
+    params
+}
+
+/// In a turn of another client it would be a part of that.
+fn message(state: &Codex, number: u64, prompt: &Prompt, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    if state.own.is_some() {
+        return Err(CannotSay::TurnUnderWay);
+    }
+    let input = json!([{ "type": "text", "text": prompt_text(prompt) }]);
+    let thread = see.ledger.session().unwrap_or_default();
+    Ok(BARE.request(number, "turn/start", &json!({ "threadId": thread, "input": input })))
+}
+
+/// Only a turn whose id is known can be ended.
+fn interrupt(state: &Codex, number: u64, see: &View<'_>) -> Result<Spoken, CannotSay> {
+    let ours = see.ledger.open().iter().find_map(|open| state.turn_of(open.number));
+    let turn = ours.or(state.own_turn()).ok_or(CannotSay::NoTurn)?;
+    let thread = see.ledger.session().unwrap_or_default();
+    Ok(BARE.request(number, "turn/interrupt", &json!({ "threadId": thread, "turnId": turn })))
+}
+
+fn answer(state: &Codex, reply: &Reply, see: &View<'_>) -> Option<Spoken> {
+    let key = &see.ledger.request(reply.request)?.key;
+    let kept = state.kept.iter().find(|kept| kept.key == *key);
+    Some(BARE.answer(&Id::of_key(key)?, &asks::answer(reply, kept)))
+}

@@ -1,0 +1,164 @@
+//! What the lines of Codex carry, as far as it is read.
+
+use crate::json::lenient;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// The answer to `thread/start`, `thread/resume` and `turn/start`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Opened {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) thread: Option<Thread>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) turn: Option<Turn>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Thread {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) turns: Option<Vec<Turn>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Turn {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) status: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) error: Option<TurnError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct TurnError {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) message: Option<String>,
+    /// A word, or an object with one key.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) codex_error_info: Option<Value>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) additional_details: Option<String>,
+}
+
+/// What notifications and requests are about.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Told {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) thread_id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) turn_id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) turn: Option<Turn>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) item: Option<Item>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) error: Option<TurnError>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) will_retry: Option<bool>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) token_usage: Option<TokenUsage>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) rate_limits: Option<RateLimits>,
+    /// Of a request that is resolved.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) request_id: Option<crate::rpc::Id>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Item {
+    #[serde(rename = "type", deserialize_with = "lenient")]
+    pub(crate) kind: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) text: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct TokenUsage {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) total: Option<Tokens>,
+    /// Of one call of the model.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) last: Option<Tokens>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) model_context_window: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Tokens {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) total_tokens: Option<u64>,
+    /// What came from the vendor's cache included.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) input_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) output_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct RateLimits {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) primary: Option<Window>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) secondary: Option<Window>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Window {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) used_percent: Option<f64>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) window_duration_mins: Option<u64>,
+    /// In seconds.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) resets_at: Option<i64>,
+}
+
+/// What it asks a person.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Asked {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) command: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) cwd: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) reason: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) grant_root: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) questions: Option<Vec<Question>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Question {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) question: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) options: Option<Vec<Choice>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Choice {
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) label: Option<String>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) description: Option<String>,
+}
