@@ -197,8 +197,7 @@ impl Engine {
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
-            Input::Memory { id, run, read } => self.memory_read(id, run, read),
-            Input::Filed { id, run, filed } => self.filed(id, run, filed),
+            Input::Memory { .. } | Input::Filed { .. } => self.take_watched(input),
             Input::Reload => self.reload(),
             Input::ConfigRead(read) => self.config_read(*read),
             Input::Ping { reply } => _ = reply.send(self.ping()),
@@ -219,6 +218,15 @@ impl Engine {
             Input::Checked(findings) => self.checked(findings),
             Input::Note { event, reply } => self.note(*event, reply),
             Input::Down { agents, by, reply } => self.go_down(agents, by, reply),
+        }
+    }
+
+    /// Something that is watched of runs.
+    fn take_watched(&mut self, input: Input) {
+        if let Input::Memory { id, run, read } = input {
+            self.memory_read(id, run, read);
+        } else if let Input::Filed { id, run, filed } = input {
+            self.filed(id, run, filed);
         }
     }
 

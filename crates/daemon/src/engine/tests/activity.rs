@@ -28,7 +28,7 @@ words = { busy = "working" }
 
 fn on_terminal(room: &Room) -> Value {
     let store = room.folder().display().to_string();
-    json!({ "agent": "t", "pty": true, "vendor_session": "v-1", "env": { "harmless": { "T_HOME": store } } })
+    json!({ "agent": "t", "pty": true, "vendor_session": "v-1", "env": { "T_HOME": store } })
 }
 
 /// A session whose agent runs on a terminal.
@@ -83,10 +83,7 @@ fn a_run_without_a_terminal_and_one_of_an_unknown_program_are_not_watched() {
     assert!(room.desk.lock().filed.is_empty());
     room.running("b", &json!({ "agent": "t", "vendor_session": "v-2" }));
     assert!(room.desk.lock().filed.is_empty());
-    room.running(
-        "c",
-        &json!({ "pty": true, "command": ["/usr/bin/claude"], "env": { "harmless": { "HOME": "/h" } } }),
-    );
+    room.running("c", &json!({ "pty": true, "command": ["/usr/bin/claude"], "env": { "HOME": "/h" } }));
     assert_eq!(room.desk.lock().filed[0].1.folder, std::path::Path::new("/h/.claude/sessions"));
 }
 
