@@ -4,7 +4,7 @@ use crate::ulid::Ulid;
 use pinfold_core::decision::{RunExited, TakeoverEnd};
 use pinfold_core::inbox::MessageFailure;
 use pinfold_core::life::Purpose;
-use pinfold_core::{MessageId, Record, RunNumber};
+use pinfold_core::{Exit, MessageId, Record, RunNumber};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -29,9 +29,7 @@ pub fn event_data(record: &Record) -> Value {
             json!({ "pid": pid, "fence": fence, "purpose": purpose_word(*purpose) })
         }
         Record::RunExited(exited) => exit_data(exited),
-        Record::StartFailed { run: _, errno, text } => {
-            json!({ "errno": errno, "text": text })
-        }
+        Record::StartFailed { run: _, errno, text } => json!({ "errno": errno, "text": text }),
         Record::Backoff { wait, reason } => {
             json!({ "ms": whole_millis(*wait), "reason": reason.word() })
         }
@@ -57,13 +55,7 @@ pub fn event_data(record: &Record) -> Value {
         Record::RequestWithdrawn { number } => json!({ "request": number.to_string() }),
         Record::VendorSession { run: _, id } => json!({ "vendor_session": id }),
         Record::GuestStarted { run: _, guest, pid } => json!({ "guest": guest, "pid": pid }),
-        Record::GuestEnded { run: _, guest, exit, text } => json!({
-            "guest": guest,
-            "code": exit.code(),
-            "signal": exit.signal(),
-            "end": exit.word(),
-            "text": text,
-        }),
+        Record::GuestEnded { run: _, guest, exit, text } => guest_data(*guest, exit, text.as_deref()),
         Record::ConsumerJoined { consumer } => json!({ "consumer": consumer.0 }),
         Record::ConsumerLeft { consumer } => json!({ "consumer": consumer.0 }),
         Record::MemoryWarn { bytes, limit } => json!({ "bytes": bytes, "limit": limit }),
@@ -120,6 +112,10 @@ pub(crate) fn run_of(record: &Record) -> Option<RunNumber> {
         | Record::Restored
         | Record::Purged => None,
     }
+}
+
+fn guest_data(guest: u64, exit: &Exit, text: Option<&str>) -> Value {
+    json!({ "guest": guest, "code": exit.code(), "signal": exit.signal(), "end": exit.word(), "text": text })
 }
 
 fn exit_data(exited: &RunExited) -> Value {

@@ -41,11 +41,9 @@ impl Draft<'_> {
             self.guest_wanted(consumer);
         }
         let waits = self.session.live.awaiting_guest.len() > before;
-        match self.attach_to_run(consumer, urgent) {
-            // Somebody who is counted already, and asks for more now.
-            Why::Stale if waits => Why::Noted,
-            why => why,
-        }
+        let why = self.attach_to_run(consumer, urgent);
+        // Somebody who is counted already, and asks for more now.
+        if why == Why::Stale && waits { Why::Noted } else { why }
     }
 
     /// Being counted is a need: a session that sleeps wakes by it. One that waits goes on waiting, unless that is urgent.

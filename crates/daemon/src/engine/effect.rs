@@ -234,16 +234,15 @@ fn news_of(decision: &Decision, durable: bool) -> News {
     }
 }
 
-/// How a takeover ended with a decision.
+/// How a guest ended with a decision.
 fn guest_end_in(decision: &Decision) -> Option<GuestEnd> {
-    decision.changes.iter().find_map(|change| match change {
-        Change::Record(Record::GuestEnded { exit, text, .. }) => {
-            Some(GuestEnd { exit: *exit, text: text.clone() })
-        }
-        _ => None,
+    decision.changes.iter().find_map(|change| {
+        let Change::Record(Record::GuestEnded { exit, text, .. }) = change else { return None };
+        Some(GuestEnd { exit: *exit, text: text.clone() })
     })
 }
 
+/// How a takeover ended with a decision.
 fn takeover_end_in(decision: &Decision) -> Option<TakeoverEnd> {
     decision.changes.iter().find_map(|change| {
         if let Change::Record(Record::TakeoverDone { how }) = change { Some(*how) } else { None }

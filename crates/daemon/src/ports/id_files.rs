@@ -39,7 +39,7 @@ pub(crate) struct IdFileTask {
 }
 
 enum Order {
-    Watch(Watched, IdFiles, u32),
+    Watch(Watched, Box<IdFiles>, u32),
     Forget(Watched),
 }
 
@@ -56,7 +56,7 @@ impl IdFileWatch for IdFileTask {
             tokio::spawn(serve(Arc::clone(&self.tell), receiver));
             sender
         });
-        _ = orders.send(Order::Watch(run, files, agent));
+        _ = orders.send(Order::Watch(run, Box::new(files), agent));
     }
 
     fn forget(&mut self, run: Watched) {
@@ -96,7 +96,7 @@ async fn serve(tell: Tell, mut orders: mpsc::UnboundedReceiver<Order>) {
             order = orders.recv() => match order {
                 None => return,
                 Some(Order::Watch(run, files, agent)) => {
-                    let entry = Entry { files, agent, folder: None, own: false, told: None };
+                    let entry = Entry { files: *files, agent, folder: None, own: false, told: None };
                     watcher.runs.insert(run, entry);
                     watcher.look(vec![run]).await;
                 }

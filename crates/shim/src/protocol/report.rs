@@ -272,7 +272,7 @@ impl Report {
             Self::Held { run, resources } => encode_held(out, *run, resources),
             Self::Guest(report) => write(out, kind::of_guest(report), |f| report.write(f)),
             Self::Rang { run, ring } => {
-                write(out, kind::RANG, |f| Ring::write(ring.as_ref(), f.number(1, run.0)))
+                write(out, kind::RANG, |f| Ring::write(ring.as_ref(), f.number(1, run.0)));
             }
         }
     }
