@@ -172,7 +172,12 @@ impl Stage {
     /// All that it takes.
     pub(crate) fn new_session(&self) {
         if self.agent == BRIDGE {
-            let names = ["ANTHROPIC_BASE_URL", "ANTHROPIC_API_KEY", "IS_SANDBOX"];
+            let names = [
+                "ANTHROPIC_BASE_URL",
+                "ANTHROPIC_API_KEY",
+                "IS_SANDBOX",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            ];
             let variables = names.into_iter().flat_map(|name| ["--env", name]);
             let words: Vec<&str> = ["new", "api", "--agent", "acp"].into_iter().chain(variables).collect();
             self.ok(&[&words[..], &["--", BRIDGE]].concat());
