@@ -51,7 +51,7 @@ fn what_its_terminal_does_is_known_in_a_takeover() {
     let stage = Stage::new("claude");
     stage.new_session();
     stage.says("TURN-one");
-    let tty = stage.attach();
+    let mut tty = stage.attach();
     tty.shows("reply to one");
     let shown = stage.activity("idle");
     assert_eq!((&shown["state"], &shown["activity_from"]), (&json!("held"), &json!("id_file")));
