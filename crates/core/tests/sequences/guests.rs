@@ -25,8 +25,8 @@ fn ready() -> Driver {
 }
 
 fn idle(driver: &mut Driver) {
-    let standing = Standing { activity: Activity::Idle, own_work: false };
-    driver.of_run(driver.run(), RunEvent::Standing(standing));
+    let standing = Standing { activity: Activity::Idle, ..Standing::default() };
+    driver.of_run(driver.run(), RunEvent::Standing(Box::new(standing)));
 }
 
 fn attach(driver: &mut Driver, consumer: ConsumerId) {

@@ -13,7 +13,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 /// An agent that has told what it does.
 fn talks(driver: &mut Driver, activity: Activity) {
-    let event = RunEvent::Standing(Standing { activity, own_work: false });
+    let event = RunEvent::Standing(Box::new(Standing { activity, ..Standing::default() }));
     driver.of_run(driver.run(), event);
 }
 
