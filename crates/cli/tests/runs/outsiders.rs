@@ -146,7 +146,7 @@ fn what_a_program_on_a_terminal_says_of_itself_is_shown_with_its_age() {
     let shown = world.activity("a", "working");
     assert_eq!(
         (&shown["activity_from"], &shown["activity_since"]),
-        (&json!("id_file"), &json!("2023-11-14T22:13:20Z"))
+        (&json!("id_file"), &json!("2023-11-14T22:13:20.000Z"))
     );
     world.files(pid, &id, &json!({ "does": "idle" }));
     world.activity("a", "idle");

@@ -85,6 +85,7 @@ fn a_message_waits_for_the_dialog_of_a_claude_on_a_terminal() {
     ]);
     stage.activity("idle");
     let tty = stage.attach();
+    tty.shows("Claude Code");
     tty.keys(b"TURN-one RUN=touch made;;\r");
     let shown = stage.activity("waiting");
     assert_eq!(
