@@ -266,13 +266,6 @@ fn a_cursor_of_version_1_of_codex_is_read_for_ever_and_written_so_today() {
 }
 
 #[test]
-fn a_protocol_without_a_translator_concludes_nothing() {
-    let (fold, told) = Fold::begin(RUN, setup(Protocol::Pi));
-    assert_eq!(short(&told).len(), 1);
-    assert!(fold.is_unknown() && !fold.ready());
-}
-
-#[test]
 fn entries_of_other_runs_are_passed_over() {
     let (mut fold, _) = Fold::begin(RUN, setup(Protocol::Line));
     for run in [RunNumber(2), RunNumber(4)] {
