@@ -78,8 +78,9 @@ pub(crate) enum Verb {
     /// Join the terminal of a session, or take it over; Ctrl-] detaches
     ///
     /// A session with a terminal of its own (`new --pty`) is joined; many may look on, one types. A headless one
-    /// finishes its turn and makes room for its agent's own terminal program, under the same locks. Any other
-    /// one is followed, and lines that are typed are sent as messages.
+    /// finishes its turn and makes room for its agent's own terminal program, under the same locks; where the
+    /// agent's preset says `attach = "join"`, that program comes beside the run, which goes on. Any other one is
+    /// followed, and lines that are typed are sent as messages.
     Attach(attach::Attach),
     /// Queue a message for a session, and print its id
     Send(send::Send),

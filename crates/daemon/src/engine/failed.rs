@@ -78,6 +78,8 @@ impl Engine {
 
     /// What is in memory has not happened: the session begins again from what is stored and what is there of it.
     fn begin_again(&mut self, id: SessionId, error: &CommitError) {
+        // What came before the session was looked at waits for the look that is ordered now.
+        let early = self.early.remove(&id).unwrap_or_default();
         let Some(mut old) = self.let_go(id) else { return };
         // The connection ends here; whoever takes the session up next is let in.
         old.shim = None;
@@ -86,6 +88,9 @@ impl Engine {
         if let Err(why) = self.read_again(id, old.beginnings) {
             let problem = why.unwrap_or_else(|| problem.clone());
             self.leave_alone(DamagedSession { id: id.to_string(), name: old.name.clone(), problem });
+        }
+        if let Some(waiting) = self.early(id) {
+            waiting.extend(early);
         }
         self.go_on_from(id, *old, &problem);
     }

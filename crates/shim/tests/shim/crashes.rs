@@ -158,3 +158,39 @@ fn an_end_that_no_daemon_has_stored_is_on_disk_before_the_next_run() {
         rest = &rest[rest.find("start.fenced").unwrap()..];
     }
 }
+
+/// A run with a guest, whose shim aborts at a point.
+fn crash_with_guest_at(point: &str) {
+    let world = World::new();
+    let guard = world.lock("api");
+    let opening = pinfold_shim::client::Opening { crash_at: Some(point.into()), ..world.opening("api") };
+    let (child, mut link) = spawn(&opening, &[(&world.folder, &guard)]).unwrap();
+    link.send(&Command::Hello { generation: 1 }).unwrap();
+    let seen = welcome(&mut link);
+    drop(guard.surrender());
+    let mut daemon = crate::world::Daemon { child, link, welcome: seen, passed: Vec::new() };
+    daemon.send(&Command::Go);
+    let mark = world.path("mark").display().to_string();
+    daemon.start(crate::taped::taped(1, 1 << 20, &format!("echo {mark}; while :; do sleep 1000; done")));
+    let (_, agent, _) = daemon.started();
+    let visits = format!("echo {mark}; setsid sleep 1000 & read line");
+    crate::guests::start_guest(&mut daemon, crate::guests::guest(1, &visits));
+    // One that ends by itself passes the last point; the others abort before.
+    let _ = daemon.link.send(&Command::GuestStop { run: RunNumber(1), guest: 1, grace: PATIENCE });
+    let said = daemon.gone();
+    wait_for_end(agent);
+    let guests = said.iter().filter_map(|report| match report {
+        Report::Guest(pinfold_shim::GuestReport::Started { pid, .. }) => Some(*pid),
+        _ => None,
+    });
+    guests.for_each(wait_for_end);
+    // The next holder gets the lock: no copy of it is left, and nothing of the run or of its guest lives.
+    drop(world.lock("api"));
+    assert_eq!(agents(&mark), [] as [u32; 0], "{point}");
+}
+
+#[test]
+fn nothing_of_a_guest_is_left_wherever_the_shim_dies() {
+    let points = crash::SOMETIMES.iter().filter(|point| point.starts_with("guest."));
+    assert_eq!(points.map(|point| crash_with_guest_at(point)).count(), 4);
+}
