@@ -374,7 +374,15 @@ impl World {
     /// What was found, and no more.
     #[must_use]
     pub fn new(machine: Machine, shim: ShimSeen, exits: Vec<(RunNumber, Ended)>) -> World {
-        World { machine, shim, exits, failures: Vec::new(), last_line: None, dialog: Dialog::None, guest: None }
+        World {
+            machine,
+            shim,
+            exits,
+            failures: Vec::new(),
+            last_line: None,
+            dialog: Dialog::None,
+            guest: None,
+        }
     }
 }
 

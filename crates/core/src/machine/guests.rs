@@ -39,7 +39,12 @@ impl Draft<'_> {
 
     fn welcomes(&self) -> bool {
         let Attaching::Join(when) = self.session.spec.attach else { return false };
-        let ready = self.session.live.standing.as_ref().is_some_and(|standing| standing.activity != Activity::Unknown);
+        let ready = self
+            .session
+            .live
+            .standing
+            .as_ref()
+            .is_some_and(|standing| standing.activity != Activity::Unknown);
         match when {
             Welcomes::AtOnce => true,
             Welcomes::WhenReady => ready,
