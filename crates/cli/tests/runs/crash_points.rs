@@ -27,7 +27,8 @@ fn passed_in(name: &str) -> Vec<String> {
 
 #[test]
 fn every_point_of_the_daemon_is_listed_once_and_every_listed_one_is_in_its_source() {
-    let mut listed = [pinfold_daemon::crash::POINTS, pinfold_daemon::crash::OF_TAPES].concat();
+    use pinfold_daemon::crash::{OF_GUESTS, OF_TAPES, POINTS};
+    let mut listed = [POINTS, OF_TAPES, OF_GUESTS].concat();
     listed.sort_unstable();
     assert_eq!(passed_in("daemon"), listed);
 }
