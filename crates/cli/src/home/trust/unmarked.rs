@@ -116,8 +116,16 @@ fn has_daemon_of_ours(home: &Path) -> bool {
 /// Whether a configuration names programs and lies in what somebody may have cloned.
 pub(super) fn is_cloned(home: &Path) -> bool {
     let tracked =
-        |folder: &Path| [".git", ".hg", ".jj", ".svn"].iter().any(|name| folder.join(name).exists());
+        |folder: &Path| [".git", ".hg", ".jj", ".svn"].iter().any(|name| has_something(&folder.join(name)));
     home.ancestors().any(tracked) && names_programs(&home.join("config.toml"))
+}
+
+/// Whether it is a file, or a folder that is not empty: sandboxes of agents leave an empty `.git` in `/tmp` and elsewhere.
+fn has_something(path: &Path) -> bool {
+    match std::fs::read_dir(path) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => path.exists(),
+    }
 }
 
 fn names_programs(config: &Path) -> bool {
@@ -128,6 +136,18 @@ fn names_programs(config: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_folder_of_a_sandbox_is_not_a_clone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [git, home] = [".git", "home"].map(|name| folder.path().join(name));
+        std::fs::create_dir(&home).unwrap();
+        std::fs::write(home.join("config.toml"), "command").unwrap();
+        std::fs::create_dir(&git).unwrap();
+        assert!(!has_something(&git));
+        std::fs::write(git.join("HEAD"), "ref").unwrap();
+        assert!(has_something(&git) && is_cloned(&home));
+    }
 
     #[test]
     fn a_text_is_found_wherever_parts_of_it_are_read() {

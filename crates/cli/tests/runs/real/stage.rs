@@ -112,7 +112,8 @@ impl Stage {
         let mut config = format!(
             "model = \"model\"\nmodel_provider = \"test\"\ncheck_for_update_on_startup = false\n[model_providers.test]\nname = \"test\"\n\
              base_url = \"http://127.0.0.1:{port}/v1\"\nwire_api = \"responses\"\nenv_key = \"OPENAI_API_KEY\"\n\
-             request_max_retries = 0\nstream_max_retries = 0\n"
+             request_max_retries = 0\nstream_max_retries = 0\n\
+             [sandbox_workspace_write]\nexclude_slash_tmp = true\nexclude_tmpdir_env_var = true\n"
         );
         for dir in ["work", "other"] {
             config.push_str(&format!("[projects.\"{}\"]\ntrust_level = \"trusted\"\n", self.text(dir)));

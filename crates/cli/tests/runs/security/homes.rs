@@ -114,6 +114,7 @@ fn a_configuration_that_names_programs_is_asked_about_in_a_clone_only() {
     for folder in ["clone/.git", "clone/pf", "own"] {
         std::fs::create_dir_all(world.path(folder)).unwrap();
     }
+    std::fs::write(world.path("clone/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
     for home in ["clone/pf", "own"] {
         std::fs::write(world.path(home).join("config.toml"), "[agents.claude]\ncommand = [\"./evil\"]\n")
             .unwrap();
