@@ -31,8 +31,10 @@ impl Asks for Why {
             }));
         } else {
             say(&format!("{} is {}.", object.name, object.why));
-            let variable = |name: &str| std::env::var(name).ok();
-            definition::warn_of_shared_server(Some(&object.agent), variable);
+            if !daemon.global.quiet {
+                let variable = |name: &str| std::env::var(name).ok();
+                definition::warn_of_shared_server(Some(&object.agent), variable);
+            }
         }
         Ok(())
     }

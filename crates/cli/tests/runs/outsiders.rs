@@ -111,8 +111,9 @@ fn a_vendor_session_that_a_program_outside_has_is_not_started_until_it_is_gone()
     assert!(why.contains(&format!("pid {pid}, cat")) && why.contains("only you can end"), "{why}");
     // Its own locks are free meanwhile.
     assert_eq!(world.json(&["locks"]), json!([]));
+    // It is looked again, and the outsider is still there.
     world.ok(&["send", "a", "hello"]);
-    assert_eq!(world.show("a")["state"], "blocked");
+    world.wait("a", "blocked");
     outsider.end();
     world.wait("a", "running");
     assert_eq!(world.show("a")["restarts"], 0);
