@@ -14,6 +14,7 @@ mod parts;
 mod property;
 mod retention;
 mod same;
+mod search;
 
 use crate::home::Home;
 use pinfold_store::{Backend, History, Options, Store};
@@ -51,6 +52,11 @@ impl Ground {
             Some(_) => Ground::that_ends(self.backend),
             None => Ground::that_lasts(self.backend),
         }
+    }
+
+    /// A place beside the store.
+    pub(crate) fn beside(&self, name: &str) -> std::path::PathBuf {
+        self.home.folder().join(name)
     }
 
     pub(crate) fn open(&self) -> Store {
