@@ -6,5 +6,5 @@ mod options;
 mod taken;
 
 pub(crate) use ceiling::warn_of_ceiling;
-pub(crate) use options::{Definition, request};
+pub(crate) use options::{Definition, from_here, request};
 pub(crate) use taken::take_from_here;

@@ -2,6 +2,7 @@
 
 pub(crate) mod bad_definition;
 pub mod config;
+pub mod declared;
 pub(crate) mod definition;
 pub(crate) mod home;
 pub mod preset;
