@@ -35,14 +35,12 @@ fn one(client: &Client, session: &str, global: &Global) -> Result<Value, Failure
     let shown: Session = client.ask(&endpoint::Show::call(session))?;
     let tree = Tree::of(Path::new(&shown.dir), &shown.name)?;
     tree.has_no_work()?;
+    // A session that lives holds the lock itself: then its removal says what is wrong.
+    let guard = if shown.pid.is_none() { Some(tree.lock(global)?) } else { None };
     let removed: Removed = client.ask(&endpoint::Remove::call(session))?;
     // From here on the record is gone: what goes wrong now leaves the worktree as it is, and says so.
-    let gone = tree.lock(global).and_then(|guard| {
-        tree.has_no_work()?;
-        tree.take_away()?;
-        drop(guard);
-        Ok(())
-    });
+    let gone = tree.has_no_work().and_then(|()| tree.take_away());
+    drop(guard);
     gone.map_err(|failure| kept(&failure, &shown.name, &tree.path))?;
     if !global.json && !global.quiet {
         talk(&format!("{} is deleted, and its worktree {} is removed", shown.name, tree.path.display()));
@@ -99,14 +97,17 @@ impl Tree {
         let status = git.ask(&["status", "--porcelain", "-z", "--ignore-submodules=none"])?;
         let files = status.split(|byte| *byte == 0).filter(|line| !line.is_empty()).count();
         if files > 0 {
-            let what = format!("has uncommitted work ({files} files)");
+            let what = format!("has uncommitted work ({})", counted(files, "file"));
             return Err(self.refuse(&what, "commit it, or throw it away, first"));
         }
         let own = format!("--exclude={}", branch.as_deref().unwrap_or_default());
         let count = git.ask(&["rev-list", "--count", "HEAD", "--not", "--remotes", &own, "--branches"])?;
-        let count = String::from_utf8_lossy(&count).trim().to_owned();
-        if count != "0" {
-            let what = format!("has {count} commits that are on no remote and in no other branch");
+        let count: usize = String::from_utf8_lossy(&count).trim().parse().unwrap_or(usize::MAX);
+        if count > 0 {
+            let what = format!(
+                "has work that is on no remote and in no other branch ({})",
+                counted(count, "commit")
+            );
             return Err(self.refuse(&what, "push or merge them first"));
         }
         Ok(())
@@ -132,4 +133,8 @@ impl Tree {
         drop(self.path.parent().map(std::fs::remove_dir));
         Ok(())
     }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
