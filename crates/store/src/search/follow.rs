@@ -17,6 +17,8 @@ const ROWS: u64 = 48;
 const ROOM: usize = 32 << 10;
 /// So many rows are looked for, or taken out, in one step.
 const LOOKED_AT: usize = 128;
+/// So many pages are brought together after each of them: as much as keeps up with it.
+const TIDIED: i64 = 48;
 /// So many pages are written anew in one step.
 const PAGES: i64 = 16;
 
@@ -68,6 +70,7 @@ impl Follower {
     /// As for [`Follower::open`]; what the step had done is undone.
     pub fn step(&mut self, reader: &dyn Query) -> Result<Stepped, IndexError> {
         if self.follow(reader)? || self.walk(reader)? || self.recall(reader)? {
+            self.index.tidy(TIDIED)?;
             return Ok(Stepped::More);
         }
         Ok(if self.sweep(reader)? || self.merge()? { Stepped::More } else { Stepped::UpToDate })

@@ -22,9 +22,12 @@ const TABLES: &str = "
     CREATE TABLE docs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, ref TEXT NOT NULL) STRICT;
     CREATE UNIQUE INDEX docs_by_ref ON docs (ref, kind);
     CREATE VIRTUAL TABLE words USING fts5 (
-        session, text, content = '', contentless_delete = 1, prefix = '2 3',
+        session, text, content = '', contentless_delete = 1,
         tokenize = 'unicode61 remove_diacritics 0'
     );
+    -- Merging is done in steps of our own: by itself FTS5 would do it at a stroke, in the middle of one.
+    INSERT INTO words (words, rank) VALUES ('automerge', 0);
+    INSERT INTO words (words, rank) VALUES ('crisismerge', 64);
     PRAGMA user_version = 1;";
 
 /// The best are chosen among so many of the newest that have the words: to weigh all of a hundred thousand takes longer than
@@ -131,6 +134,7 @@ impl Index {
     fn prepare(&self) -> rusqlite::Result<()> {
         self.conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         self.conn.pragma_update(None, "synchronous", "NORMAL")?;
+        self.conn.pragma_update(None, "wal_autocheckpoint", 256)?;
         self.conn.pragma_update(None, "secure_delete", true)?;
         let version: i64 = self.conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
         let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -250,6 +254,11 @@ impl Index {
         self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [-pages])?;
         // SQLite's own way to tell: a merge with nothing left to do changes less than two rows.
         Ok(self.changes()? - before >= 2)
+    }
+
+    /// Brings some of what was put in together, so that a search has few places to look at.
+    pub(super) fn tidy(&self, pages: i64) -> Result<(), IndexError> {
+        self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [pages])
     }
 
     fn changes(&self) -> Result<i64, IndexError> {
