@@ -1,7 +1,7 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), `verbs`, `tape` (or `tape SESSIONS SECONDS`),
+//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), `search`, `verbs`, `tape` (or `tape SESSIONS SECONDS`),
 //! `agents` (or `agents SECONDS MOST`), or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
 //! FOLDER, and what verbs cost among two thousand sessions (`crowd`).
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
@@ -13,6 +13,7 @@ mod locks;
 mod messages;
 mod peers;
 mod retention;
+mod search;
 mod table;
 mod tape;
 mod terminals;
@@ -27,6 +28,7 @@ fn main() {
         ["feed"] => feed::run(),
         ["retention"] => retention::run(None),
         ["retention", events] => retention::run(Some(events.parse().unwrap())),
+        ["search"] => search::run(),
         ["verbs"] => retention::verbs(),
         ["tape"] => tape::run(1000, 60),
         ["tape", sessions, seconds] => tape::run(sessions.parse().unwrap(), seconds.parse().unwrap()),
@@ -42,13 +44,14 @@ fn main() {
             feed::run();
             retention::run(None);
             retention::verbs();
+            search::run();
             tape::run(1000, 60);
             decisions::run();
         }
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
         _ => eprintln!(
-            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, verbs, tape, agents, decisions, all"
+            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, search, verbs, tape, agents, decisions, all"
         ),
     }
 }

@@ -18,6 +18,8 @@ pub struct Rest {
     pub total: Option<u64>,
     /// Where they were not all counted: there are more than this.
     pub more_than: Option<u64>,
+    /// How many of them were looked through.
+    pub indexed: Option<u64>,
     /// The number from which on no event was forgotten.
     pub complete_from: Option<u64>,
     /// When that event was.
@@ -68,6 +70,8 @@ pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
             body = Body::Chunked;
         } else if let Some(count) = line.strip_prefix("total:") {
             rest.total = count.trim().parse().ok();
+        } else if let Some(count) = line.strip_prefix("indexed:") {
+            rest.indexed = count.trim().parse().ok();
         } else if let Some(count) = line.strip_prefix("more-than:") {
             rest.more_than = count.trim().parse().ok();
         } else if let Some(seq) = line.strip_prefix("complete-from:") {

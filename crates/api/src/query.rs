@@ -115,6 +115,21 @@ pub struct Patience {
     pub wait: Option<String>,
 }
 
+/// What is sought.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "Sought")]
+pub struct Search {
+    /// Words, or beginnings of words, that must all be there. No sign has a meaning of its own.
+    #[schemars(extend("minLength" = 1))]
+    pub text: String,
+    /// Only what belongs to this session.
+    pub session: Option<String>,
+    /// At most so many, 20 where it is left out; never more than 1000.
+    #[schemars(extend("minimum" = 1, "maximum" = 1000))]
+    pub limit: Option<usize>,
+}
+
 /// Which locks.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

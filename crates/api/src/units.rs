@@ -76,6 +76,27 @@ pub fn size(text: &str) -> Result<u64, NotAQuantity> {
     quantity(text, "size", SIZES, factor)
 }
 
+/// Writes a duration so that it can be read again, in the largest unit that it is a whole number of.
+#[must_use]
+pub fn duration_text(duration: Duration) -> String {
+    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let units = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+    whole(millis, &units).unwrap_or_else(|| "0s".to_owned())
+}
+
+/// Writes a size so that it can be read again; what is not a whole number of KiB is rounded up to one.
+#[must_use]
+pub fn size_text(bytes: u64) -> String {
+    let units = [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
+    whole(bytes.next_multiple_of(1 << 10), &units).unwrap_or_else(|| "0K".to_owned())
+}
+
+/// A number above 0 in the first unit that it is a whole number of.
+fn whole(number: u64, units: &[(&str, u64)]) -> Option<String> {
+    let (unit, factor) = units.iter().find(|(_, factor)| number > 0 && number.is_multiple_of(*factor))?;
+    Some(format!("{}{unit}", number / factor))
+}
+
 fn quantity(
     text: &str,
     what: &'static str,
@@ -99,6 +120,19 @@ fn quantity(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read_again() {
+        for (text, millis) in
+            [("1d", 86_400_000), ("90m", 5_400_000), ("250ms", 250), ("0s", 0), ("61s", 61_000)]
+        {
+            assert_eq!(duration_text(Duration::from_millis(millis)), text);
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)));
+        }
+        for (text, bytes) in [("2G", 2 << 30), ("1536M", 1536 << 20), ("1K", 1000), ("0K", 0)] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
 
     #[test]
     fn the_rows_of_the_duration_syntax() {

@@ -134,6 +134,14 @@ words! {
         Unknown = "unknown",
     }
 
+    /// What kind of text something was found in.
+    TextKind {
+        Name = "name",
+        Message = "message",
+        Answer = "answer",
+        Why = "why",
+    }
+
     /// What an agent asks a person.
     RequestKind {
         Permission = "permission",

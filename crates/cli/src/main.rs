@@ -19,9 +19,11 @@ mod locked_command;
 mod long_list;
 mod output;
 mod send_away;
+mod service;
 mod several;
 mod signals;
 mod verbs;
+mod worktree;
 
 use global::Global;
 use output::{Failure, Kind, report};

@@ -71,6 +71,7 @@ mod engine;
 mod error_chain;
 mod foreground;
 mod http;
+mod indexing;
 mod life;
 mod log;
 pub mod memory;
@@ -83,7 +84,7 @@ mod show;
 
 pub use define::home::Home;
 pub use define::variables::is_harmless;
-pub use define::{config, preset, values};
+pub use define::{config, declared, preset, values};
 pub use foreground::{Options as AloneOptions, RunError, run as run_alone};
 pub use life::{Options, StartError, run};
 pub use ports::locks::BY_DAEMON;

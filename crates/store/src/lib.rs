@@ -99,6 +99,7 @@ mod pace;
 mod position;
 mod query;
 mod rows;
+pub mod search;
 mod size;
 mod solo;
 mod sqlite;

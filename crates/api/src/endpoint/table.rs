@@ -132,6 +132,10 @@ endpoints! {
     Remove: Delete "/v1/sessions/{session}" (session) => Whole<object::Removed> | 409;
     /// Change a session, from its next run on
     Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => Whole<object::Session> | 409;
+    /// What it is told to be, in the words of a request
+    Definition: Get "/v1/sessions/{session}/definition" (session) => Whole<object::Declared>;
+    /// What a change would change, without doing it
+    Differs: Post "/v1/sessions/{session}/differs" (session) { request::NewSession } => Whole<Vec<object::Difference>> | 409;
     /// Start it; returns when it runs
     Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session> | 409;
     /// Stop it; returns when nothing of it lives
@@ -148,6 +152,11 @@ endpoints! {
     Purge: Post "/v1/purge" { request::Purge } => Whole<object::Purged> | 409;
     /// Bring every archived session back whose name is free
     RestoreAll: Post "/v1/restore" => Whole<Vec<object::Session>> | 409;
+
+    /// Read config.toml again; a bad one leaves the old one in force
+    Reload: Post "/v1/reload" => Whole<object::Reloaded> | 422;
+    /// Full text over names, messages, answers and whys, best first; `indexed` and `total` in the answer's head say how much was looked through
+    Search: Get "/v1/search" ? query::Search => Whole<Vec<object::Hit>> | 404 422;
 
     /// What its agents printed, one object a line
     Logs: Get "/v1/sessions/{session}/logs" (session) ? query::Logs => Lines<object::LogLine>;

@@ -7,6 +7,6 @@ mod shared_server;
 mod taken;
 
 pub(crate) use ceiling::warn_of_ceiling;
-pub(crate) use options::{Definition, request};
+pub(crate) use options::{Definition, from_here, request};
 pub(crate) use shared_server::warn_of_shared_server;
 pub(crate) use taken::take_from_here;

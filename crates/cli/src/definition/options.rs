@@ -90,10 +90,15 @@ pub(crate) fn request(definition: &Definition) -> Result<NewSession, Failure> {
         beside: own.beside.then_some(true),
         force: own.force.then_some(true),
         command: (!own.command.is_empty()).then_some(own.command),
-        caller_dir: Some(absolute(".")?),
-        caller_env: Some(harmless()),
-        caller_umask: Some(umask()),
+        ..from_here(NewSession::default())?
     })
+}
+
+/// The same request with what every session takes from the caller.
+pub(crate) fn from_here(request: NewSession) -> Result<NewSession, Failure> {
+    let (caller_dir, caller_env, caller_umask) = (absolute(".")?, harmless(), umask());
+    let (caller_dir, caller_env, caller_umask) = (Some(caller_dir), Some(caller_env), Some(caller_umask));
+    Ok(NewSession { caller_dir, caller_env, caller_umask, ..request })
 }
 
 /// The umask can be read only by setting it; this program has one thread.

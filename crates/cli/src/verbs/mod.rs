@@ -2,12 +2,14 @@
 
 mod agents;
 mod answer;
+mod apply;
 mod archive;
 mod attach;
 mod backup;
 mod demo;
 mod down;
 mod events;
+mod export;
 mod inbox;
 mod interrupt;
 mod lock;
@@ -17,12 +19,15 @@ mod ls;
 mod metrics;
 mod new;
 mod purge;
+mod reload;
 mod restart;
 mod restore;
 mod restore_backup;
 mod rm;
 mod run;
+mod search;
 mod send;
+mod service;
 mod set;
 mod show;
 mod start;
@@ -75,6 +80,8 @@ pub(crate) enum Verb {
     Tree(tree::Tree),
     /// Say in a sentence what a session does, why, and what comes next
     Why(why::Why),
+    /// Find words in names, messages, answers and whys; best first
+    Search(search::Search),
     /// Join the terminal of a session, or take it over; Ctrl-] detaches
     ///
     /// A session with a terminal of its own (`new --pty`) is joined; many may look on, one types. A headless one
@@ -108,6 +115,19 @@ pub(crate) enum Verb {
     Purge(purge::Purge),
     /// Delete archived sessions for good
     Rm(rm::Rm),
+    /// Make sessions what a file says; shows what differs, and changes nothing twice
+    ///
+    /// What the file does not say of a session stays as it is. A running session follows with its next run.
+    Apply(apply::Apply),
+    /// Write sessions as a file that `apply` reads: names of variables, never their values
+    Export(export::Export),
+    /// Read config.toml again; sessions follow with their next run
+    ///
+    /// Also done by itself when the file has changed and a session is made or changed. A file with something wrong in it
+    /// leaves the old configuration in force (78).
+    Reload(reload::Reload),
+    /// Start the daemon with the machine, or no more
+    Service(service::Service),
     /// Wait until a session is in a state
     Wait(wait::Wait),
     /// Copy the database to a new file, while it is in use
@@ -153,6 +173,7 @@ impl Verb {
             Verb::Show(verb) => Doing::Asks(verb),
             Verb::Tree(verb) => Doing::Asks(verb),
             Verb::Why(verb) => Doing::Asks(verb),
+            Verb::Search(verb) => Doing::Asks(verb),
             Verb::Attach(verb) => Doing::Asks(verb),
             Verb::Send(verb) => Doing::Asks(verb),
             Verb::Inbox(verb) => Doing::Asks(verb),
@@ -167,6 +188,10 @@ impl Verb {
             Verb::Restore(verb) => Doing::Asks(verb),
             Verb::Purge(verb) => Doing::Asks(verb),
             Verb::Rm(verb) => Doing::Asks(verb),
+            Verb::Apply(verb) => Doing::Asks(verb),
+            Verb::Export(verb) => Doing::Asks(verb),
+            Verb::Reload(verb) => Doing::Asks(verb),
+            Verb::Service(verb) => Doing::Alone(verb),
             Verb::Wait(verb) => Doing::Asks(verb),
             Verb::Backup(verb) => Doing::Asks(verb),
             Verb::RestoreBackup(verb) => Doing::Alone(verb),

@@ -4,16 +4,22 @@ use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
 use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
+use crate::worktree::{self, Made};
 use clap::Args;
 use pinfold_api::endpoint;
+use pinfold_api::request::NewSession;
 use pinfold_api::word::State;
 use serde_json::json;
+use std::path::Path;
 
 /// What it is.
 #[derive(Debug, Args)]
 pub(crate) struct New {
     #[command(flatten)]
     definition: Definition,
+    /// Make a git worktree of this branch beside the repository, and run there; the branch is made if there is none
+    #[arg(long, value_name = "BRANCH")]
+    worktree: Option<String>,
 }
 
 impl Asks for New {
@@ -21,7 +27,10 @@ impl Asks for New {
         let mut request = definition::request(&self.definition)?;
         definition::take_from_here(&mut request, &daemon.global);
         let client = daemon.client()?;
-        let session = client.ask(&endpoint::New::call(&request))?;
+        let worktree = self.worktree.as_ref().map(|branch| in_worktree(&mut request, branch)).transpose()?;
+        let session = client.ask(&endpoint::New::call(&request)).inspect_err(|_| {
+            worktree.iter().for_each(Made::undo);
+        })?;
         if daemon.global.json {
             say(&json!(session));
         } else {
@@ -37,4 +46,12 @@ impl Asks for New {
         }
         definition::warn_of_ceiling(&client, request.memory.as_deref(), &daemon.global)
     }
+}
+
+/// Makes the worktree, of the repository around the directory that was given, or where the caller is.
+fn in_worktree(request: &mut NewSession, branch: &str) -> Result<Made, Failure> {
+    let dir = request.dir.as_deref().or(request.caller_dir.as_deref()).unwrap_or(".");
+    let made = worktree::make(Path::new(dir), branch)?;
+    request.dir = Some(made.path.to_string_lossy().into_owned());
+    Ok(made)
 }

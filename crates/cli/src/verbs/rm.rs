@@ -4,6 +4,7 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::output::{Failure, Kind};
 use crate::several::{self, Done};
+use crate::worktree;
 use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::Removed;
@@ -19,6 +20,9 @@ pub(crate) struct Rm {
     /// Really
     #[arg(long)]
     yes: bool,
+    /// Remove their git worktrees too, unless one has work that is nowhere else
+    #[arg(long)]
+    worktree: bool,
 }
 
 impl Asks for Rm {
@@ -27,6 +31,9 @@ impl Asks for Rm {
             let names = self.sessions.join(", ");
             let text = format!("rm deletes the record, the inbox and the output of {names} for good");
             return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
+        }
+        if self.worktree {
+            return worktree::remove(&self.sessions, daemon);
         }
         several::each(&self.sessions, daemon, |client, session| {
             let removed = client.ask(&endpoint::Remove::call(session))?;

@@ -3,9 +3,11 @@
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::output::{Failure, say};
+use crate::worktree;
 use clap::Args;
 use pinfold_api::{ClientError, endpoint};
 use serde_json::{Map, Value};
+use std::path::Path;
 
 /// What people look for first.
 const FIRST: [&str; 8] = ["name", "id", "state", "why", "next", "pid", "command", "dir"];
@@ -21,7 +23,10 @@ impl Asks for Show {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         // Not as the object that this version knows: a newer daemon may tell more, and all of it is shown.
         let text = daemon.client()?.text(&endpoint::Show::call(&self.session))?;
-        let object: Value = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
+        let mut object: Value = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
+        if let Some(worktree) = object["dir"].as_str().and_then(|dir| worktree::shown(Path::new(dir))) {
+            object["worktree"] = worktree;
+        }
         match object.as_object().filter(|_| !daemon.global.json) {
             Some(fields) => tell(fields),
             None => say(&object),

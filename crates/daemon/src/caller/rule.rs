@@ -36,12 +36,14 @@ pub(crate) enum Act {
     Remove,
     /// A copy of the database, with everything in it.
     Backup,
+    /// The configuration, read again.
+    Reload,
     /// The daemon's end, and what verbs wrote down for it.
     Down,
 }
 
 /// The words that `may` in config.toml takes: each lets a run do as a person does.
-pub(crate) const MAY: [(&str, Act); 15] = [
+pub(crate) const MAY: [(&str, Act); 16] = [
     ("status", Act::Status),
     ("list", Act::List),
     ("metrics", Act::Metrics),
@@ -56,6 +58,7 @@ pub(crate) const MAY: [(&str, Act); 15] = [
     ("answer", Act::Answer),
     ("rm", Act::Remove),
     ("backup", Act::Backup),
+    ("reload", Act::Reload),
     ("down", Act::Down),
 ];
 
@@ -100,7 +103,10 @@ pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
             relation == Itself
         }
         (Act::Send, Kind::Confined) => matches!(relation, Itself | Parent),
-        (Act::Metrics | Act::Attach | Act::Answer | Act::Remove | Act::Backup | Act::Down, Kind::Run)
+        (
+            Act::Metrics | Act::Attach | Act::Answer | Act::Remove | Act::Backup | Act::Reload | Act::Down,
+            Kind::Run,
+        )
         | (
             Act::Status
             | Act::Metrics
@@ -114,6 +120,7 @@ pub(crate) fn permits(act: Act, kind: Kind, relation: Relation) -> bool {
             | Act::Answer
             | Act::Remove
             | Act::Backup
+            | Act::Reload
             | Act::Down,
             Kind::Confined,
         ) => false,
@@ -126,7 +133,7 @@ mod tests {
     use Relation::{Child, Itself, Other, Parent};
 
     /// `+` may: itself, parent, child, other; first for a run, then for one that is confined.
-    const TABLE: [(Act, &str, &str); 17] = [
+    const TABLE: [(Act, &str, &str); 18] = [
         (Act::Ping, "++++", "++++"),
         (Act::Status, "++++", "----"),
         (Act::List, "+---", "+---"),
@@ -143,6 +150,7 @@ mod tests {
         (Act::Answer, "----", "----"),
         (Act::Remove, "----", "----"),
         (Act::Backup, "----", "----"),
+        (Act::Reload, "----", "----"),
         (Act::Down, "----", "----"),
     ];
 

@@ -34,6 +34,12 @@ impl Home {
         self.state.join("witness")
     }
 
+    /// The words of everything that can be found, made of the database and made anew from it where it is missing.
+    #[must_use]
+    pub fn search_index(&self) -> PathBuf {
+        self.state.join("search.db")
+    }
+
     /// Room that is given back to a full disk.
     #[must_use]
     pub fn reserve(&self) -> PathBuf {

@@ -4,6 +4,7 @@ mod attaching;
 pub(crate) mod bad_definition;
 pub(crate) mod before_start;
 pub mod config;
+pub mod declared;
 pub(crate) mod definition;
 pub(crate) mod home;
 pub(crate) mod id_files;

@@ -153,6 +153,11 @@ impl Variables {
         self.given.get(name).or_else(|| self.harmless.get(name)).map(String::as_str)
     }
 
+    /// Those that were given.
+    pub(crate) fn given(&self) -> &Map {
+        &self.given
+    }
+
     /// All of them, by name.
     pub(crate) fn all(&self) -> BTreeMap<&str, &str> {
         let both = self.harmless.iter().chain(&self.given);

@@ -15,7 +15,7 @@ use crate::memory::Without;
 use crate::output::written::Written;
 use pinfold_api::object::{Metric, Unknown};
 use pinfold_api::request::Purge;
-use pinfold_core::{RunNumber, Session, State};
+use pinfold_core::{RunNumber, Session, State, Wall};
 use pinfold_store::{DamagedSession, RunId, SessionId, Store};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::{Path, PathBuf};
@@ -34,6 +34,10 @@ impl<'a> Known<'a> {
 
     pub(crate) fn name(self) -> &'a str {
         &self.0.name
+    }
+
+    pub(crate) fn created_at(self) -> Wall {
+        self.0.created_at
     }
 
     pub(crate) fn definition(self) -> &'a Arc<Definition> {

@@ -5,8 +5,10 @@ mod answer;
 mod archive;
 mod attach;
 mod beside;
+mod configured;
 mod connection;
 pub(crate) mod consumer;
+mod declared;
 mod events;
 mod feed;
 mod following;
@@ -24,6 +26,7 @@ mod reach;
 mod reads;
 mod ring;
 mod routes;
+mod search;
 mod server;
 mod session_stream;
 mod sessions;
@@ -34,6 +37,7 @@ mod together;
 use crate::caller::Pass;
 use crate::define::values::Values;
 use crate::engine::input::Handle;
+use crate::indexing::Indexing;
 use crate::metrics::Metrics;
 use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
@@ -46,6 +50,7 @@ use feed::Written;
 use following::Latest;
 use session_stream::Shown;
 
+pub(crate) use configured::Configured;
 pub(crate) use hold_limits::Holds;
 pub(crate) use routes::router;
 pub(crate) use server::serve;
@@ -67,6 +72,8 @@ pub(crate) struct Context {
     pub(crate) values: Values,
     pub(crate) holds: Holds,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) indexing: Arc<Indexing>,
+    pub(crate) configured: Arc<Configured>,
     /// What the request was let through with.
     pub(crate) pass: Pass,
 }

@@ -4,8 +4,8 @@ use super::answer::Largest;
 use super::gate::Gate;
 use super::reads::Reads;
 use super::{
-    Context, answer, archive, attach, events, feed, gate, holds, locks, logs, messages, metrics, openapi,
-    session_stream, sessions, status,
+    Context, answer, archive, attach, configured, declared, events, feed, gate, holds, locks, logs, messages,
+    metrics, openapi, search, session_stream, sessions, status,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -48,6 +48,8 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Show => api.add::<endpoint::Show, _, _>(Act::Read, sessions::show),
         Address::Remove => api.add::<endpoint::Remove, _, _>(Act::Remove, archive::remove),
         Address::Set => api.add::<endpoint::Set, _, _>(Act::Set, sessions::set),
+        Address::Definition => api.add::<endpoint::Definition, _, _>(Act::Read, declared::definition),
+        Address::Differs => api.add::<endpoint::Differs, _, _>(Act::Set, declared::differs),
         Address::Start => api.add::<endpoint::Start, _, _>(Act::Steer, sessions::start),
         Address::Stop => api.add::<endpoint::Stop, _, _>(Act::Steer, sessions::stop),
         Address::Restart => api.add::<endpoint::Restart, _, _>(Act::Steer, sessions::restart),
@@ -56,6 +58,8 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Wait => api.add::<endpoint::Wait, _, _>(Act::Read, sessions::wait),
         Address::Purge => api.add::<endpoint::Purge, _, _>(Act::Purge, archive::purge),
         Address::RestoreAll => api.add::<endpoint::RestoreAll, _, _>(Act::Purge, archive::restore_all),
+        Address::Reload => api.add::<endpoint::Reload, _, _>(Act::Reload, configured::reload),
+        Address::Search => api.add::<endpoint::Search, _, _>(Act::List, search::search),
         Address::Logs => api.add::<endpoint::Logs, _, _>(Act::Read, logs::logs),
         Address::Stream => api.add::<endpoint::Stream, _, _>(Act::Read, session_stream::stream),
         Address::Attach => api.add::<endpoint::Attach, _, _>(Act::Attach, attach::attach),

@@ -3,6 +3,7 @@
 use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::beside::{tell_outsider, tell_silence};
+use super::configured;
 use super::kin;
 use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
@@ -173,6 +174,7 @@ pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Se
 pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) -> Answered<Session> {
     let name: Name =
         request.name.parse().map_err(|error: pinfold_api::NotAName| bad_value(error.to_string()))?;
+    configured::up_to_date(&context).await?;
     let (wanted, agent) = (name.clone(), request.agent.clone().unwrap_or_else(|| COMMAND.into()));
     let read = move |view: View<'_>| view.is_free(wanted.as_str()).map(|()| view.preset(&agent));
     let preset = context.handle.view(read).await??;
@@ -208,24 +210,7 @@ pub(crate) async fn set(
     Said(request): Said<NewSession>,
 ) -> Answered<Session> {
     let id = find(&context, session).await?;
-    if let Some(own) = context.pass.own() {
-        kin::may_set(own, id, &request)?;
-    }
-    let mut definition = changeable(&context, id).await?;
-    definition.change(&request)?;
-    if request.parent.is_some() {
-        definition = with_parent(&context, definition, Some(id)).await?;
-    }
-    let agent = definition.agent.clone();
-    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
-    let (definition, broken) = settle(definition, preset).await?;
-    if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
-        kin::is_inside(&context, own, &definition).await?;
-    }
-    if let Some(cause) = broken.filter(|_| request.force != Some(true)) {
-        let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
-        return Err(body.hint("`--force` sets it all the same").into());
-    }
+    let (_, definition) = changed(&context, id, &request).await?;
     let given = if definition.env.unkept().is_some() { Given::Changed } else { Given::AsBefore };
     let definition = with_given_kept(&context, definition).await?;
     let (reply, receiver) = oneshot::channel();
@@ -233,6 +218,37 @@ pub(crate) async fn set(
     context.handle.tell(Input::Define { id, define, reply });
     context.handle.answer(receiver).await?;
     object(&context, id).await
+}
+
+/// What a session is told to be, and what it would be with this request.
+pub(super) async fn changed(
+    context: &Context,
+    id: SessionId,
+    request: &NewSession,
+) -> Result<(Definition, Definition), Failure> {
+    if let Some(own) = context.pass.own() {
+        kin::may_set(own, id, request)?;
+    }
+    configured::up_to_date(context).await?;
+    let before = changeable(context, id).await?;
+    let mut definition = before.clone();
+    definition.change(request)?;
+    if request.parent.is_some() {
+        definition = with_parent(context, definition, Some(id)).await?;
+    }
+    let agent = definition.agent.clone();
+    let preset = context.handle.view(move |view| view.preset(&agent)).await?;
+    let (definition, broken) = settle(definition, preset).await?;
+    if let (Some(own), Some(_)) = (context.pass.own(), &request.dir) {
+        kin::is_inside(context, own, &definition).await?;
+    }
+    match broken.filter(|_| request.force != Some(true)) {
+        Some(cause) => {
+            let body = ErrorBody::new(ErrorKind::BadConfig, cause.to_string());
+            Err(body.hint("`--force` sets it all the same").into())
+        }
+        None => Ok((before, definition)),
+    }
 }
 
 /// What a session is told to be, if that can be changed: an archived one has no next run.

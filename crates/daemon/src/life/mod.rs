@@ -11,7 +11,8 @@ use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::engine::input::{Agents, Handle, Input};
 use crate::engine::{Engine, Fault, Limits, Parts};
-use crate::http::{Context, Holds, router};
+use crate::http::{Configured, Context, Holds, router};
+use crate::indexing::{Indexer, Indexing};
 use crate::ports::locks::Folders;
 use crate::show::disk::Disk;
 use doorway::Doorway;
@@ -154,6 +155,8 @@ async fn live(
     up: impl FnOnce(),
     left: &mut Option<Store>,
 ) -> Result<(), StartError> {
+    // What is changed while it is read counts as changed.
+    let configured = Configured::now(options.home.config.clone());
     let config = crate::define::config::load(&options.home.config)?;
     crate::log::set_level(config.log_level());
     let (doorway, listener) = Doorway::open(&options.home)?;
@@ -168,7 +171,8 @@ async fn live(
     let begun = begin(Options { home, ..options }, config, limits, handle.clone()).await;
     let ended = match begun {
         Ok((engine, reader)) => {
-            let context = context(&engine, reader, &handle);
+            let indexer = Indexer::begin(&engine.store, engine.home.search_index());
+            let context = context(&engine, reader, &handle, indexer.shared(), configured);
             tokio::spawn(retention::keep(context.clone()));
             opens.send_replace(Some(router(context)));
             tokio::spawn(end_by_signal(handle.clone()));
@@ -180,7 +184,7 @@ async fn live(
             let look = open_store::Look::begin(&engine.store, &handle);
             let (ended, store) = engine.run(inputs).await;
             *left = Some(store);
-            drop(look);
+            drop((look, indexer));
             ended.map_err(StartError::from)
         }
         Err(error) => {
@@ -272,7 +276,13 @@ fn announce(engine: &Engine, boot: &str) -> Result<(), StartError> {
     Ok(())
 }
 
-fn context(engine: &Engine, reader: Reader, handle: &Handle) -> Context {
+fn context(
+    engine: &Engine,
+    reader: Reader,
+    handle: &Handle,
+    indexing: Arc<Indexing>,
+    configured: Configured,
+) -> Context {
     Context {
         handle: handle.clone(),
         database: Arc::new(Mutex::new(reader)),
@@ -284,6 +294,8 @@ fn context(engine: &Engine, reader: Reader, handle: &Handle) -> Context {
         folders: engine.folders(),
         values: engine.values.clone(),
         holds: Holds::default(),
+        indexing,
+        configured: Arc::new(configured),
         metrics: Arc::clone(&engine.metrics),
         pass: crate::caller::Pass::default(),
     }

@@ -10,4 +10,4 @@ pub(crate) mod message;
 pub(crate) mod session;
 pub(crate) mod status;
 mod why_not;
-mod word;
+pub(crate) mod word;

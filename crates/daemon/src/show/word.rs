@@ -22,7 +22,7 @@ pub(super) fn state(state: State) -> word::State {
     }
 }
 
-pub(super) fn mode(mode: Mode) -> word::Mode {
+pub(crate) fn mode(mode: Mode) -> word::Mode {
     match mode {
         Mode::OnDemand => word::Mode::OnDemand,
         Mode::Always => word::Mode::Always,

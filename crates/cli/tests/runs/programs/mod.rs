@@ -3,4 +3,5 @@
 
 mod examples;
 mod people;
+mod services;
 mod terminals;

@@ -6,6 +6,7 @@
 mod chats;
 mod coverage;
 mod daemons;
+mod declared;
 mod errors;
 mod help;
 mod locks;

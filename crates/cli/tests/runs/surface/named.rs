@@ -45,6 +45,10 @@ pub(super) fn named(text: &str, before: &str, known: &mut Known) -> Option<(usiz
     if let Some(length) = like(text, "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx") {
         return Some((length, "[boot]".to_owned()));
     }
+    // What tells the service of one home from that of another.
+    if let Some(length) = like(text, "xxxxxxxx").filter(|_| before.ends_with("pinfold-")) {
+        return Some((length, "[home]".to_owned()));
+    }
     // After `--since` it is an example, the same in every run.
     if let Some(length) = moment(text).filter(|_| !before.ends_with("--since ")) {
         return Some((length, "[time]".to_owned()));

@@ -6,6 +6,7 @@
 
 mod agents;
 mod attach;
+pub(crate) mod declared;
 mod node;
 mod policy;
 pub(crate) mod reading;

@@ -37,11 +37,11 @@ pub(super) struct Part(pub(super) f64);
 
 /// Yes or no.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Flag(pub(super) bool);
+pub(crate) struct Flag(pub(super) bool);
 
 /// Any text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Quoted(pub(super) String);
+pub(crate) struct Quoted(pub(crate) String);
 
 /// Names of variables.
 #[derive(Debug, Clone, PartialEq)]

@@ -15,6 +15,7 @@ mod parts;
 mod property;
 mod retention;
 mod same;
+mod search;
 
 use crate::home::Home;
 use pinfold_store::{Backend, History, Store};
@@ -52,6 +53,11 @@ impl Ground {
             Some(_) => Ground::that_ends(self.backend),
             None => Ground::that_lasts(self.backend),
         }
+    }
+
+    /// A place beside the store.
+    pub(crate) fn beside(&self, name: &str) -> std::path::PathBuf {
+        self.home.folder().join(name)
     }
 
     pub(crate) fn open(&self) -> Store {

@@ -1,0 +1,117 @@
+//! Full text over a hundred thousand messages: how long a search takes, and how long each step of the index does.
+
+use crate::messages::millis;
+use crate::table::part;
+use pinfold_core::inbox::MessageChange;
+use pinfold_core::{EventKind, MessageId, Mode, Session, Spec, Wall};
+use pinfold_store::search::{Follower, Index, Named, Stepped, Wanted, Words, search};
+use pinfold_store::{AuditEvent, Batch, NewSession, Options, SessionId, Step, Store, Ulid};
+use serde_json::{Map, Value};
+use std::time::Instant;
+
+const MESSAGES: u64 = 100_000;
+const SESSIONS: u64 = 50;
+/// Messages in one batch.
+const IN_BATCH: u64 = 500;
+/// Words in one message.
+const WORDS: u64 = 40;
+/// How often each search is made.
+const SEARCHES: usize = 50;
+
+pub(crate) fn run() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Store::open(&folder.path().join("pinfold.db"), &Options::default()).unwrap();
+    let names = fill(&store);
+    let reader = store.reader().unwrap();
+    let path = folder.path().join("search.db");
+    let (begun, mut steps) = (Instant::now(), Vec::new());
+    let mut follower = Follower::open(&path, &*reader).unwrap();
+    loop {
+        let step = Instant::now();
+        let stepped = follower.step(&*reader).unwrap();
+        steps.push(millis(step.elapsed()));
+        if stepped == Stepped::UpToDate {
+            break;
+        }
+    }
+    let took = begun.elapsed();
+    println!("{MESSAGES} messages of {WORDS} words in {SESSIONS} sessions");
+    println!(
+        "the index: {:.1} s without its rests, {} steps of {}",
+        took.as_secs_f64(),
+        steps.len(),
+        spread(&steps)
+    );
+    let bytes = std::fs::metadata(&path).unwrap().len();
+    println!("its file: {:.1} MiB", bytes as f64 / f64::from(1 << 20));
+    let one = Some([names[7].id].into());
+    let rows = [
+        ("a word of one message", "needle77777", None),
+        ("a word of a thousand", "word17", None),
+        ("a word of all", "common", None),
+        ("two words of all", "common also", None),
+        ("the beginning of every word", "w", None),
+        ("a word of all, in one session", "common", one),
+        ("nothing", "nowhere", None),
+    ];
+    for (what, text, within) in rows {
+        let wanted = Wanted { words: Words::new(text), within, limit: 20 };
+        let times: Vec<f64> = (0..SEARCHES)
+            .map(|_| {
+                let begun = Instant::now();
+                let index = Index::open(&path).unwrap();
+                let found = search(&*store.reader().unwrap(), Some(&index), &names, &wanted).unwrap();
+                assert_eq!(found.indexed.done, found.indexed.total);
+                assert_eq!(found.hits.is_empty(), what == "nothing", "{what}");
+                millis(begun.elapsed())
+            })
+            .collect();
+        println!("{what}: {}", spread(&times));
+    }
+}
+
+fn spread(times: &[f64]) -> String {
+    let [middle, tail, longest] = [0.5, 0.99, 1.0].map(|share| part(times.to_vec(), share));
+    format!("{middle:.2} / {tail:.2} / {longest:.2} ms")
+}
+
+fn id(number: u64) -> SessionId {
+    SessionId(Ulid::new(1_700_000_000_000, u128::from(number)))
+}
+
+fn fill(store: &Store) -> Vec<Named> {
+    let core = Session::new(Spec::new(Mode::OnDemand));
+    let mut batch = Batch::new();
+    let names: Vec<Named> = (0..SESSIONS)
+        .map(|number| Named { id: id(number), name: format!("session-{number}"), created_at: Wall(1) })
+        .collect();
+    for Named { id, name, created_at } in names.clone() {
+        let definition = Value::Object(Map::new());
+        batch.create(NewSession { id, name, definition, parent: None, created_at }, &core);
+    }
+    store.commit(batch).wait().unwrap();
+    for from in (0..MESSAGES).step_by(IN_BATCH as usize) {
+        let mut batch = Batch::new();
+        (from..from + IN_BATCH).for_each(|number| say(&mut batch, number));
+        store.commit(batch).wait().unwrap();
+    }
+    names
+}
+
+/// Words that differ from message to message, in a way that does not change from run to run.
+fn say(batch: &mut Batch, number: u64) {
+    let mut seed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mut text = format!("common also needle{number}");
+    for _ in 0..WORDS - 3 {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        text.push_str(&format!(" word{}", (seed >> 33) % 4000));
+    }
+    let (session, at, message) =
+        (id(number % SESSIONS), Wall(number.cast_signed()), MessageId(u128::from(number + 1)));
+    let change = MessageChange::Queued { message, key: None };
+    batch.steps.push(Step::Message { session, at, change, words: Some(text), from: None, place: None });
+    let mut data = Map::new();
+    data.insert("message".to_owned(), Value::from(Ulid::from(message).to_string()));
+    let (kind, why) = (EventKind::MessageQueued, "a message is queued".to_owned());
+    batch.event(AuditEvent { at, session: Some(session), run: None, kind, why, data });
+}

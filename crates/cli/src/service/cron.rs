@@ -1,0 +1,84 @@
+//! A line of cron's, where there is no systemd.
+
+use super::{Service, run};
+use crate::output::{Failure, Kind};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// `up` comes back when the daemon answers, so cron has nothing to wait for. The mark finds the line again.
+pub(super) fn line(service: &Service) -> String {
+    let words: Vec<String> = service.words(&["--quiet", "up"]).iter().map(|word| quoted(word)).collect();
+    let locks = service.locks.as_ref().map(|locks| format!("PINFOLD_LOCKS={} ", quoted(locks)));
+    format!("@reboot {}{} {}\n", locks.unwrap_or_default(), words.join(" "), mark(service))
+}
+
+fn mark(service: &Service) -> String {
+    format!("# {}", service.name)
+}
+
+/// A word for sh, in a line of cron's, which takes `%` for the end of it.
+fn quoted(word: &Path) -> String {
+    let text = word.display().to_string();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,@+".contains(letter);
+    let quoted = if text.chars().all(plain) { text } else { format!("'{}'", text.replace('\'', "'\\''")) };
+    quoted.replace('%', "\\%")
+}
+
+/// The user's lines without ours.
+fn others(table: &str, service: &Service) -> String {
+    let mark = mark(service);
+    table
+        .lines()
+        .filter(|line| !(line.starts_with("@reboot ") && line.ends_with(&mark)))
+        .fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// A user without a table has an empty one.
+fn table() -> String {
+    run("crontab", &["-l"]).unwrap_or_default()
+}
+
+fn put(table: &str, service: &Service) -> Result<(), Failure> {
+    let failed = |why: &dyn std::fmt::Display| {
+        Failure::new(Kind::Failed, format!("`crontab` cannot be used: {why}"))
+            .hint(format!("whatever runs when this machine starts may run: {}", line(service).trim_end()))
+    };
+    let mut crontab =
+        Command::new("crontab").arg("-").stdin(Stdio::piped()).spawn().map_err(|error| failed(&error))?;
+    if let Some(mut stdin) = crontab.stdin.take() {
+        stdin.write_all(table.as_bytes()).map_err(|error| failed(&error))?;
+    }
+    let status = crontab.wait().map_err(|error| failed(&error))?;
+    if status.success() { Ok(()) } else { Err(failed(&status)) }
+}
+
+pub(super) fn install(service: &Service) -> Result<Vec<String>, Failure> {
+    put(&(others(&table(), service) + &line(service)), service)?;
+    Ok(vec!["a line of your crontab starts the daemon with the machine".to_owned()])
+}
+
+pub(super) fn uninstall(service: &Service) -> Result<bool, Failure> {
+    let table = table();
+    let others = others(&table, service);
+    if others.len() == table.len() {
+        return Ok(false);
+    }
+    put(&others, service)?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::service;
+    use super::*;
+
+    #[test]
+    fn the_line_is_found_again_among_others() {
+        let ours = service(Some("/it's 100%"));
+        let line = line(&ours);
+        assert_eq!(line, "@reboot '/opt/my bin/pinfold' --home '/it'\\''s 100\\%' --quiet up # pinfold\n");
+        let table = format!("0 * * * * true\n{line}@reboot other # pinfold-too\n");
+        assert_eq!(others(&table, &ours), "0 * * * * true\n@reboot other # pinfold-too\n");
+    }
+}

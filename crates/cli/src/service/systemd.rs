@@ -1,0 +1,129 @@
+//! A unit of the user's own systemd.
+
+use super::{Service, Text, remove, run, user_folder, write};
+use crate::global::Global;
+use crate::home;
+use crate::output::Failure;
+use crate::send_away::send_away;
+use std::path::{Path, PathBuf};
+
+/// Lets the user's systemd run without a login.
+pub(crate) const LINGER: &str = "loginctl enable-linger";
+
+/// - `KillMode=process` and `ExecStop`: a restart of the unit ends the daemon only, and the new one finds the agents again.
+/// - `Delegate=yes`: each run may have a control group of its own below the unit's.
+/// - `OOMPolicy=continue`: an agent that the kernel kills for its memory is the daemon's to judge, and not the unit's end.
+/// - `Restart=on-failure`: `pinfold down` is meant. 75 is another daemon of this home, which needs no second one.
+pub(super) fn text(service: &Service) -> Result<Text, Failure> {
+    let line = |words: Vec<PathBuf>| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+    let locks = service.locks.as_ref().map(|locks| {
+        format!("Environment={}\n", quoted(Path::new(&format!("PINFOLD_LOCKS={}", locks.display()))))
+    });
+    let text = format!(
+        "[Unit]\n\
+         Description=pinfold: keeps agents alive\n\
+         \n\
+         [Service]\n\
+         Type=exec\n\
+         ExecStart={}\n\
+         ExecStop={}\n\
+         {}\
+         KillMode=process\n\
+         Delegate=yes\n\
+         OOMPolicy=continue\n\
+         Restart=on-failure\n\
+         RestartPreventExitStatus=75\n\
+         \n\
+         [Install]\n\
+         WantedBy=default.target\n",
+        line(service.up()),
+        line(service.keep()),
+        locks.unwrap_or_default(),
+    );
+    let file = user_folder(Some("XDG_CONFIG_HOME"), ".config")?.join("systemd/user").join(unit(service));
+    Ok(Text { file: Some(file), text })
+}
+
+fn unit(service: &Service) -> String {
+    format!("{}.service", service.name)
+}
+
+/// A word of a unit: in quotes, and nothing in it is a specifier or a variable.
+fn quoted(word: &Path) -> String {
+    let mut quoted = String::from("\"");
+    for letter in word.display().to_string().chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            '%' | '$' => quoted.extend([letter, letter]),
+            '\n' => quoted.push_str("\\n"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Writes the unit, has it started with the machine, and lets it take over from a daemon that runs already.
+pub(super) fn install(service: &Service, global: &Global) -> Result<Vec<String>, Failure> {
+    let Text { file, text } = text(service)?;
+    let Some(file) = file else { return Ok(Vec::new()) };
+    write(&file, &text)?;
+    let unit = unit(service);
+    let hint =
+        "the unit is written; call it again in a login of your own (XDG_RUNTIME_DIR says where systemd is)";
+    let control = |words: &[&str]| run("systemctl", words).map_err(|failure| failure.hint(hint));
+    control(&["--user", "daemon-reload"])?;
+    control(&["--user", "enable", &unit])?;
+    let home = home::home(global)?;
+    // One that was started by hand makes room, and its agents stay; one of the unit's is started anew below.
+    send_away(&home, true)?;
+    control(&["--user", "restart", &unit])?;
+    Ok(vec![format!("{} is written; {unit} runs, and starts with the machine", file.display())])
+}
+
+pub(super) fn uninstall(service: &Service) -> Result<bool, Failure> {
+    let Text { file, .. } = text(service)?;
+    let Some(file) = file.filter(|file| file.exists()) else { return Ok(false) };
+    // Where no systemd answers there is nothing to take back but the file, and the link that enables it.
+    let unit = unit(service);
+    if run("systemctl", &["--user", "disable", &unit]).is_err() {
+        let wants = file.with_file_name("default.target.wants").join(&unit);
+        remove(&wants)?;
+    }
+    let removed = remove(&file)?;
+    drop(run("systemctl", &["--user", "daemon-reload"]));
+    Ok(removed)
+}
+
+/// Whether this user's systemd runs without a login.
+pub(crate) fn lingers() -> bool {
+    let user = rustix::process::geteuid().as_raw().to_string();
+    run("loginctl", &["show-user", &user, "--property=Linger", "--value"])
+        .is_ok_and(|said| said.trim() == "yes")
+}
+
+/// Has it do so.
+pub(crate) fn linger() -> Result<(), Failure> {
+    run("loginctl", &["enable-linger"])
+        .map(drop)
+        .map_err(|failure| failure.hint(format!("`sudo {LINGER} $USER` may")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::service;
+    use super::*;
+
+    #[test]
+    fn a_unit_says_what_is_started_and_what_is_left_alone() {
+        let unit = text(&service(Some("/home/a \"b\" 100%/$x"))).unwrap().text;
+        let start =
+            r#"ExecStart="/opt/my bin/pinfold" "--home" "/home/a \"b\" 100%%/$$x" "up" "--foreground""#;
+        for line in
+            [start, "KillMode=process", "Delegate=yes", "OOMPolicy=continue", "WantedBy=default.target"]
+        {
+            assert!(unit.lines().any(|own| own == line), "{line}\n{unit}");
+        }
+        assert!(unit.contains(r#""down" "--keep""#), "{unit}");
+    }
+}

@@ -1,0 +1,108 @@
+//! What starts with the machine. A boot is simulated: everything of a home is killed, the machine's boot is another one, and
+//! then what the unit runs is run. No machine was booted for this.
+
+use crate::inbox::PARROT;
+use crate::processes;
+use crate::world::{World, number};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// The words of a line of a unit, as systemd reads them.
+pub(crate) fn words(unit: &str, key: &str) -> Vec<String> {
+    let line = unit.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+    let words = line.strip_prefix("=\"").and_then(|line| line.strip_suffix('"')).unwrap();
+    words.split("\" \"").map(|word| word.replace("%%", "%")).collect()
+}
+
+/// Kills the daemon, every shim and every agent, as the end of a machine does: nobody is asked.
+fn lose_power(world: &World) {
+    world.kill_daemon();
+    let all: Vec<_> = world.members().into_values().flatten().filter_map(processes::Held::open).collect();
+    all.iter().for_each(processes::Held::kill);
+    all.iter().for_each(processes::Held::wait);
+    let database = rusqlite::Connection::open(world.home.join("pinfold.db")).unwrap();
+    let another = "00000000-1111-2222-3333-444444444444";
+    database.execute("UPDATE meta SET value = ?1 WHERE key = 'boot_id'", [another]).unwrap();
+}
+
+/// What the unit runs at a boot: in an environment that has next to nothing.
+fn boot(world: &World) -> Child {
+    let unit = world.ok(&["service", "install", "--print", "--manager", "systemd"]).stdout;
+    let start = words(&unit, "ExecStart");
+    let mut command = Command::new(&start[0]);
+    command.args(&start[1..]).env_clear().current_dir("/").stdin(Stdio::null());
+    command
+        .env("PINFOLD_LOCKS", world.path("locks"))
+        .env("HOME", &world.root)
+        .env("XDG_STATE_HOME", world.path("state"));
+    command.env("ROOT", &world.root).stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn after_a_boot_everything_is_as_the_contract_says() {
+    let world = World::new();
+    let chat = ["--mode", "on-demand", "--turns", "done", "--idle", "1h"];
+    world.guarded("always", &[], "exec sleep 100000");
+    world.guarded("stopped", &[], "exec sleep 100000");
+    world.ok(&["stop", "stopped"]);
+    world.guarded("once", &["--mode", "once"], "exec sleep 100000");
+    world.ok(&["new", "failed", "--mode", "once", "--", "false"]);
+    world.wait("failed", "failed");
+    for name in ["idle", "queued", "archived"] {
+        world.ok(&[&["new", name], &chat[..], &["--", "sh", "-c", PARROT]].concat());
+    }
+    world.ok(&["archive", "archived"]);
+    world.kill_daemon();
+    world.ok(&["up"]);
+    // It waits behind a turn that never ends: its agent is gone with the power.
+    world.ok(&[
+        "new",
+        "busy",
+        "--mode",
+        "on-demand",
+        "--turns",
+        "done",
+        "--",
+        "sh",
+        "-c",
+        "while read -r line; do sleep 100000; done",
+    ]);
+    world.ok(&["send", "busy", "never answered"]);
+    let queued = world.ok(&["send", "busy", "waits behind it"]).stdout.trim().to_owned();
+    let before = number(&world.show("always")["pid"]);
+    lose_power(&world);
+    let mut daemon = boot(&world);
+    world.wait("always", "running");
+    assert_ne!(number(&world.show("always")["pid"]), before);
+    for (name, state) in [("idle", "idle"), ("stopped", "stopped"), ("failed", "failed"), ("once", "failed")]
+    {
+        assert_eq!(world.show(name)["state"], state, "{name}");
+    }
+    assert_eq!(world.sessions().get("archived"), None, "and it is not listed");
+    // What was queued wakes its session; the turn that the power took counts as none.
+    world.wait("busy", "running");
+    assert_eq!(world.json(&["inbox", "busy"])[1]["id"], queued.as_str());
+    let why = world.show("once")["why"].as_str().unwrap().to_owned();
+    assert!(!why.is_empty());
+    assert_eq!(world.doubles(), "");
+    world.within(Duration::from_secs(60), &["down"]);
+    daemon.wait().unwrap();
+}
+
+#[test]
+fn what_the_unit_does_at_its_stop_leaves_agents_alone() {
+    let world = World::new();
+    world.guarded("always", &[], "exec sleep 100000");
+    let kept = number(&world.show("always")["pid"]);
+    let unit = world.ok(&["service", "install", "--print", "--manager", "systemd"]).stdout;
+    let stop = words(&unit, "ExecStop");
+    let stopped =
+        Command::new(&stop[0]).args(&stop[1..]).env("PINFOLD_LOCKS", world.path("locks")).output().unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert!(processes::lives(kept));
+    let mut again = boot(&world);
+    world.wait("always", "running");
+    assert_eq!(number(&world.show("always")["pid"]), kept);
+    world.within(Duration::from_secs(60), &["down"]);
+    again.wait().unwrap();
+}

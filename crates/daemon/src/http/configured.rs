@@ -1,0 +1,101 @@
+//! `config.toml`, read again when somebody asks for it, or when it has changed and a request needs it.
+
+use super::Context;
+use super::answer::{Answered, Failure};
+use crate::define::config;
+use crate::define::home::shown;
+use crate::engine::input::Input;
+use axum::Json;
+use pinfold_api::object::Reloaded;
+use pinfold_api::{ErrorBody, ErrorKind};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// The file, and what it looked like when it was read last.
+#[derive(Debug)]
+pub(crate) struct Configured {
+    path: PathBuf,
+    seen: Mutex<Stamp>,
+}
+
+/// What changes whenever a file is written or replaced; nothing where there is none.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    let facts = std::fs::metadata(path).ok()?;
+    Some((facts.ino(), facts.len(), facts.mtime(), facts.mtime_nsec()))
+}
+
+impl Configured {
+    /// The file as it is now, before it is read.
+    pub(crate) fn now(path: PathBuf) -> Configured {
+        let seen = Mutex::new(stamp(&path));
+        Configured { path, seen }
+    }
+
+    /// What it looks like now, if that is not how it was read.
+    fn change(&self) -> Option<Stamp> {
+        let now = stamp(&self.path);
+        (now != *self.seen.lock().unwrap_or_else(PoisonError::into_inner)).then_some(now)
+    }
+
+    fn taken(&self, read: Stamp) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = read;
+    }
+}
+
+pub(crate) async fn reload(context: Context) -> Answered<Reloaded> {
+    read_again(&context, stamp(&context.configured.path)).await?;
+    Ok(Json(Reloaded { config: shown(&context.configured.path) }))
+}
+
+/// Reads the file again if it has changed: whoever makes a session means what it says now. A stat takes microseconds.
+pub(super) async fn up_to_date(context: &Context) -> Result<(), Failure> {
+    match context.configured.change() {
+        Some(change) => read_again(context, change).await,
+        None => Ok(()),
+    }
+}
+
+/// The old configuration stays in force where the new one cannot be used, and who asked hears why, each time until the file
+/// is correct.
+async fn read_again(context: &Context, seen: Stamp) -> Result<(), Failure> {
+    let path = context.configured.path.clone();
+    let read = tokio::task::spawn_blocking(move || config::load(&path)).await;
+    let read = read.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
+    context.handle.tell(Input::ConfigRead(Box::new(read)));
+    // Asked after it was told: the loop takes one after another.
+    let refused = context.handle.view(|view| view.daemon().config_refused.map(str::to_owned)).await?;
+    let Some(problem) = refused else {
+        context.configured.taken(seen);
+        return Ok(());
+    };
+    let body = ErrorBody::new(ErrorKind::BadConfig, format!("the configuration stays as it was: {problem}"));
+    Err(Failure::bad_value(body.hint("correct the file; `pinfold reload` reads it again")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_made_written_or_gone_has_changed_until_it_is_taken() {
+        let temp = tempfile::tempdir().unwrap();
+        let path = temp.path().join("config.toml");
+        let configured = Configured::now(path.clone());
+        assert_eq!(configured.change(), None);
+        let acts: [&dyn Fn(); 3] = [
+            &|| std::fs::write(&path, "[policy]\n").unwrap(),
+            &|| std::fs::write(&path, "").unwrap(),
+            &|| std::fs::remove_file(&path).unwrap(),
+        ];
+        for act in acts {
+            act();
+            let change = configured.change().unwrap();
+            assert_eq!(configured.change(), Some(change), "until it was taken");
+            configured.taken(change);
+            assert_eq!(configured.change(), None);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What sessions are told to be, for `export` and `apply`: in the words of a request, and what a change would change.
+
+use super::Context;
+use super::answer::{Answered, Failure, Named, Said};
+use super::sessions::{changed, find};
+use crate::define::definition::{COMMAND, Definition, Span};
+use crate::define::preset::{INPUTS, TURNS};
+use crate::engine::Known;
+use crate::show;
+use axum::Json;
+use pinfold_api::object::{Declared, Difference};
+use pinfold_api::request::NewSession;
+use pinfold_api::{ErrorBody, ErrorKind, units};
+use pinfold_core::quoted::quoted;
+use std::sync::Arc;
+
+pub(crate) async fn definition(context: Context, Named(session): Named) -> Answered<Declared> {
+    let id = find(&context, session).await?;
+    let read = |known: Known<'_>| (known.name().to_owned(), Arc::clone(known.definition()));
+    let (name, definition) = context.handle.session(id, read).await?;
+    Ok(Json(declared(name, &definition)))
+}
+
+pub(crate) async fn differs(
+    context: Context,
+    Named(session): Named,
+    Said(request): Said<NewSession>,
+) -> Answered<Vec<Difference>> {
+    let id = find(&context, session.clone()).await?;
+    let (before, after) = changed(&context, id, &request).await?;
+    if let Some(agent) = request.agent.filter(|agent| *agent != before.agent) {
+        let (session, own) = (quoted(&session), &before.agent);
+        let message =
+            format!("session {session} is of agent `{own}`: it cannot become one of agent `{agent}`");
+        let body = ErrorBody::new(ErrorKind::BadConfig, message);
+        return Err(Failure::from(body.hint("archive it first, or give the new one another name")));
+    }
+    Ok(Json(differences(&before, &after)))
+}
+
+fn declared(name: String, definition: &Definition) -> Declared {
+    let own = definition.agent == COMMAND;
+    let span = |span: Option<Span>| span.map(|span| units::duration_text(span.0));
+    Declared {
+        name,
+        agent: definition.agent.clone(),
+        vendor_session: definition.vendor_session.clone(),
+        dir: definition.dir.display().to_string(),
+        mode: show::word::mode(definition.mode),
+        memory: definition.memory.map(units::size_text),
+        idle: span(definition.idle),
+        stop_grace: span(definition.stop_grace),
+        pty: definition.pty,
+        input: word(&INPUTS, &definition.input),
+        turns: word(&TURNS, &definition.turns),
+        parent: definition.parent.clone(),
+        tags: definition.tags.clone(),
+        env: definition.env.given().keys().cloned().collect(),
+        dir_lock: definition.dir_lock,
+        command: if own { definition.command.clone() } else { Vec::new() },
+    }
+}
+
+fn word<T: PartialEq>(words: &[(&'static str, T)], of: &T) -> String {
+    words.iter().find(|(_, known)| known == of).map_or_else(String::new, |(word, _)| (*word).to_owned())
+}
+
+/// Field by field, in the words of a request. Of variables the names are told, and that a value is another one.
+fn differences(before: &Definition, after: &Definition) -> Vec<Difference> {
+    let [old, new] = [before, after].map(|definition| fields(&declared(String::new(), definition)));
+    let mut all: Vec<Difference> = old
+        .into_iter()
+        .zip(new)
+        .filter(|((_, from), (_, to))| from != to)
+        .map(|((field, from), (_, to))| Difference { field: field.to_owned(), from, to })
+        .collect();
+    for (name, value) in after.env.given() {
+        let from = before.env.given().get(name);
+        if from != Some(value) {
+            let from = from.map(|_| "a value".to_owned());
+            let to = Some(if from.is_some() { "another value" } else { "a value" }.to_owned());
+            all.push(Difference { field: format!("env.{name}"), from, to });
+        }
+    }
+    all
+}
+
+fn fields(declared: &Declared) -> [(&'static str, Option<String>); 13] {
+    let flag = |flag: bool| Some(flag.to_string());
+    let list = |list: &[String]| (!list.is_empty()).then(|| format!("{list:?}"));
+    [
+        ("vendor_session", declared.vendor_session.clone()),
+        ("dir", Some(declared.dir.clone())),
+        ("mode", Some(declared.mode.word().to_owned())),
+        ("memory", declared.memory.clone()),
+        ("idle", declared.idle.clone()),
+        ("stop_grace", declared.stop_grace.clone()),
+        ("pty", flag(declared.pty)),
+        ("input", Some(declared.input.clone())),
+        ("turns", Some(declared.turns.clone())),
+        ("parent", declared.parent.clone()),
+        ("tags", list(&declared.tags)),
+        ("dir_lock", flag(declared.dir_lock)),
+        ("command", list(&declared.command)),
+    ]
+}

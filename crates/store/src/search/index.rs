@@ -1,0 +1,332 @@
+//! The index: a file of SQLite's with words and where they stand, and none of the texts themselves.
+
+use super::{Candidate, Indexed, Wanted};
+use crate::cause::Cause;
+use crate::query::Query;
+use crate::ulid::{SessionId, Ulid};
+use pinfold_core::MessageId;
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
+use std::fs::{File, remove_file};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// An index of another form is made anew.
+const VERSION: i64 = 1;
+
+/// `words` has the words only; `docs` says whose they are. Diacritics count: a store in memory knows no better.
+const TABLES: &str = "
+    CREATE TABLE state (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
+    CREATE TABLE docs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, ref TEXT NOT NULL) STRICT;
+    CREATE UNIQUE INDEX docs_by_ref ON docs (ref, kind);
+    CREATE VIRTUAL TABLE words USING fts5 (
+        session, text, content = '', contentless_delete = 1,
+        tokenize = 'unicode61 remove_diacritics 0'
+    );
+    -- Merging is done in steps of our own: by itself FTS5 would do it at a stroke, in the middle of one.
+    INSERT INTO words (words, rank) VALUES ('automerge', 0);
+    INSERT INTO words (words, rank) VALUES ('crisismerge', 64);
+    PRAGMA user_version = 1;";
+
+/// The best are chosen among so many of the newest that have the words: to weigh all of a hundred thousand takes longer than
+/// a person wants to wait, and nobody reads the worst of them.
+const WEIGHED: usize = 2000;
+
+/// Why an index cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum IndexError {
+    /// There is none.
+    #[error("there is no index at `{0}`")]
+    Missing(PathBuf),
+    /// It is not what we left, or of another version: it can only be made anew.
+    #[error("`{0}` is damaged, or of another version")]
+    Unusable(PathBuf),
+    /// It cannot be used now.
+    #[error("`{path}` cannot be used")]
+    Failed {
+        /// Which file.
+        path: PathBuf,
+        /// What SQLite or the system says.
+        #[source]
+        source: Cause,
+    },
+    /// The store that it follows cannot be read.
+    #[error(transparent)]
+    Store(#[from] crate::ReadError),
+}
+
+/// A connection to an index.
+#[derive(Debug)]
+pub struct Index {
+    conn: Connection,
+    path: PathBuf,
+}
+
+/// What a row of the index is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Doc {
+    pub(super) id: i64,
+    pub(super) of: Option<Candidate>,
+}
+
+impl Index {
+    /// Opens an index for seeking only.
+    ///
+    /// # Errors
+    /// It is missing, damaged or of another version.
+    pub fn open(path: &Path) -> Result<Index, IndexError> {
+        if !path.exists() {
+            return Err(IndexError::Missing(path.to_owned()));
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Index::connect(path, flags)?.of_this_version()
+    }
+
+    /// Opens one for writing; one that is missing is made, one that cannot be used is made anew.
+    pub(super) fn open_or_make(path: &Path) -> Result<Index, IndexError> {
+        match Index::writable(path) {
+            Err(IndexError::Unusable(_)) => {
+                Index::remove(path)?;
+                Index::writable(path)
+            }
+            other => other,
+        }
+    }
+
+    fn writable(path: &Path) -> Result<Index, IndexError> {
+        let made = File::options().write(true).create(true).truncate(false).mode(0o600).open(path);
+        made.map_err(|source| failed_io(path, source))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let index = Index::connect(path, flags)?;
+        index.prepare().map_err(|source| index.error(source))?;
+        index.of_this_version()
+    }
+
+    /// Takes the files of an index away.
+    fn remove(path: &Path) -> Result<(), IndexError> {
+        for ending in ["", "-wal", "-shm"] {
+            let mut file = path.as_os_str().to_owned();
+            file.push(ending);
+            match remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed_io(path, error)),
+                Ok(()) | Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn connect(path: &Path, flags: OpenFlags) -> Result<Index, IndexError> {
+        let connect = || {
+            let conn = Connection::open_with_flags(path, flags)?;
+            conn.busy_timeout(Duration::from_secs(5))?;
+            conn.pragma_update(None, "mmap_size", 0)?;
+            Ok(conn)
+        };
+        match connect() {
+            Ok(conn) => Ok(Index { conn, path: path.to_owned() }),
+            Err(source) => Err(failed(path, source)),
+        }
+    }
+
+    /// What is lost with the power is found again in the store, so nothing waits for the disk but a checkpoint.
+    fn prepare(&self) -> rusqlite::Result<()> {
+        self.conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+        self.conn.pragma_update(None, "synchronous", "NORMAL")?;
+        self.conn.pragma_update(None, "wal_autocheckpoint", 256)?;
+        self.conn.pragma_update(None, "secure_delete", true)?;
+        let version: i64 = self.conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
+        let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if (version, tables) == (0, 0) {
+            self.conn.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} COMMIT;"))?;
+        }
+        Ok(())
+    }
+
+    fn of_this_version(self) -> Result<Index, IndexError> {
+        let version = self.conn.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
+        match version.map_err(|source| self.error(source))? {
+            VERSION => Ok(self),
+            _ => Err(IndexError::Unusable(self.path)),
+        }
+    }
+
+    /// Begins anew, in the same file: those who seek go on.
+    pub(super) fn empty(&self) -> Result<(), IndexError> {
+        let sql = "BEGIN IMMEDIATE; DELETE FROM docs; DELETE FROM state;
+                   INSERT INTO words (words) VALUES ('delete-all'); COMMIT;";
+        self.conn.execute_batch(sql).map_err(|source| self.error(source))
+    }
+
+    /// Does something in one transaction.
+    pub(super) fn at_once<T>(&self, act: impl FnOnce() -> Result<T, IndexError>) -> Result<T, IndexError> {
+        let transaction = self.conn.unchecked_transaction().map_err(|source| self.error(source))?;
+        let done = act()?;
+        transaction.commit().map_err(|source| self.error(source))?;
+        Ok(done)
+    }
+
+    pub(super) fn state<T: FromSql>(&self, key: &str) -> Result<Option<T>, IndexError> {
+        let sql = "SELECT value FROM state WHERE key = ?1";
+        let found = self
+            .conn
+            .prepare_cached(sql)
+            .and_then(|mut one| one.query_row([key], |row| row.get(0)).optional());
+        found.map_err(|source| self.error(source))
+    }
+
+    /// A number; 0 where none is noted.
+    pub(super) fn number(&self, key: &str) -> Result<u64, IndexError> {
+        Ok(self.state(key)?.unwrap_or(0))
+    }
+
+    pub(super) fn forget_state(&self, key: &str) -> Result<(), IndexError> {
+        self.execute("DELETE FROM state WHERE key = ?1", [key])
+    }
+
+    /// How much of a store is in it.
+    pub(super) fn indexed(&self, reader: &dyn Query) -> Result<Indexed, IndexError> {
+        let (begun, followed) = (self.number("begun")?, self.number("seq")?);
+        let (seen, left) = (self.number("seen")?, self.number("left")?);
+        let done = followed.saturating_sub(begun) + self.number("recalled")? + seen;
+        let total = reader.max_seq()?.max(followed) + seen + left;
+        Ok(Indexed { done, total })
+    }
+
+    pub(super) fn put_state(&self, key: &str, value: impl rusqlite::ToSql) -> Result<(), IndexError> {
+        self.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?1, ?2)", params![key, value])
+    }
+
+    /// Puts words in, in the place of those that stood there for the same text.
+    pub(super) fn put(
+        &self,
+        of: &Candidate,
+        session: Option<SessionId>,
+        words: &str,
+    ) -> Result<(), IndexError> {
+        let (kind, name) = of.key();
+        let known = self.conn.prepare_cached("SELECT id FROM docs WHERE ref = ?1 AND kind = ?2");
+        let known = known
+            .and_then(|mut one| one.query_row(params![name, kind], |row| row.get::<_, i64>(0)).optional());
+        if let Some(id) = known.map_err(|source| self.error(source))? {
+            self.take_out(id)?;
+        }
+        self.execute("INSERT INTO docs (kind, ref) VALUES (?1, ?2)", params![kind, name])?;
+        let id = self.conn.last_insert_rowid();
+        let session = session.map(|id| id.to_string());
+        self.execute(
+            "INSERT INTO words (rowid, session, text) VALUES (?1, ?2, ?3)",
+            params![id, session, words],
+        )
+    }
+
+    pub(super) fn take_out(&self, id: i64) -> Result<(), IndexError> {
+        self.execute("DELETE FROM words WHERE rowid = ?1", [id])?;
+        self.execute("DELETE FROM docs WHERE id = ?1", [id])
+    }
+
+    /// Some of the rows of a session.
+    pub(super) fn of_session(&self, session: SessionId, most: usize) -> Result<Vec<i64>, IndexError> {
+        let sql = "SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2";
+        let query = format!("session : \"{session}\"");
+        let found = self.conn.prepare_cached(sql).and_then(|mut all| {
+            all.query_map(params![query, most], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()
+        });
+        found.map_err(|source| self.error(source))
+    }
+
+    /// So many rows after one of them.
+    pub(super) fn docs(&self, after: i64, most: usize) -> Result<Vec<Doc>, IndexError> {
+        let sql = "SELECT id, kind, ref FROM docs WHERE id > ?1 ORDER BY id LIMIT ?2";
+        let read = |row: &Row<'_>| {
+            Ok(Doc { id: row.get(0)?, of: Candidate::of(row.get(1)?, &row.get::<_, String>(2)?) })
+        };
+        let found = self.conn.prepare_cached(sql).and_then(|mut all| {
+            all.query_map(params![after, most], read)?.collect::<rusqlite::Result<Vec<Doc>>>()
+        });
+        found.map_err(|source| self.error(source))
+    }
+
+    /// Words that were taken out leave their traces until pages are written anew: some of those, and whether more are left.
+    pub(super) fn merge(&self, pages: i64) -> Result<bool, IndexError> {
+        let before = self.changes()?;
+        self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [-pages])?;
+        // SQLite's own way to tell: a merge with nothing left to do changes less than two rows.
+        Ok(self.changes()? - before >= 2)
+    }
+
+    /// Brings some of what was put in together, so that a search has few places to look at.
+    pub(super) fn tidy(&self, pages: i64) -> Result<(), IndexError> {
+        self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [pages])
+    }
+
+    fn changes(&self) -> Result<i64, IndexError> {
+        let all = self.conn.query_row("SELECT total_changes()", [], |row| row.get(0));
+        all.map_err(|source| self.error(source))
+    }
+
+    /// The best rows that have the words.
+    pub(super) fn candidates(&self, wanted: &Wanted) -> Result<Vec<Candidate>, IndexError> {
+        let Some(query) = query(wanted) else { return Ok(Vec::new()) };
+        let sql = "SELECT kind, ref FROM docs JOIN
+             (SELECT rowid AS at, bm25(words, 0.0, 1.0) AS score FROM words WHERE words MATCH ?1
+              ORDER BY rowid DESC LIMIT ?2) ON docs.id = at ORDER BY score, at DESC";
+        let read = |row: &Row<'_>| Ok(Candidate::of(row.get(0)?, &row.get::<_, String>(1)?));
+        let found = self.conn.prepare_cached(sql).and_then(|mut all| {
+            all.query_map(params![query, WEIGHED.max(wanted.limit)], read)?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        });
+        let found = found.map_err(|source| self.error(source))?;
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<(), IndexError> {
+        let done = self.conn.prepare_cached(sql).and_then(|mut one| one.execute(params));
+        done.map(drop).map_err(|source| self.error(source))
+    }
+
+    fn error(&self, source: rusqlite::Error) -> IndexError {
+        failed(&self.path, source)
+    }
+}
+
+/// What is asked of FTS5; nothing where nothing can be found.
+fn query(wanted: &Wanted) -> Option<String> {
+    let words = wanted.words.query()?;
+    let Some(within) = &wanted.within else { return Some(format!("text : ({words})")) };
+    let sessions: Vec<String> = within.iter().map(|id| format!("\"{id}\"")).collect();
+    (!sessions.is_empty()).then(|| format!("session : ({}) AND text : ({words})", sessions.join(" OR ")))
+}
+
+impl Candidate {
+    fn key(&self) -> (i64, String) {
+        match self {
+            Candidate::Message(id) => (1, Ulid::from(*id).to_string()),
+            Candidate::Answer(id) => (2, Ulid::from(*id).to_string()),
+            Candidate::Why(seq) => (3, seq.to_string()),
+        }
+    }
+
+    /// Nothing of a kind that this version does not know.
+    fn of(kind: i64, name: &str) -> Option<Candidate> {
+        let message = || name.parse::<Ulid>().ok().map(MessageId::from);
+        match kind {
+            1 => message().map(Candidate::Message),
+            2 => message().map(Candidate::Answer),
+            3 => name.parse().ok().map(Candidate::Why),
+            _ => None,
+        }
+    }
+}
+
+fn failed(path: &Path, source: rusqlite::Error) -> IndexError {
+    match source.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => IndexError::Unusable(path.to_owned()),
+        _ => IndexError::Failed { path: path.to_owned(), source: source.into() },
+    }
+}
+
+fn failed_io(path: &Path, source: io::Error) -> IndexError {
+    IndexError::Failed { path: path.to_owned(), source: source.into() }
+}
