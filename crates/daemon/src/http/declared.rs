@@ -11,7 +11,6 @@ use axum::Json;
 use pinfold_api::object::{Declared, Difference};
 use pinfold_api::request::NewSession;
 use pinfold_api::{ErrorBody, ErrorKind, units};
-use pinfold_core::quoted::quoted;
 use std::sync::Arc;
 
 pub(crate) async fn definition(context: Context, Named(session): Named) -> Answered<Declared> {
@@ -29,9 +28,9 @@ pub(crate) async fn differs(
     let id = find(&context, session.clone()).await?;
     let (before, after) = changed(&context, id, &request).await?;
     if let Some(agent) = request.agent.filter(|agent| *agent != before.agent) {
-        let (session, own) = (quoted(&session), &before.agent);
+        let own = &before.agent;
         let message =
-            format!("session {session} is of agent `{own}`: it cannot become one of agent `{agent}`");
+            format!("session `{session}` is of agent `{own}`: it cannot become one of agent `{agent}`");
         let body = ErrorBody::new(ErrorKind::BadConfig, message);
         return Err(Failure::from(body.hint("archive it first, or give the new one another name")));
     }

@@ -71,6 +71,8 @@ fn systemd_finds_nothing_wrong_with_the_unit() {
     let unit = world.ok(&["service", "install", "--print", "--manager", "systemd"]).stdout;
     let file = world.path("pinfold.service");
     std::fs::write(&file, unit).unwrap();
-    let verified = Command::new("systemd-analyze").args(["verify", "--user"]).arg(&file).output().unwrap();
+    let mut verify = Command::new("systemd-analyze");
+    let verified =
+        verify.args(["verify", "--user"]).arg(&file).env("XDG_RUNTIME_DIR", &world.root).output().unwrap();
     assert!(verified.status.success() && verified.stderr.is_empty(), "{verified:?}");
 }
