@@ -132,6 +132,8 @@ endpoints! {
     Remove: Delete "/v1/sessions/{session}" (session) => Whole<object::Removed> | 409;
     /// Change a session, from its next run on
     Set: Post "/v1/sessions/{session}/set" (session) { request::NewSession } => Whole<object::Session> | 409;
+    /// Give it another name, while nothing of it runs
+    Rename: Post "/v1/sessions/{session}/rename" (session) { request::Rename } => Whole<object::Session> | 409;
     /// Start it; returns when it runs
     Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session> | 409;
     /// Stop it; returns when nothing of it lives

@@ -4,32 +4,64 @@ use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
 use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
+use crate::{commands, output};
 use clap::Args;
-use pinfold_api::endpoint;
+use pinfold_api::object::Session;
+use pinfold_api::request::NewSession;
 use pinfold_api::word::State;
+use pinfold_api::{Client, ClientError, ErrorKind, endpoint};
 use serde_json::json;
 
 /// What it is.
 #[derive(Debug, Args)]
 pub(crate) struct New {
+    /// Its name [default: made of the directory, and of the agent where that is taken]
+    name: Option<String>,
     #[command(flatten)]
     definition: Definition,
 }
 
 impl Asks for New {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        let mut request = definition::request(&self.definition)?;
+        let name = self.name.as_deref().unwrap_or_default();
+        let mut request = definition::request(name, &self.definition, &daemon.global)?;
         definition::take_from_here(&mut request, &daemon.global);
         let client = daemon.client()?;
-        let session = client.ask(&endpoint::New::call(&request))?;
+        let session =
+            self.created(&client, &mut request).map_err(|error| commands::better(error, &request))?;
         if daemon.global.json {
             say(&json!(session));
-        } else {
+        } else if self.name.is_some() {
             say(&session.id);
+        } else {
+            say(&format!("{} {}", session.id, session.name));
         }
+        definition::say_missed(&request, &daemon.global);
         if !daemon.global.quiet && ![State::Running, State::Idle].contains(&session.state) {
             talk(&format!("{} is {}", session.name, session.why));
         }
         definition::warn_of_ceiling(&client, request.memory.as_deref(), &daemon.global)
+    }
+}
+
+impl New {
+    /// Creates it; one without a name takes the first that is free.
+    fn created(&self, client: &Client, request: &mut NewSession) -> Result<Session, ClientError> {
+        if self.name.is_some() {
+            return client.ask(&endpoint::New::call(request));
+        }
+        let dir = request.dir.clone().or_else(|| request.caller_dir.clone()).unwrap_or_default();
+        let agent = request.agent.clone().unwrap_or_else(|| "command".to_owned());
+        let mut taken = None;
+        for name in definition::made(&dir, &agent) {
+            request.name = name;
+            match client.ask(&endpoint::New::call(request)) {
+                Err(ClientError::Refused(body)) if body.kind == ErrorKind::Exists => taken = Some(body),
+                answer => return answer,
+            }
+        }
+        Err(ClientError::Refused(taken.unwrap_or_else(|| {
+            Box::new(pinfold_api::ErrorBody::new(output::Kind::Exists, "no name is free"))
+        })))
     }
 }

@@ -29,6 +29,7 @@ mod lists;
 mod memory;
 mod metrics;
 mod openapi;
+mod people;
 mod per_message;
 mod presets;
 mod processes;

@@ -5,7 +5,7 @@ use super::gate::Gate;
 use super::reads::Reads;
 use super::{
     Context, answer, archive, attach, events, feed, gate, holds, locks, logs, messages, metrics, openapi,
-    session_stream, sessions, status,
+    rename, session_stream, sessions, status,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -48,6 +48,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Show => api.add::<endpoint::Show, _, _>(Act::Read, sessions::show),
         Address::Remove => api.add::<endpoint::Remove, _, _>(Act::Remove, archive::remove),
         Address::Set => api.add::<endpoint::Set, _, _>(Act::Set, sessions::set),
+        Address::Rename => api.add::<endpoint::Rename, _, _>(Act::Set, rename::rename),
         Address::Start => api.add::<endpoint::Start, _, _>(Act::Steer, sessions::start),
         Address::Stop => api.add::<endpoint::Stop, _, _>(Act::Steer, sessions::stop),
         Address::Restart => api.add::<endpoint::Restart, _, _>(Act::Steer, sessions::restart),
