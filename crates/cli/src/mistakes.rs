@@ -114,8 +114,10 @@ fn unexpected(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
     if let Some(option) = wrong.strip_prefix("--") {
         let option = option.split('=').next().unwrap_or(option);
         let known = verb.get_arguments().filter_map(clap::Arg::get_long);
-        let near = near(option, known);
-        return near.first().map(|near| format!("`--{near}`? `pinfold help {name}` lists its options"));
+        let known: Vec<&str> = known.collect();
+        let begun = known.iter().find(|known| option.len() > 1 && known.starts_with(option)).copied();
+        let near = begun.or_else(|| near(option, known.into_iter()).first().copied());
+        return near.map(|near| format!("`--{near}`? `pinfold help {name}` lists its options"));
     }
     if wrong.starts_with('-') {
         return None;

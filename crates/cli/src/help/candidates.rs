@@ -113,7 +113,9 @@ fn is_many(arg: &Arg) -> bool {
 }
 
 fn verbs(program: &Command) -> Vec<Candidate> {
-    let all = all_verbs(program).into_iter().filter_map(|name| program.find_subcommand(name));
+    let mut names = all_verbs(program);
+    names.sort_unstable();
+    let all = names.into_iter().filter_map(|name| program.find_subcommand(name));
     all.map(|verb| Candidate::Word(verb.get_name().to_owned(), summary(verb))).collect()
 }
 

@@ -6,7 +6,6 @@ mod groups;
 mod man;
 mod page;
 mod shells;
-mod wrap;
 
 pub(crate) use candidates::{Candidate, Wanted, candidates};
 pub(crate) use groups::all_verbs;

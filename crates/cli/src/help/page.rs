@@ -2,8 +2,7 @@
 
 use super::examples::examples_of;
 use super::groups::grouped;
-use super::wrap::wrapped;
-use crate::output::{Paper, Shade, columns};
+use crate::output::{Paper, Shade, columns, wrapped};
 use clap::{Arg, Command};
 
 /// Lines that are longer are hard to read.

@@ -7,6 +7,7 @@ mod full_disk;
 mod moment;
 mod progress;
 mod table;
+mod wrap;
 
 pub(crate) use columns::Worth;
 pub(crate) use edge::{Json, Words, output, print, say, talk};
@@ -14,3 +15,4 @@ pub(crate) use failure::{Failure, Kind, report};
 pub(crate) use moment::{ago, moment, short, zoned};
 pub(crate) use progress::Progress;
 pub(crate) use table::{Cell, Paper, Shade, columns, plain, preview};
+pub(crate) use wrap::wrapped;

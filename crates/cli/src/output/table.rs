@@ -134,9 +134,14 @@ impl Paper {
 
     /// A line of words that may be painted, cut where the paper ends.
     pub(crate) fn cut_line(self, line: &str) -> String {
-        let Some(width) = self.width.filter(|width| columns(&unpainted(line)) > *width) else {
+        self.cut_to(line, self.width.unwrap_or(usize::MAX))
+    }
+
+    /// The same, cut to so many columns where the paper has an end.
+    pub(crate) fn cut_to(self, line: &str, width: usize) -> String {
+        if self.width.is_none() || columns(&unpainted(line)) <= width {
             return line.to_owned();
-        };
+        }
         let (mut kept, mut used, mut painting) = (String::new(), 1, false);
         for character in line.chars() {
             painting |= character == '\x1b';
@@ -256,7 +261,8 @@ mod tests {
     #[test]
     fn a_path_is_cut_at_its_front() {
         assert_eq!(cut_front("/home/u/src/api", 8), "…src/api");
-        assert_eq!(cut_front("/会議/会議", 6), "…会議");
+        assert_eq!(cut_front("/会議/会議", 6), "…/会議");
+        assert_eq!(cut_front("/会議/会議", 5), "…会議");
         assert_eq!((cut_front("/a", 1), cut_front("/a", 0)), ("…".to_owned(), String::new()));
     }
 

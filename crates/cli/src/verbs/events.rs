@@ -12,6 +12,7 @@ use pinfold_api::object::Event;
 use pinfold_api::word::EventKind;
 use pinfold_api::{ClientError, Rest, query, time};
 use pinfold_core::visible::visible;
+use pinfold_core::{Exit, words};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -194,9 +195,28 @@ fn what(event: &Event) -> String {
     let why = event.why.as_deref().unwrap_or_default();
     match (&event.kind, event.facts.get("pid").and_then(Value::as_u64)) {
         (EventKind::RunStarted, Some(pid)) => format!("started (pid {pid})"),
+        (EventKind::RunExited, _) => ended(event, why),
+        (EventKind::SessionCreated, _) if why == "noted" => "it runs when it is needed".to_owned(),
         (EventKind::ConsumerJoined, _) if why == "noted" => "a client is connected".to_owned(),
         (EventKind::ConsumerLeft, _) if why == "noted" => "a client has gone".to_owned(),
         (_, _) => why.to_owned(),
+    }
+}
+
+/// How a run ended, where its reason does not say so itself.
+fn ended(event: &Event, why: &str) -> String {
+    let number =
+        |name: &str| event.facts.get(name).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
+    let exit = match (number("code"), number("signal")) {
+        (Some(code), _) => Exit::Code(code).to_string(),
+        (None, Some(signal)) => Exit::Signal(signal).to_string(),
+        (None, None) => return why.to_owned(),
+    };
+    let lived = event.facts.get("uptime_ms").and_then(Value::as_u64).map(Duration::from_millis);
+    let after = lived.map(|lived| format!(" after {}", words::duration(lived))).unwrap_or_default();
+    match why.split_once(&exit) {
+        Some((before, rest)) => format!("{before}{exit}{after}{rest}"),
+        None => format!("{exit}{after}; {why}"),
     }
 }
 

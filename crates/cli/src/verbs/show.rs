@@ -3,7 +3,7 @@
 use super::ls::{below_home, home, shade_of};
 use crate::daemon::Daemon;
 use crate::doing::Asks;
-use crate::output::{Failure, Paper, Shade, ago, moment, print, say};
+use crate::output::{Failure, Paper, Shade, ago, columns, moment, print, say, wrapped};
 use crate::told_exit::told;
 use clap::Args;
 use pinfold_api::object::{LogLine, RunProcess, Session};
@@ -53,9 +53,13 @@ fn page(session: &Session, last: &[LogLine], paper: Paper) -> String {
     text.push_str(&format!("{dot} {} ({what})\n", visible(&session.name)));
     let facts = facts(session, paper);
     for (label, fact) in facts.iter().filter_map(|(label, fact)| Some((label, fact.as_ref()?))) {
+        let blanks = " ".repeat(LABEL.saturating_sub(columns(label)));
+        let width = paper.width().map_or(usize::MAX, |width| width.saturating_sub(LABEL + 2));
+        let lines = wrapped(&visible(fact), width);
         let label = paper.paint(label, Shade::Faint);
-        let blanks = " ".repeat(LABEL.saturating_sub(crate::output::columns(label_of(&label))));
-        text.push_str(&format!("{blanks}{label}: {}\n", visible(fact)));
+        let below = format!("\n{}", " ".repeat(LABEL + 2));
+        let lines = lines.iter().map(|line| paper.cut_to(line, width)).collect::<Vec<_>>().join(&below);
+        text.push_str(&format!("{blanks}{label}: {lines}\n"));
     }
     if let Some(processes) = session.processes.as_ref().filter(|all| !all.is_empty()) {
         text.push_str(&tree(processes, paper));
@@ -74,11 +78,6 @@ fn page(session: &Session, last: &[LogLine], paper: Paper) -> String {
 
 /// How wide the labels are; they stand at the right.
 const LABEL: usize = 12;
-
-/// A label as it was before it was painted.
-fn label_of(painted: &str) -> &str {
-    painted.strip_prefix("\x1b[2m").and_then(|rest| rest.strip_suffix("\x1b[0m")).unwrap_or(painted)
-}
 
 /// What there is to say, by its label; nothing where there is nothing, or only what is usual.
 fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)> {

@@ -34,7 +34,7 @@ fn show_is_one_page() {
         assert!(page.contains(fact), "{fact}: {page}");
     }
     assert!(page.contains(&format!("{pid} sh -c ")) && page.contains("└─ "), "{page}");
-    assert_eq!(lines.iter().filter(|line| line.contains(" line ")).count(), 10, "{page}");
+    assert_eq!(lines.iter().filter(|line| line.starts_with("20")).count(), 10, "{page}");
     assert!(!page.contains("Policy: ") && !page.contains("null"), "{page}");
     let object = world.show("api");
     assert_eq!(object["processes"][0]["pid"], pid);
@@ -177,7 +177,12 @@ fn what_an_agent_needs_and_is_not_given_is_said() {
     std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let new = |name: &str, words: &[&str]| {
         let mut command = world.command(&[&["new", name, "--mode", "on-demand"], words].concat());
-        let answer = finish(command.env("ANTHROPIC_API_KEY", "sk-secret").env("SSH_AUTH_SOCK", "/agent"));
+        let answer = finish(
+            command
+                .env("ANTHROPIC_API_KEY", "sk-secret")
+                .env("SSH_AUTH_SOCK", "/agent")
+                .env_remove("NODE_EXTRA_CA_CERTS"),
+        );
         assert_eq!(answer.code, 0, "{answer:?}");
         assert!(!format!("{answer:?}").contains("sk-secret"));
         answer.stderr

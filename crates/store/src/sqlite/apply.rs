@@ -60,7 +60,10 @@ impl<'a> Applier<'a> {
             }
             Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
             Step::Define { id, definition } => self.define(*id, definition),
-            Step::Rename { id, name } => self.rename(*id, name),
+            Step::Rename { id, name } => {
+                self.known.named = None;
+                self.rename(*id, name)
+            }
             Step::Remove { id } => {
                 self.known.named = None;
                 self.remove(*id)

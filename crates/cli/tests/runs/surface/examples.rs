@@ -19,8 +19,8 @@ const NOT_RUN: [(&str, &str); 9] = [
 ];
 
 /// The order in which they work: what is made first is deleted last.
-const ORDER: &str = "demo agents completions man help version up new set run start ls show why tree logs events wait \
-     status metrics attach send inbox interrupt answer lock locks who unlock stop restart backup purge restore archive \
+const ORDER: &str = "demo agents completions man help version lock up new set run start ls show why tree logs events wait \
+     status metrics attach send inbox interrupt answer locks who unlock stop restart backup purge restore archive \
      down restore-backup rename rm";
 
 /// The words of a line, as a shell would read them.

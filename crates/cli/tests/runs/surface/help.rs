@@ -7,7 +7,7 @@ use super::stage::Stage;
 fn the_help_of_the_program_and_of_every_verb() {
     let stage = Stage::new("help");
     stage.case("program", &[&["-h"], &["--help"]]);
-    stage.case("version", &[&["-V"], &["--version"], &["--json", "--version"]]);
+    stage.case("version_flag", &[&["-V"], &["--version"], &["--json", "--version"]]);
     stage.case("nothing", &[&[], &["--json"], &["--quiet"]]);
     stage.case("word_help", &[&["help"], &["help", "ls"], &["--json", "help"]]);
     stage.both("version_verb", &["version"]);

@@ -5,29 +5,31 @@ use super::redact::Redaction;
 use super::stage::Stage;
 use crate::tty::Tty;
 use std::fmt::Write as _;
+use std::process::Command;
 
 /// More lines than any page has.
 const ROWS: u16 = 300;
 
+/// Printed after what a verb prints: then all of that has come.
+const END: &str = "that was all";
+
 /// What a verb prints on a terminal of this width.
 fn on_terminal(stage: &Stage, words: &[&str], columns: u16, colour: bool) -> String {
-    let mut command = stage.command(words);
+    let verb = stage.command(words);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &format!("\"$0\" \"$@\"; echo '{END}'")])
+        .arg(verb.get_program())
+        .args(verb.get_args());
+    command.env_clear().envs(verb.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.current_dir(&stage.world.root);
     if !colour {
         command.env("NO_COLOR", "1");
     }
-    let mut tty = Tty::start(command, ROWS, columns);
-    tty.ended();
-    // What it printed last may still be on its way.
-    tty.until("the end of it", |_| true);
-    let mut before = tty.everything();
-    loop {
-        std::thread::yield_now();
-        let now = tty.everything();
-        if now == before && now.ends_with('\n') {
-            return now.replace("\r\n", "\n");
-        }
-        before = now;
-    }
+    let tty = Tty::start(command, ROWS, columns);
+    tty.shows(END);
+    let all = tty.everything().replace("\r\n", "\n");
+    all.split_once(END).map(|(shown, _)| shown.to_owned()).unwrap_or_default()
 }
 
 /// A text without colours.

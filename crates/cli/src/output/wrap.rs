@@ -1,9 +1,9 @@
 //! Breaks text into lines between words.
 
-use crate::output::columns;
+use super::table::columns;
 
 /// The lines of a text, none wider than `width` unless one word is. Empty lines stay.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         let mut line = String::new();
