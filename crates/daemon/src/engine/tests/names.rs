@@ -233,7 +233,7 @@ fn a_session_has_another_name_only_while_nothing_of_it_runs() {
         room.create("b", &json!({ "mode": "on-demand" })),
     );
     let child = room.create("child", &child_of(a, "a"));
-    let mut rename = |room: &mut Room, id, name: &str| {
+    let rename = |room: &mut Room, id, name: &str| {
         let (reply, mut done) = Reply::new();
         let command = Command::Rename { id, name: name.into(), by: Some(person()), reply };
         room.tell(Input::Command(Box::new(command)));
