@@ -4,7 +4,7 @@
 
 use crate::endpoint::{self, Call, Endpoint, Whole};
 use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
-use crate::http::{self, BodyReader};
+use crate::http::{self, BodyReader, Rest};
 use crate::object::Ping;
 use crate::place::{self, Place};
 use crate::watched::{ANSWERS_WITHIN, AskAfter, Mute, Sign, Watched, timed_out};
@@ -140,6 +140,19 @@ impl Client {
         call: &Call<E>,
     ) -> Result<impl Iterator<Item = io::Result<String>> + use<E>, ClientError> {
         self.send(call).map(|body| BufReader::new(body).lines())
+    }
+
+    /// The same, with what is said of the answer beside its lines.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn told_lines<E: Endpoint>(
+        &self,
+        call: &Call<E>,
+    ) -> Result<(Rest, impl Iterator<Item = io::Result<String>> + use<E>), ClientError> {
+        let mut body = self.send(call)?;
+        let rest = std::mem::take(&mut body.rest);
+        Ok((rest, BufReader::new(body).lines()))
     }
 
     /// Follows what is at an address line by line, whatever that is: for tests, and for what this version does not know.

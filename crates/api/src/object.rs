@@ -75,6 +75,9 @@ pub struct Session {
     /// Whether its run is in a control group of its own; only told of one session that has a run.
     #[serde(default)]
     pub contained: Option<bool>,
+    /// The processes of its run, each after the one it is below; only told of one session that has a run.
+    #[serde(default)]
+    pub processes: Option<Vec<RunProcess>>,
     /// The names of the variables it is given; values are never printed.
     pub env: Vec<String>,
     pub dir_lock: bool,
@@ -98,10 +101,20 @@ pub struct Row<'a> {
     #[serde(borrow)]
     pub name: Cow<'a, str>,
     pub state: State,
+    /// Nothing of one whose record cannot be read.
+    #[serde(default)]
+    pub activity: Option<Activity>,
     pub mode: Mode,
     pub pid: Option<u32>,
+    /// For how long its run has lived.
+    #[serde(default)]
+    pub uptime_ms: Option<u64>,
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
     pub restarts: u64,
-    /// The beginning of its command, as one line.
+    #[serde(borrow, default)]
+    pub dir: Cow<'a, str>,
+    /// Its command, as one line; with `brief` the beginning of it.
     #[serde(borrow)]
     pub command: Cow<'a, str>,
     #[serde(borrow)]
@@ -163,6 +176,17 @@ pub struct Difference {
     pub from: Option<String>,
     /// What it would be.
     pub to: Option<String>,
+}
+
+/// A process of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are the contract's")]
+pub struct RunProcess {
+    pub pid: u32,
+    /// The process that it is below; nothing for the agent itself.
+    pub parent: Option<u32>,
+    pub command: String,
+    pub memory_bytes: Option<u64>,
 }
 
 /// A lock that is held now.

@@ -11,10 +11,13 @@ use serde::{Deserialize, Serialize};
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Sessions {
     pub all: bool,
-    #[schemars(extend("enum" = word::asked_states()))]
+    /// One state, or several, separated by commas.
+    #[schemars(extend("pattern" = word::several_states()))]
     pub state: Option<String>,
     pub tag: Option<String>,
-    /// Without policies: for whoever prints a table.
+    /// Only those with all of these tags, one a line.
+    pub tags: Option<String>,
+    /// Without policies, and in a table without the ends of long commands: for whoever prints a table.
     pub brief: bool,
     /// Only those that can be read: none that are damaged, and none that the database does not know.
     pub known: bool,
@@ -74,6 +77,10 @@ pub struct Events {
 pub struct Logs {
     pub n: Option<usize>,
     pub run: Option<String>,
+    /// Only what was printed since this moment (milliseconds since 1970).
+    pub since_ms: Option<i64>,
+    /// The field `total` of the answer's head says how many lines there are.
+    pub count: bool,
     pub follow: bool,
     /// Only what was printed in the last turn of this message.
     pub message: Option<String>,

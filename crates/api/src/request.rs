@@ -56,6 +56,14 @@ pub struct Stop {
     pub timeout: Option<String>,
 }
 
+/// Another name for a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rename {
+    /// The name that it has from now on.
+    pub name: String,
+}
+
 /// A purge.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]

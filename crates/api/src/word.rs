@@ -223,11 +223,6 @@ pub(crate) fn event_kinds(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "examples": EventKind::WORDS })
 }
 
-/// The words of a field that may be left out, for its schema.
-pub(crate) fn asked_states() -> Vec<Option<&'static str>> {
-    of_sessions().map(Some).chain([None]).collect()
-}
-
 /// The states that a client can ask messages for: those that are written.
 pub(crate) fn asked_message_states() -> Vec<Option<&'static str>> {
     let written = MessageState::WORDS.iter().filter(|word| **word != MessageState::Damaged.word());

@@ -1,9 +1,12 @@
 //! Reads the command line.
 
 use crate::global::Global;
-use crate::output::{Failure, Kind};
+use crate::help::{Length, help_page};
+use crate::mistakes;
+use crate::output::{Failure, Paper, print};
 use crate::verbs::{Ls, Send, Status, Verb};
-use clap::{Args, Parser};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser};
 use std::ffi::OsString;
 
 /// Keeps AI agents alive while somebody needs them, and never two at once.
@@ -16,15 +19,54 @@ pub(crate) struct Command {
     pub(crate) verb: Verb,
 }
 
-/// Reads the command line; help and version are printed here.
-pub(crate) fn parse() -> Result<Command, (Failure, Global)> {
+/// Reads the command line; nothing where only help or the version was asked for, which is printed here.
+pub(crate) fn parse() -> Result<Option<Command>, (Failure, Global)> {
     let words: Vec<OsString> = std::env::args_os().collect();
-    if let Some(command) = frequent(&words) {
-        return Ok(command);
+    if let Some(command) = frequent(&words).or_else(|| without_verb(&words)) {
+        return Ok(Some(command));
     }
-    let read = Command::try_parse_from(&words);
-    read.map_err(|error| if error.use_stderr() { (usage(&error), guess_global()) } else { error.exit() })
+    let error = match Command::try_parse_from(&words) {
+        Ok(command) => return Ok(Some(command)),
+        Err(error) => error,
+    };
+    let texts: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+    let Some(text) = asked_for(&error, &texts) else {
+        return Err((mistakes::failure(&error, &definition(), &texts), guess_global()));
+    };
+    print(&text);
+    Ok(None)
 }
+
+/// The definition of the command line, with everything in its place.
+pub(crate) fn definition() -> clap::Command {
+    let mut program = Command::command();
+    program.build();
+    program
+}
+
+/// What was asked for with `-h`, `--help` or `--version`.
+fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
+    if error.kind() == ErrorKind::DisplayVersion {
+        return Some(error.render().to_string());
+    }
+    if error.kind() != ErrorKind::DisplayHelp {
+        return None;
+    }
+    let length = if words.iter().any(|word| word == "--help") { Length::Long } else { Length::Short };
+    let program = definition();
+    let verb = mistakes::verb_in(&program, words).map(str::to_owned);
+    Some(help_page(&program, verb.as_deref(), length, Paper::stdout()))
+}
+
+/// Nothing but options that every verb takes: the list. A terminal gets it too.
+fn without_verb(words: &[OsString]) -> Option<Command> {
+    let Alone { global, verb: NoVerb {} } = Alone::<NoVerb>::try_parse_from(words).ok()?;
+    Some(Command { global, verb: Verb::Ls(Ls::default()) })
+}
+
+/// No words of its own.
+#[derive(Debug, Args)]
+struct NoVerb {}
 
 /// One verb and no other: what scripts and people ask all the time is faster than the making of all verbs.
 #[derive(Debug, Parser)]
@@ -66,21 +108,6 @@ fn plain_words(words: &[OsString]) -> Option<[&str; 2]> {
 fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<Command> {
     let Alone { global, verb: read } = Alone::<V>::try_parse_from(words).ok()?;
     Some(Command { global, verb: verb(read) })
-}
-
-fn usage(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or_default();
-    let missing: Vec<_> =
-        text.lines().skip(1).take_while(|line| line.starts_with("  ")).map(str::trim).collect();
-    let mut message = first.strip_prefix("error: ").unwrap_or("no verb was given").to_owned();
-    if !missing.is_empty() && message.ends_with(':') {
-        message = format!("{message} {}", missing.join(" "));
-    }
-    let tip = lines.find_map(|line| line.strip_prefix("tip: ").map(str::to_owned));
-    Failure::new(Kind::Usage, message)
-        .hint(tip.unwrap_or_else(|| "`pinfold --help` lists what can be done".into()))
 }
 
 /// A line that cannot be read may still have asked for JSON.

@@ -3,6 +3,7 @@
 use crate::daemon::Daemon;
 use crate::global::Global;
 use crate::output::Failure;
+use clap::Command;
 use std::process::ExitCode;
 
 /// One way for each verb.
@@ -13,6 +14,8 @@ pub(crate) enum Doing<'a> {
     Runs(&'a dyn Runs),
     /// By the daemon, which is started where none runs.
     Asks(&'a dyn Asks),
+    /// By this process, of the definition of the command line.
+    Explains(&'a dyn Explains),
     /// By a daemon that runs already; none is started for it.
     Looks(&'a dyn Asks),
 }
@@ -21,6 +24,12 @@ pub(crate) enum Doing<'a> {
 pub(crate) trait Alone {
     /// Does it.
     fn act(&self, global: &Global) -> Result<(), Failure>;
+}
+
+/// A verb about the command line itself.
+pub(crate) trait Explains {
+    /// Does it.
+    fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure>;
 }
 
 /// A verb that runs a program to its end.
@@ -36,11 +45,12 @@ pub(crate) trait Asks {
 }
 
 impl Doing<'_> {
-    /// Does what the command line says.
-    pub(crate) fn done(&self, global: &Global) -> Result<ExitCode, Failure> {
+    /// Does what the command line says, which is defined by `definition`.
+    pub(crate) fn done(&self, global: &Global, definition: fn() -> Command) -> Result<ExitCode, Failure> {
         match self {
             Doing::Runs(verb) => return verb.run(global),
             Doing::Alone(verb) => verb.act(global),
+            Doing::Explains(verb) => verb.explain(&definition(), global),
             Doing::Asks(verb) => verb.ask(&Daemon { global: global.clone() }),
             Doing::Looks(verb) => verb.ask(&Daemon { global: global.never_starting() }),
         }

@@ -7,21 +7,29 @@ mod attach;
 mod audit;
 mod check;
 mod command_line;
+mod commands;
 mod daemon;
 mod definition;
 mod demo;
 mod doing;
 mod global;
+mod help;
 mod home;
 mod inside;
 mod leftovers;
+mod live;
 mod locked_command;
 mod long_list;
+mod mistakes;
 mod output;
+mod printed;
 mod send_away;
 mod service;
 mod several;
 mod signals;
+mod since;
+mod tail;
+mod told_exit;
 mod verbs;
 mod worktree;
 
@@ -40,7 +48,8 @@ fn main() -> ExitCode {
         return report(&failure, &Global::default());
     }
     let done = command_line::parse().and_then(|command| {
-        let done = command.verb.doing().done(&command.global);
+        let Some(command) = command else { return Ok(ExitCode::SUCCESS) };
+        let done = command.verb.doing().done(&command.global, command_line::definition);
         done.map_err(|failure| (failure, command.global))
     });
     match done {

@@ -59,7 +59,7 @@ impl Session {
         match &self.life {
             Life::Idle { since } => format!("idle: {}", self.idle_because(*since)),
             Life::Starting { stage: Stage::Reserving, .. } => "starting: taking its locks".into(),
-            Life::Starting { stage: Stage::Spawning, .. } => "starting: its locks are taken".into(),
+            Life::Starting { stage: Stage::Spawning, .. } => "starting: it has its locks".into(),
             Life::Running { since, .. } => {
                 format!("running for {}", words::duration(now.boot.since(since.boot)))
             }

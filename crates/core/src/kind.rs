@@ -76,6 +76,7 @@ kinds! {
     Purged = "purged",
     Adopted = "adopted",
     Removed = "removed",
+    Renamed = "renamed",
     Unlocked = "unlocked",
     EndedByLock = "ended_by_lock",
     BegunAgain = "begun_again",

@@ -75,6 +75,7 @@ impl Batch {
             Step::Create { .. }
             | Step::Update { .. }
             | Step::Define { .. }
+            | Step::Rename { .. }
             | Step::Remove { .. }
             | Step::Message { .. }
             | Step::Run { .. }
@@ -135,6 +136,11 @@ impl Batch {
     /// Replaces what the caller knows of a session.
     pub fn define(&mut self, id: SessionId, definition: &Value) {
         self.steps.push(Step::Define { id, definition: definition.to_string() });
+    }
+
+    /// Gives a session another name. Its events of before keep the one that it had.
+    pub fn rename(&mut self, id: SessionId, name: &str) {
+        self.steps.push(Step::Rename { id, name: name.to_owned() });
     }
 
     /// Forgets a session with its runs and messages. Its events stay.

@@ -40,6 +40,13 @@ pub enum Step {
         /// All of it, as JSON.
         definition: String,
     },
+    /// Another name for a session; unless it is archived, that must be free.
+    Rename {
+        /// Which session.
+        id: SessionId,
+        /// Its name from now on.
+        name: String,
+    },
     /// A session goes, with its runs and messages; its children have no parent then.
     Remove {
         /// Which session.
@@ -291,7 +298,10 @@ impl Step {
     pub(crate) fn session(&self) -> Option<SessionId> {
         match self {
             Step::Create { new, .. } => Some(new.id),
-            Step::Update { id, .. } | Step::Define { id, .. } | Step::Remove { id } => Some(*id),
+            Step::Update { id, .. }
+            | Step::Define { id, .. }
+            | Step::Rename { id, .. }
+            | Step::Remove { id } => Some(*id),
             Step::Message { session, .. } | Step::Run { session, .. } => Some(*session),
             Step::Cursor(cursor) => Some(cursor.session),
             // Forgetting the past changes no state.

@@ -136,6 +136,8 @@ endpoints! {
     Definition: Get "/v1/sessions/{session}/definition" (session) => Whole<object::Declared>;
     /// What a change would change, without doing it
     Differs: Post "/v1/sessions/{session}/differs" (session) { request::NewSession } => Whole<Vec<object::Difference>> | 409;
+    /// Give it another name, while nothing of it runs
+    Rename: Post "/v1/sessions/{session}/rename" (session) { request::Rename } => Whole<object::Session> | 409;
     /// Start it; returns when it runs
     Start: Post "/v1/sessions/{session}/start" (session) => Whole<object::Session> | 409;
     /// Stop it; returns when nothing of it lives

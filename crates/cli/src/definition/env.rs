@@ -1,6 +1,7 @@
 //! The variables that a session is given: `--env K=V`, `--env K`, `--env-file F`.
 
-use crate::output::{Failure, Kind};
+use crate::global::Global;
+use crate::output::{Failure, Kind, talk};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -14,10 +15,11 @@ const LARGEST: u64 = 1 << 20;
 pub(super) fn given(
     files: &[PathBuf],
     words: &[String],
+    global: &Global,
 ) -> Result<Option<BTreeMap<String, String>>, Failure> {
     let mut all = BTreeMap::new();
     for file in files {
-        all.extend(from_file(file)?);
+        all.extend(from_file(file, global)?);
     }
     for word in words {
         all.extend([variable(word)?]);
@@ -38,17 +40,19 @@ fn variable(word: &str) -> Result<(String, String), Failure> {
     }
 }
 
-/// The lines of a file that only its owner can read. What others may read is not where a secret belongs, so that is
-/// refused and not passed over.
-fn from_file(path: &Path) -> Result<BTreeMap<String, String>, Failure> {
+/// The lines of a file. What others may read is not where a secret belongs: that is said.
+fn from_file(path: &Path, global: &Global) -> Result<BTreeMap<String, String>, Failure> {
     let bad = |problem: &dyn std::fmt::Display| {
         Failure::new(Kind::BadConfig, format!("{}: {problem}", path.display()))
     };
     let file = File::open(path).map_err(|error| bad(&error))?;
     let facts = file.metadata().map_err(|error| bad(&error))?;
-    if facts.mode() & 0o077 != 0 {
-        let problem = format!("others may read it or write to it (mode {:03o})", facts.mode() & 0o777);
-        return Err(bad(&problem).hint("`chmod 600` keeps it to you"));
+    if !facts.is_file() {
+        return Err(bad(&"it is not a file"));
+    }
+    if facts.mode() & 0o177 != 0 && !global.quiet {
+        let (path, mode) = (path.display(), facts.mode() & 0o777);
+        talk(&format!("warning: {path} is open to others (mode {mode:04o}); `chmod 600` keeps it to you"));
     }
     let mut text = String::new();
     file.take(LARGEST + 1).read_to_string(&mut text).map_err(|error| bad(&error))?;
@@ -69,13 +73,17 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, (usize, Failure)> {
 mod tests {
     use super::*;
 
+    fn given_here(words: &[String]) -> Result<Option<BTreeMap<String, String>>, Failure> {
+        given(&[], words, &Global::default())
+    }
+
     #[test]
     fn a_variable_is_set_taken_or_an_error() {
-        let set = given(&[], &["A=1=2".into(), "B=".into()]).unwrap().unwrap();
+        let set = given_here(&["A=1=2".into(), "B=".into()]).unwrap().unwrap();
         assert_eq!((set["A"].as_str(), set["B"].as_str()), ("1=2", ""));
-        assert_eq!(given(&[], &[]).unwrap(), None);
-        assert!(given(&[], &["=x".into()]).is_err());
-        assert!(given(&[], &["SURELY_NOT_SET_ANYWHERE".into()]).is_err());
+        assert_eq!(given_here(&[]).unwrap(), None);
+        assert!(given_here(&["=x".into()]).is_err());
+        assert!(given_here(&["SURELY_NOT_SET_ANYWHERE".into()]).is_err());
     }
 
     #[test]

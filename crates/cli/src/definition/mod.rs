@@ -2,11 +2,15 @@
 
 mod ceiling;
 mod env;
+mod missed;
+mod names;
 mod options;
 mod shared_server;
 mod taken;
 
 pub(crate) use ceiling::warn_of_ceiling;
+pub(crate) use missed::say_missed;
+pub(crate) use names::made;
 pub(crate) use options::{Definition, from_here, request};
 pub(crate) use shared_server::warn_of_shared_server;
 pub(crate) use taken::take_from_here;

@@ -1,8 +1,9 @@
 //! The options that define a session.
 
 use super::env;
+use crate::global::Global;
 use crate::output::{Failure, Kind};
-use clap::Args;
+use clap::{Args, ValueHint};
 use pinfold_api::request::NewSession;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,49 +11,47 @@ use std::path::PathBuf;
 /// The options of `new` and `set`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Definition {
-    /// The name; for `set` also a unique beginning of the id
-    pub(crate) name: String,
-    /// The kind of agent; `command` runs any program
-    #[arg(long, value_name = "A")]
+    /// The kind of agent; `command` runs any program [default: command]
+    #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
     /// The agent's own session to continue
     #[arg(long, value_name = "ID")]
     vendor_session: Option<String>,
-    /// Where it runs; the directory is locked for it
-    #[arg(long, value_name = "D")]
+    /// Where it runs; the directory is locked for it [default: this directory, not locked for `command`]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     dir: Option<String>,
-    /// When it runs: on-demand, always or once
-    #[arg(long, value_name = "M")]
+    /// When it runs: on-demand, always or once [default: always for `command`, on-demand for chat agents]
+    #[arg(long, value_name = "MODE")]
     mode: Option<String>,
-    /// Memory at which it is drained: 512M, 2G
+    /// Restart it when it uses more than this: 512M, 2G [default: no limit]
     #[arg(long, value_name = "SIZE")]
     memory: Option<String>,
-    /// How long a run without need is kept: 5m
+    /// Stop it after this long without messages or clients [default: 5m]
     #[arg(long, value_name = "DUR")]
     idle: Option<String>,
-    /// Time between the stop signal and SIGKILL: 10s
+    /// Time between the stop signal and SIGKILL [default: 10s]
     #[arg(long, value_name = "DUR")]
     stop_grace: Option<String>,
     /// Give it a terminal
     #[arg(long)]
     pty: bool,
-    /// How messages are written: line or json
+    /// How messages are written to it: line or json [default: line]
     #[arg(long, value_name = "HOW")]
     input: Option<String>,
-    /// When a turn is over: line or done
+    /// When a turn is over: once the line is read (line), or at PINFOLD_DONE (done) [default: line]
     #[arg(long, value_name = "WHEN")]
     turns: Option<String>,
-    /// The session it belongs to
-    #[arg(long, value_name = "S")]
+    /// The session it belongs to [default: the session that calls]
+    #[arg(long, value_name = "SESSION")]
     parent: Option<String>,
     /// A tag; may be given several times
-    #[arg(long, value_name = "T")]
+    #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// A variable to take from here, or to set (K=V can be seen in the list of processes); may be given several times
+    /// A variable to take from here, or to set; may be given several times. K=V can be seen in the list of processes
     #[arg(long, value_name = "K[=V]")]
     env: Vec<String>,
-    /// A file of variables, K=V a line, that only you can read; may be given several times
-    #[arg(long, value_name = "F")]
+    /// A file of variables, K=V a line, without any quoting; may be given several times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     env_file: Vec<PathBuf>,
     /// Do not lock the directory
     #[arg(long)]
@@ -69,11 +68,11 @@ pub(crate) struct Definition {
 }
 
 /// The request for a session, with what it takes from the caller.
-pub(crate) fn request(definition: &Definition) -> Result<NewSession, Failure> {
+pub(crate) fn request(name: &str, definition: &Definition, global: &Global) -> Result<NewSession, Failure> {
     let own = definition.clone();
     Ok(NewSession {
-        env: env::given(&own.env_file, &own.env)?,
-        name: own.name,
+        env: env::given(&own.env_file, &own.env, global)?,
+        name: name.to_owned(),
         agent: own.agent,
         vendor_session: own.vendor_session,
         dir: own.dir.map(|dir| absolute(&dir)).transpose()?,

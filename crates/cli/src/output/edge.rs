@@ -6,6 +6,7 @@
 use pinfold_core::visible::{visible, visible_line};
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints one line of data: words for people, or JSON. A reader that has gone away is no failure of ours.
 pub(crate) fn say(line: &impl Display) {
@@ -17,8 +18,22 @@ pub(crate) fn print(painted: &str) {
     _ = std::io::stdout().write_all(painted.as_bytes());
 }
 
+/// Whether a line of progress stands at the end of standard error, which the next line takes the place of.
+static PASSING: AtomicBool = AtomicBool::new(false);
+
+/// Puts a line in the place of the passing one before; without a line it is wiped away.
+pub(super) fn pass(line: Option<&str>) {
+    let mut out = std::io::stderr().lock();
+    let before = PASSING.swap(line.is_some(), Ordering::Relaxed);
+    if before || line.is_some() {
+        _ = write!(out, "\r\x1b[K{}", visible_line(line.unwrap_or_default()));
+        _ = out.flush();
+    }
+}
+
 /// Says one line to whoever looks on. Standard error may be closed; what was asked for is done all the same.
 pub(crate) fn talk(line: &impl Display) {
+    pass(None);
     _ = writeln!(std::io::stderr(), "{}", visible(&line.to_string()));
 }
 

@@ -1,12 +1,18 @@
 //! What the program prints, and how: lines, tables, JSON, failures.
 
+mod columns;
 mod edge;
 mod failure;
 mod full_disk;
 mod moment;
+mod progress;
 mod table;
+mod wrap;
 
+pub(crate) use columns::Worth;
 pub(crate) use edge::{Json, Words, output, print, say, talk};
 pub(crate) use failure::{Failure, Kind, report};
-pub(crate) use moment::moment;
-pub(crate) use table::{Cell, Paper, Shade, plain, preview};
+pub(crate) use moment::{ago, moment, short, zoned};
+pub(crate) use progress::Progress;
+pub(crate) use table::{Cell, Paper, Shade, columns, plain, preview};
+pub(crate) use wrap::wrapped;

@@ -38,8 +38,8 @@ pub(crate) struct Cell<'a> {
 
 impl<'a> Cell<'a> {
     /// A row without what a terminal would obey.
-    fn visible<'b, const N: usize>(row: &'b [Cell<'a>; N]) -> [Cell<'b>; N] {
-        std::array::from_fn(|column| Cell { text: visible(&row[column].text), shade: row[column].shade })
+    pub(super) fn visible<'b>(row: &'b [Cell<'a>]) -> Vec<Cell<'b>> {
+        row.iter().map(|cell| Cell { text: visible(&cell.text), shade: cell.shade }).collect()
     }
 }
 
@@ -59,7 +59,9 @@ impl Paper {
     /// Standard output, as it is.
     pub(crate) fn stdout() -> Paper {
         let terminal = std::io::stdout().is_terminal();
-        let colour = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let colour =
+            terminal && variable("NO_COLOR").is_none() && variable("TERM").is_some_and(|term| term != "dumb");
         let size = rustix::termios::tcgetwinsize(rustix::stdio::stdout()).ok();
         let width =
             size.filter(|_| terminal).map(|size| usize::from(size.ws_col)).filter(|width| *width > 20);
@@ -71,14 +73,32 @@ impl Paper {
         Paper { colour: false, width: None }
     }
 
+    /// Any paper.
+    #[cfg(test)]
+    pub(crate) fn of(colour: bool, width: Option<usize>) -> Paper {
+        Paper { colour, width }
+    }
+
+    /// How many columns it has, where it has an end.
+    pub(crate) fn width(self) -> Option<usize> {
+        self.width
+    }
+
     /// The table as text; the last column takes what is left of the width.
     pub(crate) fn table<const N: usize>(self, heads: [&str; N], rows: &[[Cell<'_>; N]]) -> String {
-        let heads = heads.map(|head| Cell { text: head.into(), shade: Shade::Faint });
-        let seen: Vec<[Cell<'_>; N]> = std::iter::once(&heads).chain(rows).map(Cell::visible).collect();
-        let taken = |row: &[Cell<'_>; N]| row.each_ref().map(|cell| columns(&cell.text));
-        let taken: Vec<[usize; N]> = seen.iter().map(taken).collect();
+        self.lines(&heads, rows)
+    }
+
+    /// The same of any number of columns.
+    pub(super) fn lines<'a, R: AsRef<[Cell<'a>]>>(self, heads: &[&'a str], rows: &[R]) -> String {
+        let heads: Vec<Cell<'_>> =
+            heads.iter().map(|head| Cell { text: (*head).into(), shade: Shade::Faint }).collect();
+        let seen: Vec<Vec<Cell<'_>>> =
+            std::iter::once(&heads[..]).chain(rows.iter().map(AsRef::as_ref)).map(Cell::visible).collect();
+        let taken = |row: &Vec<Cell<'_>>| row.iter().map(|cell| columns(&cell.text)).collect();
+        let taken: Vec<Vec<usize>> = seen.iter().map(taken).collect();
         let widest = |column: usize| taken.iter().map(|row| row[column]).max().unwrap_or(0);
-        let widths: [usize; N] = std::array::from_fn(widest);
+        let widths: Vec<usize> = (0..heads.len()).map(widest).collect();
         let mut text = String::with_capacity(LINE * (rows.len() + 1));
         for (row, taken) in seen.iter().zip(&taken) {
             self.write_row(row.iter().zip(taken).zip(&widths), &mut text);
@@ -112,6 +132,28 @@ impl Paper {
         text.push('\n');
     }
 
+    /// A line of words that may be painted, cut where the paper ends.
+    pub(crate) fn cut_line(self, line: &str) -> String {
+        self.cut_to(line, self.width.unwrap_or(usize::MAX))
+    }
+
+    /// The same, cut to so many columns where the paper has an end.
+    pub(crate) fn cut_to(self, line: &str, width: usize) -> String {
+        if self.width.is_none() || columns(&unpainted(line)) <= width {
+            return line.to_owned();
+        }
+        let (mut kept, mut used, mut painting) = (String::new(), 1, false);
+        for character in line.chars() {
+            painting |= character == '\x1b';
+            used += if painting { 0 } else { character.width().unwrap_or(1) };
+            if used <= width {
+                kept.push(character);
+            }
+            painting &= character != 'm';
+        }
+        kept + "…"
+    }
+
     /// A text as it looks here.
     pub(crate) fn paint(self, text: &str, shade: Shade) -> Cow<'_, str> {
         match shade.code().filter(|_| self.colour && !text.is_empty()) {
@@ -122,16 +164,39 @@ impl Paper {
 }
 
 /// The columns that a terminal needs for a text; many characters take two, some none.
-fn columns(text: &str) -> usize {
+pub(crate) fn columns(text: &str) -> usize {
     // Most texts are printable ASCII. All bytes are looked at, not only up to the first other one: then it is done in chunks.
     let is_plain = text.bytes().fold(true, |plain, byte| plain & matches!(byte, b' '..=b'~'));
     if is_plain { text.len() } else { text.width() }
 }
 
+/// A text without the colours that were given to it here.
+fn unpainted(text: &str) -> String {
+    let mut painting = false;
+    let seen = text.chars().filter(|character| {
+        painting |= *character == '\x1b';
+        let shown = !painting;
+        painting &= *character != 'm';
+        shown
+    });
+    seen.collect()
+}
+
 /// A text that needs more than these columns, cut to them.
-fn cut(text: &str, room: usize) -> Cow<'_, str> {
+pub(super) fn cut(text: &str, room: usize) -> Cow<'_, str> {
     let end = end_within(text, room.saturating_sub(1));
     if room == 0 { "".into() } else { format!("{}…", &text[..end]).into() }
+}
+
+/// A text that needs more than these columns, cut at its front.
+pub(super) fn cut_front(text: &str, room: usize) -> String {
+    let mut used = 1;
+    let kept = text.chars().rev().take_while(|character| {
+        used += character.width().unwrap_or(1);
+        used <= room
+    });
+    let kept: usize = kept.map(char::len_utf8).sum();
+    if room == 0 { String::new() } else { format!("…{}", &text[text.len() - kept..]) }
 }
 
 /// Where a text has to end to need no more than these columns.
@@ -191,6 +256,14 @@ mod tests {
         assert_eq!(table, "NAME   STATE\n会議   idle\ne\u{301}tude  held\nabc    held\n");
         let table = Paper { colour: false, width: Some(8) }.table(["NAME", "STATE"], &rows);
         assert!(table.lines().all(|line| columns(line) <= 8), "{table}");
+    }
+
+    #[test]
+    fn a_path_is_cut_at_its_front() {
+        assert_eq!(cut_front("/home/u/src/api", 8), "…src/api");
+        assert_eq!(cut_front("/会議/会議", 6), "…/会議");
+        assert_eq!(cut_front("/会議/会議", 5), "…会議");
+        assert_eq!((cut_front("/a", 1), cut_front("/a", 0)), ("…".to_owned(), String::new()));
     }
 
     #[test]

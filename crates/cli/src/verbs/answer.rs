@@ -10,11 +10,11 @@ use serde_json::json;
 /// Which request, and what to say.
 #[derive(Debug, Args)]
 pub(crate) struct Answer {
-    /// The session
+    /// Its name, or a unique beginning of its id
     session: String,
     /// What to say
     answer: Permission,
-    /// Which request; the oldest unless it says so
+    /// Which request [default: the oldest]
     id: Option<String>,
     /// Say this to the agent with it
     #[arg(long, value_name = "TEXT")]

@@ -4,11 +4,17 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::global::Global;
 use crate::long_list::{self, Last};
-use crate::output::{Failure, Kind, moment, say, talk};
+use crate::output::{Failure, Paper, Shade, moment, print, say, talk, zoned};
+use crate::since::Since;
 use clap::Args;
-use pinfold_api::endpoint::{self, Call, ListEvents};
+use pinfold_api::endpoint;
 use pinfold_api::object::Event;
-use pinfold_api::{Client, ClientError, Rest, query, time, units};
+use pinfold_api::word::EventKind;
+use pinfold_api::{ClientError, Rest, query, time};
+use pinfold_core::visible::visible;
+use pinfold_core::{Exit, words};
+use serde_json::Value;
+use std::time::Duration;
 
 /// A person who asks for no number sees so many.
 const SHOWN: u32 = 50;
@@ -22,10 +28,10 @@ pub(crate) struct Events {
     /// Only this session's
     #[arg(long, value_name = "S")]
     session: Option<String>,
-    /// Since: a duration (5m), a moment (RFC 3339) or a number
+    /// Only what happened since then: a duration (5m), a time (RFC 3339) or a sequence number
     #[arg(long, value_name = "T")]
     since: Option<String>,
-    /// Only the last N; `all` for all of them. On a terminal the last 50 unless it says so
+    /// Only the last N, or `all` [default: 50 on a terminal, otherwise all]
     #[arg(short = 'n', value_name = "N|all")]
     last: Option<Last>,
 }
@@ -36,16 +42,17 @@ impl Asks for Events {
         let which = self.which(global)?;
         let call = endpoint::ListEvents::call(&which);
         if self.follow {
-            return follow(&client, &call, global);
+            return follow(which, daemon);
         }
         let (mut shown, mut first) = (0, None);
         let rest = if global.json {
             long_list::pass_on(&client, &call)?
         } else {
+            let mut told = Told::default();
             client.each(&call, |event: Event| {
                 shown += 1;
                 first.get_or_insert(event.seq);
-                say(&sentence(&event));
+                told.tell(&event);
             })?
         };
         let hidden = match (global.json, rest.total) {
@@ -71,15 +78,23 @@ fn gap(rest: &Rest, which: &query::Events, first: Option<u64>, hidden: bool) -> 
         (None, after) => after + 1 < from,
     };
     let goes_back = goes_back || first.is_some_and(|first| first < from);
-    let at = moment(since);
+    let at = zoned(since);
     (from > 1 && goes_back).then(|| {
         format!("every event from {from} on is there ({at}); of earlier ones, each session's newest are")
     })
 }
 
+/// From where on.
+fn since(text: &str) -> Result<query::Events, Failure> {
+    Ok(match Since::read(text)? {
+        Since::After(since) => query::Events { since, ..query::Events::default() },
+        Since::At(ms) => query::Events { since_ms: Some(ms), ..query::Events::default() },
+    })
+}
+
 impl Events {
     fn which(&self, global: &Global) -> Result<query::Events, Failure> {
-        let since = self.since.as_deref().map(since_of).transpose()?.unwrap_or_default();
+        let since = self.since.as_deref().map(since).transpose()?.unwrap_or_default();
         // Whoever says from where on wants all of it.
         let usual = if self.since.is_some() || self.follow { Last::All } else { Last::Some(SHOWN) };
         Ok(query::Events {
@@ -91,34 +106,38 @@ impl Events {
     }
 }
 
-/// From where on.
-fn since_of(text: &str) -> Result<query::Events, Failure> {
-    let from = |since_ms| query::Events { since_ms: Some(since_ms), ..query::Events::default() };
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    if let Some(since) = text.parse().ok().filter(|_| is_number) {
-        return Ok(query::Events { since, ..query::Events::default() });
-    }
-    if let Ok(ago) = units::duration(text) {
-        let since = pinfold_kernel::clock::wall().saturating_sub(ago);
-        return Ok(from(i64::try_from(since.as_millis()).unwrap_or(i64::MAX)));
-    }
-    time::moment(text).map(from).ok_or_else(|| {
-        Failure::new(Kind::Usage, format!("`{text}` is not a duration, time or sequence number"))
-            .hint("--since 5m, --since 2026-11-15T18:00:00Z or --since 120")
-    })
-}
+/// A daemon that has gone is looked for again after this: until the next one listens there is nobody to tell of it.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
-fn follow(client: &Client, call: &Call<ListEvents>, global: &Global) -> Result<(), Failure> {
-    for line in client.lines(call)? {
-        let line = line.map_err(ClientError::from)?;
-        let Some(data) = line.strip_prefix("data:") else { continue };
-        if global.json {
-            say(&data.trim_start());
-        } else if let Ok(event) = serde_json::from_str::<Event>(data.trim_start()) {
-            say(&sentence(&event));
+/// Follows what happens, over the death of any daemon: the next one goes on after the last number.
+fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
+    let mut told = Told::default();
+    let mut client = daemon.client()?;
+    loop {
+        let lines = match client.lines(&endpoint::ListEvents::call(&which)) {
+            Ok(lines) => lines,
+            Err(ClientError::Down { .. } | ClientError::Broken(_)) => {
+                std::thread::sleep(LOOK_AGAIN);
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        for line in lines.map_while(Result::ok) {
+            let Some(data) = line.strip_prefix("data:").map(str::trim_start) else { continue };
+            let Ok(event) = serde_json::from_str::<Event>(data) else { continue };
+            (which.since, which.since_ms, which.last) = (event.seq, None, None);
+            if daemon.global.json {
+                say(&data);
+            } else {
+                told.tell(&event);
+            }
+        }
+        std::thread::sleep(LOOK_AGAIN);
+        // Whoever may start a daemon does.
+        if let Ok(next) = daemon.client() {
+            client = next;
         }
     }
-    Ok(())
 }
 
 /// Who asked for it, where that was not a person.
@@ -130,13 +149,88 @@ fn by(event: &Event) -> Option<String> {
     })
 }
 
+/// What was told of each session last: several records of one thing that happened are one line.
+#[derive(Default)]
+struct Told {
+    last: Option<(Option<String>, String)>,
+}
+
+impl Told {
+    fn tell(&mut self, event: &Event) {
+        let why = event.why.clone().unwrap_or_default();
+        let this = (event.session.clone(), why);
+        let again = !this.1.is_empty() && self.last.as_ref() == Some(&this) && follows(&event.kind);
+        self.last = Some(this);
+        if !again {
+            print(&line(event, Paper::stdout()));
+        }
+    }
+}
+
+/// Whether a record of this kind only says what follows from the one before it.
+fn follows(kind: &EventKind) -> bool {
+    [
+        EventKind::Backoff,
+        EventKind::LockReleased,
+        EventKind::LockAcquired,
+        EventKind::Stopped,
+        EventKind::Failed,
+    ]
+    .contains(kind)
+}
+
 /// One event for people: when, whose, what, why.
-fn sentence(event: &Event) -> String {
-    let at = moment(&event.at);
-    let session = event.session.as_deref().unwrap_or("-");
-    let why = event.why.as_deref().unwrap_or("");
-    let by = by(event).unwrap_or_default();
-    format!("{:>6}  {at}  {session:<16}  {:<18}  {why}{by}", event.seq, event.kind).trim_end().to_owned()
+fn line(event: &Event, paper: Paper) -> String {
+    let (at, session) = (moment(&event.at), event.session.as_deref().unwrap_or("-"));
+    let kind = paper.paint(event.kind.word(), shade(&event.kind)).into_owned();
+    let blanks = " ".repeat(18usize.saturating_sub(event.kind.word().len()));
+    let (what, by) = (what(event), by(event).unwrap_or_default());
+    let words = visible(&format!("{what}{by}")).into_owned();
+    let text = format!("{:>6}  {at}  {:<16}  {kind}{blanks}  {words}", event.seq, visible(session));
+    format!("{}\n", paper.cut_line(text.trim_end()))
+}
+
+/// What happened, where its record has more than its reason.
+fn what(event: &Event) -> String {
+    let why = event.why.as_deref().unwrap_or_default();
+    match (&event.kind, event.facts.get("pid").and_then(Value::as_u64)) {
+        (EventKind::RunStarted, Some(pid)) => format!("started (pid {pid})"),
+        (EventKind::RunExited, _) => ended(event, why),
+        (EventKind::SessionCreated, _) if why == "noted" => "it runs when it is needed".to_owned(),
+        (EventKind::ConsumerJoined, _) if why == "noted" => "a client is connected".to_owned(),
+        (EventKind::ConsumerLeft, _) if why == "noted" => "a client has gone".to_owned(),
+        (_, _) => why.to_owned(),
+    }
+}
+
+/// How a run ended, where its reason does not say so itself.
+fn ended(event: &Event, why: &str) -> String {
+    let number =
+        |name: &str| event.facts.get(name).and_then(Value::as_i64).and_then(|n| i32::try_from(n).ok());
+    let exit = match (number("code"), number("signal")) {
+        (Some(code), _) => Exit::Code(code).to_string(),
+        (None, Some(signal)) => Exit::Signal(signal).to_string(),
+        (None, None) => return why.to_owned(),
+    };
+    let lived = event.facts.get("uptime_ms").and_then(Value::as_u64).map(Duration::from_millis);
+    let after = lived.map(|lived| format!(" after {}", words::duration(lived))).unwrap_or_default();
+    match why.split_once(&exit) {
+        Some((before, rest)) => format!("{before}{exit}{after}{rest}"),
+        None => format!("{exit}{after}; {why}"),
+    }
+}
+
+/// What went wrong stands out, and what went well.
+fn shade(kind: &EventKind) -> Shade {
+    let bad = [EventKind::Failed, EventKind::StartFailed, EventKind::MessageFailed, EventKind::ConfigRefused];
+    let busy = [EventKind::Backoff, EventKind::LockBusy, EventKind::HealthWarn, EventKind::MemoryWarn];
+    let good = [EventKind::RunStarted, EventKind::MessageDone, EventKind::Adopted];
+    match kind {
+        kind if bad.contains(kind) => Shade::Bad,
+        kind if busy.contains(kind) => Shade::Busy,
+        kind if good.contains(kind) => Shade::Good,
+        _ => Shade::Plain,
+    }
 }
 
 #[cfg(test)]
@@ -150,10 +244,10 @@ mod tests {
             complete_since: Some("2026-11-15T18:00:00.000Z".into()),
             ..Rest::default()
         };
-        let text = Some(
-            "every event from 7 on is there (2026-11-15 18:00:00); of earlier ones, each session's newest are"
-                .to_owned(),
-        );
+        let text = Some(format!(
+            "every event from 7 on is there ({}); of earlier ones, each session's newest are",
+            zoned("2026-11-15T18:00:00.000Z")
+        ));
         let (all, at) = (query::Events::default(), time::moment("2026-11-15T18:00:00.000Z").unwrap());
         let since = |since| query::Events { since, ..query::Events::default() };
         let since_ms = |ms| query::Events { since_ms: Some(ms), ..query::Events::default() };

@@ -4,7 +4,7 @@ use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::global::Global;
 use crate::long_list::{self, Last};
-use crate::output::{Cell, Failure, Paper, Shade, moment, plain, preview, print, say, talk};
+use crate::output::{Cell, Failure, Paper, Shade, Worth, ago, moment, plain, preview, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Message;
 use pinfold_api::word::MessageState;
@@ -18,7 +18,7 @@ const SHOWN: u32 = 50;
 /// Which messages, or what to do with one.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Inbox {
-    /// The session
+    /// Its name, or a unique beginning of its id
     session: String,
     /// Deliver a failed message again
     #[arg(long, value_name = "ID", conflicts_with = "cancel")]
@@ -29,7 +29,7 @@ pub(crate) struct Inbox {
     /// Only those in this state: queued, delivered, done, failed
     #[arg(long, value_name = "STATE", conflicts_with_all = ["retry", "cancel"])]
     state: Option<String>,
-    /// Only the last N; `all` for all of them. On a terminal the last 50 unless it says so
+    /// Only the last N, or `all` [default: 50 on a terminal, otherwise all]
     #[arg(short = 'n', value_name = "N|all", conflicts_with_all = ["retry", "cancel"])]
     last: Option<Last>,
 }
@@ -53,20 +53,32 @@ fn list(client: &Client, inbox: &Inbox, global: &Global) -> Result<(), Failure> 
         return long_list::pass_on(client, &call).map(drop);
     }
     let mut rows: Vec<[Cell<'static>; 6]> = Vec::new();
-    let rest = client.each(&call, |message: Message| rows.push(row(&message)))?;
+    let people = Paper::stdout().width().is_some();
+    let rest = client.each(&call, |message: Message| rows.push(row(&message, people)))?;
     if rows.is_empty() && rest.total.unwrap_or(0) == 0 {
         if !global.quiet {
             talk(&format!("no messages; `pinfold send {} TEXT` sends one", quoted(&inbox.session)));
         }
         return Ok(());
     }
-    print(&Paper::stdout().table(["ID", "STATE", "TRIES", "SENT", "TEXT", "ANSWER"], &rows));
+    print(&Paper::stdout().fitted(HEADS, &rows));
     long_list::say_how_many_more(&rest, rows.len() as u64, "messages", global);
     Ok(())
 }
 
-/// What is shown of a message; the rest of it is not kept.
-fn row(message: &Message) -> [Cell<'static>; 6] {
+const HEADS: [(&str, Worth); 6] = [
+    ("ID", Worth::Needed(26)),
+    ("STATE", Worth::Needed(9)),
+    ("TRIES", Worth::Extra),
+    ("SENT", Worth::Wanted(2)),
+    ("TEXT", Worth::Wanted(3)),
+    ("ANSWER", Worth::Sentence),
+];
+
+/// What is shown of a message; the rest of it is not kept. Nothing is cut where nobody looks on.
+fn row(message: &Message, people: bool) -> [Cell<'static>; 6] {
+    let preview =
+        |text: &str, most: usize| preview(text, if people { most } else { usize::MAX }).into_owned();
     let shade = match message.state {
         MessageState::Done => Shade::Good,
         MessageState::Failed => Shade::Bad,
@@ -74,7 +86,7 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
         MessageState::Queued | MessageState::Damaged | MessageState::Other(_) => Shade::Plain,
     };
     let answer = match (&message.answer, &message.failure) {
-        (Some(answer), _) => preview(answer, 60).into_owned(),
+        (Some(answer), _) => preview(answer, 200),
         (None, Some(failure)) => {
             let word = failure.replace('_', " ");
             let reason = message.reason.as_ref().map(|reason| format!("{word}: {}", preview(reason, 80)));
@@ -84,16 +96,21 @@ fn row(message: &Message) -> [Cell<'static>; 6] {
     };
     let text = match &message.from {
         Some(from) => format!("[from session {from}] {}", preview(&message.text, 40)),
-        None => preview(&message.text, 40).into_owned(),
+        None => preview(&message.text, 40),
     };
     [
         plain(message.id.clone()),
         Cell { text: message.state.to_string().into(), shade },
         plain(message.tries.to_string()),
-        plain(moment(&message.enqueued_at)),
+        plain(sent(&message.enqueued_at, people)),
         plain(text),
         plain(answer),
     ]
+}
+
+/// When a message was sent: how long ago, or where that is read later, at which time.
+fn sent(at: &str, people: bool) -> String {
+    ago(at).filter(|_| people).map_or_else(|| moment(at), |ago| format!("{ago} ago"))
 }
 
 fn retry(client: &Client, session: &str, id: &str, global: &Global) -> Result<(), Failure> {

@@ -10,7 +10,7 @@ use serde_json::json;
 /// Which session.
 #[derive(Debug, Args)]
 pub(crate) struct Interrupt {
-    /// The session
+    /// Its name, or a unique beginning of its id
     session: String,
 }
 

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Lock {
     /// A directory, session:NAME or key:ANY
     resource: OsString,
-    /// Wait so long for the lock: 250ms, 10s, 5m, 2h, 7d
+    /// Wait up to DUR for the lock: 250ms, 10s, 5m, 2h, 7d [default: do not wait]
     #[arg(long, value_name = "DUR", value_parser = units::duration)]
     wait: Option<Duration>,
     /// Say what the lock is held for

@@ -3,7 +3,7 @@
 use crate::doing::Alone;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Cell, Failure, Kind, Paper, moment, plain, print, say};
+use crate::output::{Cell, Failure, Kind, Paper, Worth, ago, plain, print, say, talk};
 use clap::Args;
 use pinfold_api::time;
 use pinfold_api::word::HolderVerdict;
@@ -27,15 +27,25 @@ impl Alone for Locks {
             say(&text);
         } else if !locks.is_empty() {
             let rows: Vec<_> = locks.iter().map(row).collect();
-            print(
-                &Paper::endless().table(["RESOURCE", "FENCE", "SINCE", "HOLDER", "COMMAND", "REASON"], &rows),
-            );
+            print(&Paper::stdout().fitted(HEADS, &rows));
+        } else if !global.quiet {
+            talk(&"no lock is held");
         }
         Ok(())
     }
 }
 
-fn row(lock: &LockSeen) -> [Cell<'static>; 6] {
+const HEADS: [(&str, Worth); 7] = [
+    ("RESOURCE", Worth::Needed(20)),
+    ("SESSION", Worth::Wanted(3)),
+    ("HOLDER", Worth::Needed(7)),
+    ("FOR", Worth::Wanted(2)),
+    ("FENCE", Worth::Extra),
+    ("REASON", Worth::Extra),
+    ("COMMAND", Worth::Sentence),
+];
+
+fn row(lock: &LockSeen) -> [Cell<'static>; 7] {
     let pid = lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string());
     let verdict = objects::holder(&lock.holder).verdict;
     let mut holder = if verdict == HolderVerdict::Alive { pid } else { format!("{pid} ({verdict})") };
@@ -48,11 +58,12 @@ fn row(lock: &LockSeen) -> [Cell<'static>; 6] {
     }
     let cells = [
         resource,
-        lock.fence.map_or("-".to_owned(), |fence| fence.to_string()),
-        lock.since_ms.map_or("-".to_owned(), |since| moment(&time::rfc3339(since))),
+        lock.session.clone().unwrap_or_else(|| "-".to_owned()),
         holder,
-        shorten(&lock.holder.command),
+        lock.since_ms.and_then(|since| ago(&time::rfc3339(since))).unwrap_or_else(|| "-".to_owned()),
+        lock.fence.map_or("-".to_owned(), |fence| fence.to_string()),
         shorten(lock.reason.as_deref().unwrap_or_default()),
+        lock.holder.command.clone(),
     ];
     cells.map(plain)
 }

@@ -1,26 +1,41 @@
-//! `logs`: prints what a session's agents printed.
+//! `logs`: prints what sessions' agents printed.
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
-use crate::output::{Failure, Words, output, say};
+use crate::long_list::Last;
+use crate::output::{Failure, Kind, Words, say, talk};
+use crate::printed::Printed;
+use crate::since::Since;
+use crate::tail;
 use clap::Args;
 use pinfold_api::object::LogLine;
 use pinfold_api::{ClientError, endpoint, query};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+
+/// A person who asks for no number sees so many lines.
+const SHOWN: usize = 200;
 
 /// Which output.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Logs {
-    /// The session
-    session: String,
+    /// One or more session names
+    #[arg(required = true)]
+    sessions: Vec<String>,
     /// Follow the output as it comes
     #[arg(short, long)]
     follow: bool,
-    /// The last N lines
-    #[arg(short = 'n', value_name = "N")]
-    lines: Option<usize>,
+    /// Only the last N lines, or `all` [default: 200 on a terminal, otherwise all]
+    #[arg(short = 'n', long = "tail", value_name = "N|all")]
+    lines: Option<Last>,
+    /// Print the time of each line
+    #[arg(short = 't', long = "timestamps")]
+    times: bool,
+    /// Only what was printed since then: a duration (5m) or a time (RFC 3339)
+    #[arg(long, value_name = "T", conflicts_with = "message")]
+    since: Option<String>,
     /// Only this run: its id, a unique beginning of it, or its number
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "RUN")]
     run: Option<String>,
     /// Only the output of the turn of this message
     #[arg(long, value_name = "ID", conflicts_with_all = ["follow", "lines", "run"])]
@@ -32,21 +47,33 @@ pub(crate) struct Logs {
 
 impl Asks for Logs {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let which = self.which(daemon.global.json)?;
+        if self.follow {
+            return tail::follow(&self.sessions, &which, daemon, &|name| self.printed(name));
+        }
         let client = daemon.client()?;
-        let json = daemon.global.json;
-        let words = if self.raw { Words::Raw } else { Words::for_stdout() };
-        let mut all = Vec::new();
-        for line in client.lines(&endpoint::Logs::call(&self.session, &self.which()))? {
-            let line = line.map_err(ClientError::from)?;
-            if json && !self.follow {
-                all.extend(serde_json::from_str::<Value>(&line));
-            } else if json {
-                say(&line);
-            } else if let Ok(line) = serde_json::from_str::<LogLine>(&line) {
-                output(&line.text, words);
+        let mut all: Vec<Value> = Vec::new();
+        for session in &self.sessions {
+            let (rest, lines) = client.told_lines(&endpoint::Logs::call(session, &which))?;
+            let mut printed = self.printed(session);
+            let mut shown = 0;
+            for line in lines {
+                let line = line.map_err(ClientError::from)?;
+                shown += 1;
+                if daemon.global.json {
+                    all.extend(
+                        serde_json::from_str::<Value>(&line).map(|line| self.of_session(line, session)),
+                    );
+                } else if let Ok(line) = serde_json::from_str::<LogLine>(&line) {
+                    printed.print(&line);
+                }
+            }
+            let hidden = rest.total.unwrap_or(0).saturating_sub(shown);
+            if hidden > 0 && !daemon.global.quiet && !daemon.global.json {
+                talk(&format!("{hidden} earlier lines are not shown; `-n all` shows them"));
             }
         }
-        if json && !self.follow {
+        if daemon.global.json {
             say(&Value::Array(all));
         }
         Ok(())
@@ -54,13 +81,48 @@ impl Asks for Logs {
 }
 
 impl Logs {
-    fn which(&self) -> query::Logs {
-        query::Logs {
-            n: self.lines,
+    /// Of several sessions each line says whose it is.
+    fn of_session(&self, mut line: Value, session: &str) -> Value {
+        if self.sessions.len() > 1 {
+            line["session"] = json!(session);
+        }
+        line
+    }
+
+    fn printed(&self, session: &str) -> Printed {
+        let words = if self.raw { Words::Raw } else { Words::for_stdout() };
+        let width = self.sessions.iter().map(String::len).max().unwrap_or(0);
+        let before = (self.sessions.len() > 1).then(|| format!("{session:<width$} | "));
+        Printed::new(words, before, self.times)
+    }
+
+    fn which(&self, json: bool) -> Result<query::Logs, Failure> {
+        let people = !json && std::io::stdout().is_terminal();
+        let all = !people || self.since.is_some();
+        let usual = if all { Last::All } else { Last::Some(u32::try_from(SHOWN).unwrap_or(u32::MAX)) };
+        let since_ms = match self.since.as_deref().map(Since::read).transpose()? {
+            Some(Since::At(ms)) => Some(ms),
+            None => None,
+            Some(Since::After(number)) => {
+                let text = format!("`{number}` is not a duration or time");
+                return Err(Failure::new(Kind::Usage, text).hint("lines have no numbers: --since 5m"));
+            }
+        };
+        let lines = match (self.lines, self.message.is_some()) {
+            (None, true) => None,
+            (asked, _) => Some(asked.unwrap_or(usual)),
+        };
+        Ok(query::Logs {
+            n: lines.map(|lines| match lines {
+                Last::All => usize::MAX,
+                Last::Some(count) => count as usize,
+            }),
             run: self.run.clone(),
+            since_ms,
+            count: people && self.lines.is_none() && !all && self.message.is_none() && !self.follow,
             follow: self.follow,
             message: self.message.clone(),
             raw: self.raw,
-        }
+        })
     }
 }

@@ -2,35 +2,50 @@
 
 use crate::daemon::Daemon;
 use crate::doing::Asks;
-use crate::output::{Cell, Failure, Paper, Shade, plain, preview, print, say, talk};
+use crate::live;
+use crate::output::{Cell, Failure, Paper, Shade, Worth, plain, print, say, short, talk};
 use clap::Args;
 use pinfold_api::object::Row;
-use pinfold_api::word::State;
+use pinfold_api::word::{Activity, State};
 use pinfold_api::{ClientError, endpoint, query};
+use pinfold_core::words;
+use std::borrow::Cow;
+use std::io::IsTerminal;
+use std::time::Duration;
 
-/// Which sessions.
+/// Which sessions, and how.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Ls {
-    /// Archived ones too
-    #[arg(long)]
+    /// Show archived ones too
+    #[arg(short, long)]
     all: bool,
-    /// Only those in this state
-    #[arg(long, value_name = "S")]
-    state: Option<String>,
-    /// Only those with this tag
-    #[arg(long, value_name = "T")]
-    tag: Option<String>,
+    /// Print names only
+    #[arg(short = 'q')]
+    names: bool,
+    /// Stay, and show changes as they come
+    #[arg(short, long)]
+    watch: bool,
+    /// Only those in this state; may be given several times
+    #[arg(long, value_name = "STATE")]
+    state: Vec<String>,
+    /// Only those with this tag; given several times: with all of them
+    #[arg(long, value_name = "TAG")]
+    tag: Vec<String>,
 }
 
 impl Asks for Ls {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        let which = query::Sessions {
-            all: self.all,
-            state: self.state.clone(),
-            tag: self.tag.clone(),
-            ..query::Sessions::default()
-        };
-        if daemon.global.json {
+        if self.watch {
+            return live::watch(daemon, || self.once(daemon));
+        }
+        self.once(daemon)
+    }
+}
+
+impl Ls {
+    fn once(&self, daemon: &Daemon) -> Result<(), Failure> {
+        let which = self.which();
+        if daemon.global.json && !self.names {
             // The daemon's own words: they would only be read to be written again.
             let text = daemon.at_once(|client| client.text(&endpoint::Sessions::call(&which)))?;
             say(&String::from_utf8_lossy(&text));
@@ -38,50 +53,215 @@ impl Asks for Ls {
         }
         let text = daemon.at_once(|client| client.text(&endpoint::Table::call(&which)))?;
         let rows: Vec<Row<'_>> = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
-        if !rows.is_empty() {
-            show(rows);
+        if self.names && daemon.global.json {
+            say(&serde_json::json!(rows.iter().map(|row| &row.name).collect::<Vec<_>>()));
+        } else if self.names {
+            rows.iter().for_each(|row| say(&row.name));
+        } else if !rows.is_empty() {
+            print(&table(Paper::stdout(), &rows, home().as_deref()));
         } else if !daemon.global.quiet {
-            talk(&self.none());
+            talk(&self.none(daemon));
         }
         Ok(())
     }
-}
 
-impl Ls {
-    fn none(&self) -> &'static str {
-        match (&self.state, &self.tag) {
-            (None, None) => "no sessions; `pinfold new NAME -- COMMAND` makes one",
-            (Some(_), _) | (_, Some(_)) => "no such sessions",
+    fn which(&self) -> query::Sessions {
+        let joined = |all: &[String], by: &str| (!all.is_empty()).then(|| all.join(by));
+        query::Sessions {
+            all: self.all,
+            state: joined(&self.state, ","),
+            tags: joined(&self.tag, "\n"),
+            brief: std::io::stdout().is_terminal(),
+            ..query::Sessions::default()
         }
+    }
+
+    /// Nothing to show: whose list it is that is empty.
+    fn none(&self, daemon: &Daemon) -> String {
+        if !self.state.is_empty() || !self.tag.is_empty() {
+            return "no such sessions".to_owned();
+        }
+        let home = crate::home::home(&daemon.global).map(|home| format!(" in {}", home.state.display()));
+        format!("no sessions{}; `pinfold new NAME -- COMMAND` makes one", home.unwrap_or_default())
     }
 }
 
-fn show(rows: Vec<Row<'_>>) {
-    let rows: Vec<[Cell<'_>; 7]> = rows.into_iter().map(cells).collect();
-    let heads = ["NAME", "STATE", "MODE", "PID", "RESTARTS", "COMMAND", "WHY"];
-    print(&Paper::stdout().table(heads, &rows));
+/// The caller's home directory, which people write as `~`.
+pub(crate) fn home() -> Option<String> {
+    std::env::var("HOME").ok().filter(|home| home.len() > 1 && home.starts_with('/'))
 }
 
-fn cells(row: Row<'_>) -> [Cell<'_>; 7] {
-    let shade = shade_of(&row.state);
+const HEADS: [(&str, Worth); 11] = [
+    ("NAME", Worth::Needed(12)),
+    ("STATE", Worth::Needed(7)),
+    ("ACTIVITY", Worth::Wanted(2)),
+    ("UPTIME", Worth::Wanted(3)),
+    ("DIR", Worth::Path(1)),
+    ("MEMORY", Worth::Extra),
+    ("PID", Worth::Extra),
+    ("MODE", Worth::Extra),
+    ("RESTARTS", Worth::Extra),
+    ("COMMAND", Worth::Extra),
+    ("WHY", Worth::Sentence),
+];
+
+fn table(paper: Paper, rows: &[Row<'_>], home: Option<&str>) -> String {
+    // In a pipe a path is a path.
+    let home = home.filter(|_| paper.width().is_some());
+    let rows: Vec<[Cell<'_>; 11]> = rows.iter().map(|row| cells(row, home)).collect();
+    paper.fitted(HEADS, &rows)
+}
+
+fn cells<'a>(row: &'a Row<'_>, home: Option<&str>) -> [Cell<'a>; 11] {
+    let or_none = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
+    let activity = row.activity.as_ref().filter(|activity| **activity != Activity::Unknown);
     [
-        plain(row.name),
-        Cell { text: row.state.to_string().into(), shade },
-        plain(row.mode.to_string()),
-        plain(row.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string())),
+        plain(row.name.as_ref()),
+        Cell { text: row.state.word().into(), shade: shade_of(&row.state) },
+        Cell {
+            text: activity.map_or("-", Activity::word).into(),
+            shade: activity.map_or(Shade::Faint, busy),
+        },
+        or_none(row.uptime_ms.map(|ms| short(Duration::from_millis(ms)))),
+        Cell { text: below_home(&row.dir, home), shade: Shade::Plain },
+        or_none(row.memory_bytes.map(words::size)),
+        or_none(row.pid.map(|pid| pid.to_string())),
+        plain(row.mode.word()),
         plain(row.restarts.to_string()),
-        Cell { text: preview(&row.command, 24).into_owned().into(), shade: Shade::Faint },
-        plain(row.why),
+        Cell { text: one_line(&row.command), shade: Shade::Faint },
+        plain(without_state(&row.why)),
     ]
 }
 
+/// Whatever ends a line, or moves the cursor, would break the table.
+fn one_line(text: &str) -> Cow<'_, str> {
+    if text.contains(char::is_control) { text.replace(char::is_control, " ").into() } else { text.into() }
+}
+
+/// A directory as people write it.
+pub(crate) fn below_home<'a>(dir: &'a str, home: Option<&str>) -> Cow<'a, str> {
+    match home.and_then(|home| dir.strip_prefix(home)) {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => format!("~{rest}").into(),
+        Some(_) | None => dir.into(),
+    }
+}
+
+/// What a sentence says beside the state, which has its own column, as the time of a run has.
+fn without_state(why: &str) -> &str {
+    let begins = ["idle: ", "starting: ", "waiting: ", "blocked: ", "stopped: ", "failed: ", "archived: "];
+    if let Some(rest) = begins.iter().find_map(|begin| why.strip_prefix(begin)) {
+        return rest;
+    }
+    if why.starts_with("stopping") {
+        return why.split_once(": ").map_or(why, |(_, rest)| rest);
+    }
+    match why.strip_prefix("running for ") {
+        Some(rest) => rest.split_once("; ").map_or("", |(_, rest)| rest),
+        None => why,
+    }
+}
+
 /// How a state looks.
-fn shade_of(state: &State) -> Shade {
+pub(crate) fn shade_of(state: &State) -> Shade {
     match state {
         State::Running | State::Held => Shade::Good,
         State::Starting | State::Stopping | State::Backoff | State::Blocked => Shade::Busy,
         State::Failed => Shade::Bad,
         State::Idle | State::Stopped | State::Archived => Shade::Faint,
         State::Damaged | State::Unknown | State::Other(_) => Shade::Plain,
+    }
+}
+
+/// How an activity looks: what waits for a person stands out.
+fn busy(activity: &Activity) -> Shade {
+    match activity {
+        Activity::Waiting | Activity::Limited => Shade::Busy,
+        Activity::Working => Shade::Good,
+        Activity::Idle | Activity::Unknown | Activity::Other(_) => Shade::Faint,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::columns;
+    use pinfold_api::word::Mode;
+
+    fn row<'a>(name: &'a str, state: State, why: &'a str, dir: &'a str) -> Row<'a> {
+        Row {
+            name: name.into(),
+            uptime_ms: (state == State::Running).then_some(192_000),
+            activity: Some(if state == State::Running { Activity::Working } else { Activity::Unknown }),
+            state,
+            mode: Mode::Always,
+            pid: Some(4711),
+            memory_bytes: Some(12 << 20),
+            restarts: 0,
+            dir: dir.into(),
+            command: "claude --resume 0123456789abcdef".into(),
+            why: why.into(),
+        }
+    }
+
+    fn rows() -> Vec<Row<'static>> {
+        vec![
+            row(
+                "api",
+                State::Running,
+                "running for 3 min 12 s; a turn is under way",
+                "/home/u/src/services/api",
+            ),
+            row(
+                "crasher",
+                State::Backoff,
+                "waiting: exited with 1 after 1.8 s: `RuntimeError: boom`; crashed 6 times in a row, next run in 15 s",
+                "/home/u/src/crasher",
+            ),
+            row("会議-notes", State::Idle, "idle: nobody has needed it yet", "/srv/会議"),
+        ]
+    }
+
+    #[test]
+    fn the_table_fits_every_terminal_and_why_has_the_room_first() {
+        for width in [60, 80, 120, 200] {
+            let text = table(Paper::of(false, Some(width)), &rows(), Some("/home/u"));
+            assert!(text.lines().all(|line| columns(line) <= width), "{width}:\n{text}");
+        }
+        let narrow = table(Paper::of(false, Some(80)), &rows(), Some("/home/u"));
+        let head: Vec<&str> = narrow.lines().next().unwrap().split_whitespace().collect();
+        assert_eq!(head, ["NAME", "STATE", "ACTIVITY", "UPTIME", "DIR", "WHY"]);
+        assert!(narrow.lines().nth(2).unwrap().contains("exited with 1 after 1.8 s"), "{narrow}");
+    }
+
+    #[test]
+    fn nothing_is_cut_in_a_pipe() {
+        let text = table(Paper::endless(), &rows(), Some("/home/u"));
+        assert!(text.contains("/home/u/src/services/api") && !text.contains('…'), "{text}");
+        assert!(text.contains("claude --resume 0123456789abcdef"), "{text}");
+        assert!(text.contains("crashed 6 times in a row, next run in 15 s"), "{text}");
+    }
+
+    #[test]
+    fn a_sentence_does_not_repeat_what_has_a_column() {
+        let rows = [
+            ("running for 3 min", ""),
+            ("running for 3 min; a consumer is connected", "a consumer is connected"),
+            ("stopping for 2 s: a person stopped it", "a person stopped it"),
+            ("stopped by a person; `start` runs it again", "stopped by a person; `start` runs it again"),
+            ("held by a terminal for 1 s", "held by a terminal for 1 s"),
+            ("failed: exited with 3", "exited with 3"),
+        ];
+        for (why, told) in rows {
+            assert_eq!(without_state(why), told);
+        }
+    }
+
+    #[test]
+    fn a_directory_below_home_begins_with_a_tilde() {
+        assert_eq!(below_home("/home/u/a", Some("/home/u")), "~/a");
+        assert_eq!(below_home("/home/u", Some("/home/u")), "~");
+        assert_eq!(below_home("/home/user", Some("/home/u")), "/home/user");
+        assert_eq!(below_home("/home/u/a", None), "/home/u/a");
     }
 }

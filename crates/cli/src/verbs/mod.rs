@@ -6,20 +6,24 @@ mod apply;
 mod archive;
 mod attach;
 mod backup;
+mod completions;
 mod demo;
 mod down;
 mod events;
 mod export;
+mod help;
 mod inbox;
 mod interrupt;
 mod lock;
 mod locks;
 mod logs;
 mod ls;
+mod man;
 mod metrics;
 mod new;
 mod purge;
 mod reload;
+mod rename;
 mod restart;
 mod restore;
 mod restore_backup;
@@ -36,6 +40,7 @@ mod stop;
 mod tree;
 mod unlock;
 mod up;
+mod version;
 mod wait;
 mod who;
 mod why;
@@ -59,9 +64,12 @@ pub(crate) enum Verb {
     /// Sessions that run, crash and chat, a daemon that is killed, a double that is refused. Ends by itself within
     /// half a minute and leaves nothing behind.
     Demo(demo::Demo),
-    /// Tell about the daemon
+    /// Show the daemon's status
     Status(status::Status),
     /// Create a session, and print its id
+    ///
+    /// `always` and `once` start at once, `on-demand` when it is needed. The agent gets harmless variables of yours and
+    /// those that its preset names; others with `--env`. A busy lock does not prevent creation: it is `blocked` then.
     New(new::New),
     /// Supervise a program in the foreground, without a daemon
     ///
@@ -74,7 +82,7 @@ pub(crate) enum Verb {
     Set(set::Set),
     /// List sessions
     Ls(ls::Ls),
-    /// Tell everything about a session
+    /// Show a session on one page: state, last exit, processes, memory, last lines
     Show(show::Show),
     /// List sessions below their parents
     Tree(tree::Tree),
@@ -111,9 +119,11 @@ pub(crate) enum Verb {
     Archive(archive::Archive),
     /// Bring archived sessions back, parked
     Restore(restore::Restore),
-    /// Archive every session that nobody uses
+    /// Archive every session that is not in use
     Purge(purge::Purge),
-    /// Delete archived sessions for good
+    /// Delete sessions for good
+    ///
+    /// Takes archived sessions, and with `--yes` also those that are stopped, failed or idle. One that lives is not touched.
     Rm(rm::Rm),
     /// Make sessions what a file says; shows what differs, and changes nothing twice
     ///
@@ -128,6 +138,10 @@ pub(crate) enum Verb {
     Reload(reload::Reload),
     /// Start the daemon with the machine, or no more
     Service(service::Service),
+    /// Give a session another name
+    ///
+    /// Its lock is known by its name: nothing of it may run meanwhile (75).
+    Rename(rename::Rename),
     /// Wait until a session is in a state
     Wait(wait::Wait),
     /// Copy the database to a new file, while it is in use
@@ -156,6 +170,19 @@ pub(crate) enum Verb {
     ///
     /// Never frees the lock of a living process otherwise. What was ended is written to the audit.
     Unlock(unlock::Unlock),
+    /// Print completions for bash, zsh or fish
+    ///
+    /// The shell asks this program for verbs, options, and names of sessions with their states; nothing is started.
+    Completions(completions::Completions),
+    /// What shells ask.
+    #[command(hide = true)]
+    Complete(completions::Complete),
+    /// Print man pages
+    Man(man::Man),
+    /// Show what can be done, or more about one verb
+    Help(help::Help),
+    /// Print the version
+    Version(version::Version),
 }
 
 impl Verb {
@@ -201,6 +228,12 @@ impl Verb {
             Verb::Metrics(verb) => Doing::Asks(verb),
             Verb::Who(verb) => Doing::Alone(verb),
             Verb::Unlock(verb) => Doing::Alone(verb),
+            Verb::Rename(verb) => Doing::Asks(verb),
+            Verb::Completions(verb) => Doing::Alone(verb),
+            Verb::Complete(verb) => Doing::Explains(verb),
+            Verb::Man(verb) => Doing::Explains(verb),
+            Verb::Help(verb) => Doing::Explains(verb),
+            Verb::Version(verb) => Doing::Alone(verb),
         }
     }
 }

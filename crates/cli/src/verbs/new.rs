@@ -5,16 +5,20 @@ use crate::definition::{self, Definition};
 use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
 use crate::worktree::{self, Made};
+use crate::{commands, output};
 use clap::Args;
-use pinfold_api::endpoint;
+use pinfold_api::object::Session;
 use pinfold_api::request::NewSession;
 use pinfold_api::word::State;
+use pinfold_api::{Client, ClientError, ErrorKind, endpoint};
 use serde_json::json;
 use std::path::Path;
 
 /// What it is.
 #[derive(Debug, Args)]
 pub(crate) struct New {
+    /// Its name [default: made of the directory, and of the agent where that is taken]
+    name: Option<String>,
     #[command(flatten)]
     definition: Definition,
     /// Make a git worktree of this branch beside the repository, and run there; the branch is made if there is none
@@ -24,18 +28,23 @@ pub(crate) struct New {
 
 impl Asks for New {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        let mut request = definition::request(&self.definition)?;
+        let name = self.name.as_deref().unwrap_or_default();
+        let mut request = definition::request(name, &self.definition, &daemon.global)?;
         definition::take_from_here(&mut request, &daemon.global);
         let client = daemon.client()?;
         let worktree = self.worktree.as_ref().map(|branch| in_worktree(&mut request, branch)).transpose()?;
-        let session = client.ask(&endpoint::New::call(&request)).inspect_err(|_| {
+        let session = self.created(&client, &mut request).map_err(|error| {
             worktree.iter().for_each(Made::undo);
+            commands::better(error, &request)
         })?;
         if daemon.global.json {
             say(&json!(session));
-        } else {
+        } else if self.name.is_some() {
             say(&session.id);
+        } else {
+            say(&format!("{} {}", session.id, session.name));
         }
+        definition::say_missed(&request, &daemon.global);
         if !daemon.global.quiet && ![State::Running, State::Idle].contains(&session.state) {
             talk(&format!("{} is {}", session.name, session.why));
         }
@@ -54,4 +63,26 @@ fn in_worktree(request: &mut NewSession, branch: &str) -> Result<Made, Failure> 
     let made = worktree::make(Path::new(dir), branch)?;
     request.dir = Some(made.path.to_string_lossy().into_owned());
     Ok(made)
+}
+
+impl New {
+    /// Creates it; one without a name takes the first that is free.
+    fn created(&self, client: &Client, request: &mut NewSession) -> Result<Session, ClientError> {
+        if self.name.is_some() {
+            return client.ask(&endpoint::New::call(request));
+        }
+        let dir = request.dir.clone().or_else(|| request.caller_dir.clone()).unwrap_or_default();
+        let agent = request.agent.clone().unwrap_or_else(|| "command".to_owned());
+        let mut taken = None;
+        for name in definition::made(&dir, &agent) {
+            request.name = name;
+            match client.ask(&endpoint::New::call(request)) {
+                Err(ClientError::Refused(body)) if body.kind == ErrorKind::Exists => taken = Some(body),
+                answer => return answer,
+            }
+        }
+        Err(ClientError::Refused(taken.unwrap_or_else(|| {
+            Box::new(pinfold_api::ErrorBody::new(output::Kind::Exists, "no name is free"))
+        })))
+    }
 }

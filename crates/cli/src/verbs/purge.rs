@@ -1,10 +1,10 @@
 //! `purge`: archives every session that nobody uses.
 
-use crate::daemon::Daemon;
+use crate::daemon::{self, Daemon};
 use crate::doing::Asks;
 use crate::inside;
 use crate::leftovers::none_left;
-use crate::output::{Failure, say, talk};
+use crate::output::{Failure, Progress, say, talk};
 use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::Purged;
@@ -14,11 +14,11 @@ use serde_json::json;
 /// What is cleared out.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Purge {
-    /// Those in use too: with a consumer, a turn under way or a queued message, and your own
+    /// Take those in use too: with a client, a turn under way or a queued message, and your own
     #[arg(long)]
     include_active: bool,
-    /// Sessions of this mode: on-demand (unless it says so), always, once or all
-    #[arg(long, value_name = "M")]
+    /// Sessions of this mode: on-demand, always, once or all [default: on-demand]
+    #[arg(long, value_name = "MODE")]
     mode: Option<String>,
     /// Only say what would be archived
     #[arg(long)]
@@ -33,7 +33,11 @@ impl Asks for Purge {
             dry_run: self.dry_run,
             caller: caller(),
         };
-        let purged = daemon.client()?.ask(&endpoint::Purge::call(&request))?;
+        let client = daemon.client()?;
+        let progress = self.progress(daemon);
+        let purged = client.ask(&endpoint::Purge::call(&request));
+        drop(progress);
+        let purged = purged?;
         if !daemon.global.json && !daemon.global.quiet {
             tell(&purged, self.dry_run);
         }
@@ -43,6 +47,18 @@ impl Asks for Purge {
             say(&json!(purged));
         }
         Ok(())
+    }
+}
+
+impl Purge {
+    /// Says how many runs are still ending.
+    fn progress(&self, daemon: &Daemon) -> Progress {
+        let global = daemon.global.clone();
+        Progress::begin(&daemon.global, move |_| {
+            let status = daemon::running(&global).ok()?.ask(&endpoint::Status::call()).ok()?;
+            let stopping = status.sessions.get("stopping").copied().unwrap_or(0);
+            (stopping > 0).then(|| format!("archiving: {stopping} runs are ending"))
+        })
     }
 }
 

@@ -10,7 +10,7 @@ use pinfold_api::endpoint;
 /// Which sessions.
 #[derive(Debug, Args)]
 pub(crate) struct Restart {
-    /// Which
+    /// One or more session names
     #[arg(required = true)]
     sessions: Vec<String>,
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 /// What comes back.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Restore {
-    /// Which
+    /// One or more session names, or ids
     #[arg(required_unless_present = "all")]
     sessions: Vec<String>,
     /// Every archived session whose name is free

@@ -4,7 +4,7 @@ use crate::definition::{self, Definition};
 use crate::doing::Runs;
 use crate::global::Global;
 use crate::output::{Failure, Kind, talk};
-use crate::{daemon, home};
+use crate::{commands, daemon, home};
 use clap::Args;
 use pinfold_api::request::NewSession;
 use pinfold_daemon::{AloneOptions, RunError, run_alone};
@@ -13,6 +13,8 @@ use std::process::ExitCode;
 /// What is run.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
+    /// Its name, by which it is locked
+    name: String,
     #[command(flatten)]
     definition: Definition,
 }
@@ -20,7 +22,7 @@ pub(crate) struct Run {
 impl Runs for Run {
     fn run(&self, global: &Global) -> Result<ExitCode, Failure> {
         let quiet = global.quiet;
-        let request = definition::request(&self.definition)?;
+        let request = definition::request(&self.name, &self.definition, global)?;
         let idle = without_effect(&request);
         if !idle.is_empty() && !quiet {
             talk(&format!("note: {} means nothing to `run`, which keeps no session", idle.join(", ")));
@@ -35,8 +37,9 @@ impl Runs for Run {
                 }
             }),
         };
+        let asked = options.request.clone();
         run_alone(options).map(ExitCode::from).map_err(|error| match error {
-            RunError::Refused(body) => body.into(),
+            RunError::Refused(body) => commands::hinted(body, &asked).into(),
             RunError::Start(error) => daemon::start_failure(&error),
         })
     }

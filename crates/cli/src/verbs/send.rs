@@ -22,7 +22,7 @@ const LONGEST: u64 = 1 << 20;
 /// What to send.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Send {
-    /// The session
+    /// Its name, or a unique beginning of its id
     session: String,
     /// What to say; `-` reads it from standard input, and `--` before it lets it begin with anything
     #[arg(allow_hyphen_values = true)]
@@ -30,7 +30,7 @@ pub(crate) struct Send {
     /// The same key twice is one message
     #[arg(long, value_name = "K")]
     key: Option<String>,
-    /// Wait for the answer and print it, at most so long (124)
+    /// Wait for the answer and print it; give up after DUR (exit 124) [default: no limit]
     #[arg(long, value_name = "DUR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not given, given alone, given with a time")]
     wait: Option<Option<String>>,

@@ -12,16 +12,18 @@ use serde_json::json;
 /// What changes.
 #[derive(Debug, Args)]
 pub(crate) struct Set {
+    /// Its name, or a unique beginning of its id
+    session: String,
     #[command(flatten)]
     definition: Definition,
 }
 
 impl Asks for Set {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        let request = definition::request(&self.definition)?;
+        let request = definition::request(&self.session, &self.definition, &daemon.global)?;
         let request = NewSession { caller_dir: None, caller_env: None, caller_umask: None, ..request };
         let client = daemon.client()?;
-        let session = client.ask(&endpoint::Set::call(&self.definition.name, &request))?;
+        let session = client.ask(&endpoint::Set::call(&self.session, &request))?;
         if daemon.global.json {
             say(&json!(session));
         }

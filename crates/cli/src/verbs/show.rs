@@ -1,16 +1,22 @@
-//! `show`: tells everything about a session.
+//! `show`: one page about a session: state, last exit, process tree, memory, the last lines.
 
+use super::ls::{below_home, home, shade_of};
 use crate::daemon::Daemon;
 use crate::doing::Asks;
-use crate::output::{Failure, say};
+use crate::output::{Failure, Paper, Shade, ago, columns, moment, print, say, wrapped};
+use crate::told_exit::told;
 use crate::worktree;
 use clap::Args;
-use pinfold_api::{ClientError, endpoint};
-use serde_json::{Map, Value};
+use pinfold_api::object::{LogLine, RunProcess, Session};
+use pinfold_api::word::Activity;
+use pinfold_api::{Client, ClientError, endpoint, query};
+use pinfold_core::visible::{visible, visible_line};
+use pinfold_core::words;
+use serde_json::{Value, json};
 use std::path::Path;
 
-/// What people look for first.
-const FIRST: [&str; 8] = ["name", "id", "state", "why", "next", "pid", "command", "dir"];
+/// So many lines of its output are on the page.
+const LINES: usize = 10;
 
 /// Which session.
 #[derive(Debug, Args)]
@@ -21,43 +27,192 @@ pub(crate) struct Show {
 
 impl Asks for Show {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
-        // Not as the object that this version knows: a newer daemon may tell more, and all of it is shown.
-        let text = daemon.client()?.text(&endpoint::Show::call(&self.session))?;
-        let mut object: Value = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
-        if let Some(worktree) = object["dir"].as_str().and_then(|dir| worktree::shown(Path::new(dir))) {
-            object["worktree"] = worktree;
+        let client = daemon.client()?;
+        // Not as the object that this version knows: a newer daemon may tell more, and JSON has all of it.
+        let text = client.text(&endpoint::Show::call(&self.session))?;
+        if daemon.global.json {
+            let mut object: Value = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
+            if let Some(worktree) = object["dir"].as_str().and_then(|dir| worktree::shown(Path::new(dir))) {
+                object["worktree"] = worktree;
+            }
+            say(&object);
+            return Ok(());
         }
-        match object.as_object().filter(|_| !daemon.global.json) {
-            Some(fields) => tell(fields),
-            None => say(&object),
-        }
+        let session: Session = serde_json::from_slice(&text).map_err(ClientError::Garbled)?;
+        let last = last_lines(&client, &session.id);
+        print(&page(&session, &last, Paper::stdout()));
         Ok(())
     }
 }
 
-fn tell(fields: &Map<String, Value>) {
-    let (first, rest): (Vec<_>, Vec<_>) = fields.iter().partition(|(key, _)| FIRST.contains(&key.as_str()));
-    let first = FIRST.iter().filter_map(|key| first.iter().find(|(own, _)| own.as_str() == *key));
-    let all: Vec<_> = first.chain(&rest).filter_map(|(key, value)| Some((key, words_of(value)?))).collect();
-    let width = all.iter().map(|(key, _)| key.len()).max().unwrap_or(0);
-    for (key, text) in all {
-        say(&format!("{key:<width$}  {text}"));
+/// The last lines of its output; a page without them is better than none.
+fn last_lines(client: &Client, id: &str) -> Vec<LogLine> {
+    let which = query::Logs { n: Some(LINES), ..query::Logs::default() };
+    let lines = client.lines(&endpoint::Logs::call(id, &which)).into_iter().flatten();
+    lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).collect()
+}
+
+fn page(session: &Session, last: &[LogLine], paper: Paper) -> String {
+    let mut text = String::new();
+    let dot = paper.paint("●", shade_of(&session.state)).into_owned();
+    let what = [session.agent.as_str(), session.mode.word()].join(", ");
+    text.push_str(&format!("{dot} {} ({what})\n", visible(&session.name)));
+    let facts = facts(session, paper);
+    for (label, fact) in facts.iter().filter_map(|(label, fact)| Some((label, fact.as_ref()?))) {
+        let blanks = " ".repeat(LABEL.saturating_sub(columns(label)));
+        let width = paper.width().map_or(usize::MAX, |width| width.saturating_sub(LABEL + 2));
+        let lines = wrapped(&visible(fact), width);
+        let label = paper.paint(label, Shade::Faint);
+        let below = format!("\n{}", " ".repeat(LABEL + 2));
+        let lines = lines.iter().map(|line| paper.cut_to(line, width)).collect::<Vec<_>>().join(&below);
+        text.push_str(&format!("{blanks}{label}: {lines}\n"));
+    }
+    if let Some(processes) = session.processes.as_ref().filter(|all| !all.is_empty()) {
+        text.push_str(&tree(processes, paper));
+    }
+    if !last.is_empty() {
+        text.push('\n');
+    }
+    for line in last {
+        let plain = pinfold_terminal::plain(line.text.trim_end_matches('\r'));
+        let at = paper.paint(&moment(&line.at), Shade::Faint).into_owned();
+        text.push_str(&paper.cut_line(&format!("{at} {}", visible_line(&plain))));
+        text.push('\n');
+    }
+    text
+}
+
+/// How wide the labels are; they stand at the right.
+const LABEL: usize = 12;
+
+/// What there is to say, by its label; nothing where there is nothing, or only what is usual.
+fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)> {
+    let home = home().filter(|_| paper.width().is_some());
+    let since = |at: &String| format!("{}, {} ago", moment(at), ago(at).unwrap_or_default());
+    let inbox = session.inbox;
+    let waits = inbox.queued + inbox.in_flight + inbox.failed + inbox.damaged;
+    vec![
+        ("State", Some(session.why.clone())),
+        ("Activity", activity(session)),
+        ("Asks", session.request.as_ref().map(|request| format!("{} ({})", request.title, request.id))),
+        ("Status", session.status.clone()),
+        ("Since", session.started_at.as_ref().map(since)),
+        (
+            "Last exit",
+            session
+                .last_exit
+                .as_ref()
+                .map(|exit| format!("{}, {} ago", told(exit), ago(&exit.at).unwrap_or_default())),
+        ),
+        ("Next", session.next.as_ref().map(|next| format!("{} at {}", next.what, moment(&next.at)))),
+        (
+            "Directory",
+            Some(format!(
+                "{}{}",
+                below_home(&session.dir, home.as_deref()),
+                if session.dir_lock { " (locked)" } else { "" }
+            )),
+        ),
+        ("Command", Some(session.command.join(" ")).filter(|command| !command.is_empty())),
+        ("Conversation", session.vendor_session.clone()),
+        ("Memory", memory(session)),
+        ("Runs", (session.restarts > 0).then(|| format!("restarted {} times", session.restarts))),
+        (
+            "Inbox",
+            (waits + inbox.done > 0).then(|| {
+                format!(
+                    "{} queued, {} under way, {} done, {} failed",
+                    inbox.queued, inbox.in_flight, inbox.done, inbox.failed
+                )
+            }),
+        ),
+        ("Clients", (session.consumers > 0).then(|| format!("{} attached or following", session.consumers))),
+        ("Parent", session.parent.clone()),
+        ("Tags", Some(session.tags.join(", ")).filter(|tags| !tags.is_empty())),
+        ("Variables", Some(given(session)).filter(|names| !names.is_empty())),
+        ("Policy", Some(policy(&session.policy)).filter(|changed| !changed.is_empty())),
+        ("Archived", session.archived_at.as_ref().map(since)),
+        ("Created", Some(since(&session.created_at))),
+        ("Id", Some(session.id.clone())),
+    ]
+}
+
+fn activity(session: &Session) -> Option<String> {
+    if session.activity == Activity::Unknown {
+        return None;
+    }
+    let from = session.activity_from.as_ref().map(|from| format!(" (by {from})")).unwrap_or_default();
+    Some(format!("{}{from}", session.activity))
+}
+
+fn memory(session: &Session) -> Option<String> {
+    let used = words::size(session.memory_bytes?);
+    let swap =
+        session.swap_bytes.filter(|swap| *swap > 0).map(|swap| format!(", {} on swap", words::size(swap)));
+    let limit = session.memory_limit_bytes.map(|limit| format!(" of {}", words::size(limit)));
+    Some(format!("{used}{}{}", limit.unwrap_or_default(), swap.unwrap_or_default()))
+}
+
+/// The names that were given; those that every session has are no news.
+fn given(session: &Session) -> String {
+    let given = session.env.iter().filter(|name| !pinfold_daemon::is_harmless(name));
+    given.map(String::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// What differs from the usual policy, in the units of people.
+fn policy(own: &Value) -> String {
+    let usual = json!(pinfold_core::Policy::default());
+    let Some(fields) = own.as_object() else { return String::new() };
+    let changed = fields.iter().filter(|(key, value)| usual.get(key.as_str()) != Some(value));
+    changed
+        .map(|(key, value)| format!("{key} {}", in_units(&usual, key, value)))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// Durations are stored as milliseconds, and are those fields whose usual value is a large whole number.
+fn in_units(usual: &Value, key: &str, value: &Value) -> String {
+    match (DURATIONS.contains(&key), value.as_u64()) {
+        (true, Some(0)) => "none".to_owned(),
+        (true, Some(ms)) => words::duration(std::time::Duration::from_millis(ms)),
+        (_, _) if usual.get(key).is_none() && value.is_null() => "none".to_owned(),
+        (_, _) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
     }
 }
 
-/// A value for people; nothing when there is nothing to say.
-fn words_of(value: &Value) -> Option<String> {
-    let text = match value {
-        Value::Null => return None,
-        Value::String(text) => text.clone(),
-        Value::Array(all) => all.iter().filter_map(words_of).collect::<Vec<_>>().join(" "),
-        Value::Object(fields) => {
-            let fields = fields.iter().filter_map(|(key, value)| Some(format!("{key} {}", words_of(value)?)));
-            fields.collect::<Vec<_>>().join(", ")
-        }
-        Value::Bool(true) => "yes".to_owned(),
-        Value::Bool(false) => "no".to_owned(),
-        Value::Number(number) => number.to_string(),
-    };
-    Some(text).filter(|text| !text.is_empty())
+/// The fields of a policy that are durations.
+const DURATIONS: [&str; 14] = [
+    "stable_after",
+    "backoff_initial",
+    "backoff_max",
+    "clean_window",
+    "drain_window",
+    "drain_backoff",
+    "contention_step",
+    "contention_max",
+    "idle_after",
+    "stop_grace",
+    "takeover_deadline",
+    "memory_sample",
+    "watchdog",
+    "hold_limit",
+];
+
+/// The processes of its run, each below its parent.
+fn tree(processes: &[RunProcess], paper: Paper) -> String {
+    let mut text = String::new();
+    for process in processes {
+        let depth = depth(process, processes);
+        let blanks = " ".repeat(LABEL + 2);
+        let branch = if depth == 0 { String::new() } else { format!("{}└─ ", "   ".repeat(depth - 1)) };
+        let line = format!("{blanks}{branch}{} {}", process.pid, visible_line(&process.command));
+        text.push_str(&paper.cut_line(&line));
+        text.push('\n');
+    }
+    text
+}
+
+fn depth(of: &RunProcess, all: &[RunProcess]) -> usize {
+    let above = |process: &&RunProcess| all.iter().find(|other| Some(other.pid) == process.parent);
+    std::iter::successors(Some(of), above).take(all.len()).count() - 1
 }

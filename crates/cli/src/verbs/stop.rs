@@ -1,20 +1,20 @@
 //! `stop`: stops sessions with everything they started.
 
-use crate::daemon::Daemon;
+use crate::daemon::{self, Daemon};
 use crate::doing::Asks;
-use crate::output::Failure;
+use crate::output::{Failure, Progress};
 use crate::several;
 use clap::Args;
-use pinfold_api::endpoint;
-use pinfold_api::request;
+use pinfold_api::{Client, endpoint, query, request, units};
+use std::time::Duration;
 
 /// Which sessions.
 #[derive(Debug, Args)]
 pub(crate) struct Stop {
-    /// Which
+    /// One or more session names
     #[arg(required = true)]
     sessions: Vec<String>,
-    /// Instead of the grace before SIGKILL
+    /// Time between the stop signal and SIGKILL [default: its --stop-grace]
     #[arg(long, value_name = "DUR")]
     timeout: Option<String>,
 }
@@ -22,8 +22,50 @@ pub(crate) struct Stop {
 impl Asks for Stop {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let stop = request::Stop { timeout: self.timeout.clone() };
+        let _progress = self.progress(daemon);
         several::each_session(&self.sessions, daemon, |client, session| {
             client.ask(&endpoint::Stop::call(session, &stop))
         })
     }
+}
+
+/// Where a session does not say so, this is how long it has: the policy's default.
+const USUAL_GRACE: Duration = Duration::from_secs(10);
+
+impl Stop {
+    /// Says who has not ended yet, and when SIGKILL comes.
+    fn progress(&self, daemon: &Daemon) -> Progress {
+        let asked = self.timeout.as_deref().and_then(|timeout| units::duration(timeout).ok());
+        let (sessions, global) = (self.sessions.clone(), daemon.global.clone());
+        Progress::begin(&daemon.global, move |passed| {
+            let client = daemon::running(&global).ok()?;
+            let (live, grace) = still_there(&client, &sessions)?;
+            let left = asked.unwrap_or(grace).saturating_sub(passed);
+            let end = if left.is_zero() {
+                "SIGKILL was sent".to_owned()
+            } else {
+                format!("SIGKILL in {} s", left.as_secs() + 1)
+            };
+            Some(format!("stopping {} ({end})", live.join(", ")))
+        })
+    }
+}
+
+/// Those that have a run still, and the longest grace among them.
+fn still_there(client: &Client, sessions: &[String]) -> Option<(Vec<String>, Duration)> {
+    let which = query::Sessions { state: Some("stopping".into()), known: true, ..query::Sessions::default() };
+    let all = client.ask(&endpoint::Sessions::call(&which)).ok()?;
+    let ours = all.iter().filter(|session| {
+        sessions
+            .iter()
+            .any(|named| *named == session.name || session.id.starts_with(&named.to_ascii_uppercase()))
+    });
+    let (names, graces): (Vec<String>, Vec<Duration>) = ours
+        .map(|session| {
+            let grace = session.policy["stop_grace"].as_u64().map_or(USUAL_GRACE, Duration::from_millis);
+            (session.name.clone(), grace)
+        })
+        .unzip();
+    let grace = graces.into_iter().max()?;
+    Some((names, grace))
 }

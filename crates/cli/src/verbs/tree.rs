@@ -1,18 +1,20 @@
 //! `tree`: lists sessions below their parents.
 
+use super::ls::shade_of;
 use crate::daemon::Daemon;
 use crate::doing::Asks;
-use crate::output::{Failure, say};
+use crate::output::{Failure, Paper, print, say, talk};
 use clap::Args;
 use pinfold_api::object::Session;
 use pinfold_api::{endpoint, query};
+use pinfold_core::visible::visible;
 use serde_json::{Value, json};
 
 /// Which sessions.
 #[derive(Debug, Args)]
 pub(crate) struct Tree {
-    /// Archived ones too
-    #[arg(long)]
+    /// Show archived ones too
+    #[arg(short, long)]
     all: bool,
 }
 
@@ -25,8 +27,10 @@ impl Asks for Tree {
         let roots = sessions.iter().filter(|session| is_root(session, &sessions));
         if json {
             say(&Value::Array(roots.map(|root| branch(root, &sessions)).collect()));
+        } else if sessions.is_empty() && !daemon.global.quiet {
+            talk(&"no sessions; `pinfold new NAME -- COMMAND` makes one");
         } else {
-            roots.for_each(|root| print_branch(root, &sessions, 0));
+            roots.for_each(|root| print_branch(root, &sessions, ""));
         }
         Ok(())
     }
@@ -45,9 +49,14 @@ fn branch(session: &Session, all: &[Session]) -> Value {
     json!({ "session": session, "children": below })
 }
 
-fn print_branch(session: &Session, all: &[Session], depth: usize) {
-    say(&format!("{}{} ({})", "  ".repeat(depth), session.name, session.state));
-    for child in children(session, all) {
-        print_branch(child, all, depth + 1);
+/// One line each; what is below a session is drawn below it, after `before`.
+fn print_branch(session: &Session, all: &[Session], before: &str) {
+    let state = Paper::stdout().paint(session.state.word(), shade_of(&session.state)).into_owned();
+    print(&format!("{} {state}\n", visible(&session.name)));
+    let below: Vec<&Session> = children(session, all).collect();
+    for (at, child) in below.iter().enumerate() {
+        let (line, next) = if at + 1 == below.len() { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        print(&format!("{before}{line}"));
+        print_branch(child, all, &format!("{before}{next}"));
     }
 }

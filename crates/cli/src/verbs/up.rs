@@ -3,7 +3,7 @@
 use crate::daemon::{self, Daemon};
 use crate::doing::Alone;
 use crate::global::Global;
-use crate::output::{Failure, say, talk};
+use crate::output::{Failure, Progress, say, talk};
 use crate::send_away::send_away;
 use crate::{home, inside};
 use clap::Args;
@@ -34,8 +34,11 @@ impl Alone for Up {
             inside::refuse(&home, "up --replace")?;
             send_away(&home, true)?;
         }
+        let progress = progress(global);
         let client = Daemon { global: global.starting() }.client()?;
-        let status = client.ask(&endpoint::Status::call())?;
+        let status = client.ask(&endpoint::Status::call());
+        drop(progress);
+        let status = status?;
         if global.json {
             say(&json!(status));
         } else if !global.quiet {
@@ -43,4 +46,19 @@ impl Alone for Up {
         }
         Ok(())
     }
+}
+
+/// Says how many sessions a daemon that starts has looked at.
+fn progress(global: &Global) -> Progress {
+    let of = global.clone();
+    Progress::begin(global, move |_| {
+        let home = home::home(&of).ok()?;
+        let starting = daemon::at(&home).ping().ok().and_then(|ping| ping.starting);
+        Some(match starting {
+            Some(starting) if starting.of > 0 => {
+                format!("starting: {} of {} sessions are looked at", starting.seen, starting.of)
+            }
+            Some(_) | None => "starting the daemon".to_owned(),
+        })
+    })
 }

@@ -3,13 +3,12 @@
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
+use crate::told_exit::told;
 use clap::Args;
-use pinfold_api::object::{LastExit, Session};
+use pinfold_api::object::Session;
 use pinfold_api::word::State;
 use pinfold_api::{endpoint, query};
-use pinfold_core::{Exit, words};
 use serde_json::json;
-use std::time::Duration;
 
 /// Which session, and what for.
 #[derive(Debug, Args)]
@@ -19,7 +18,7 @@ pub(crate) struct Wait {
     /// The states, separated by commas
     #[arg(long = "for", value_name = "STATE[,STATE]")]
     states: String,
-    /// Give up after so long (124)
+    /// Give up after DUR (exit 124) [default: never]
     #[arg(long, value_name = "DUR")]
     timeout: Option<String>,
 }
@@ -45,15 +44,4 @@ fn how_it_came(session: &Session) -> Option<String> {
         (State::Stopped | State::Idle, Some(exit)) => Some(format!("{} {}", session.name, told(exit))),
         _ => None,
     }
-}
-
-fn told(exit: &LastExit) -> String {
-    let how = match (exit.code, exit.signal) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::ShimLost,
-    };
-    let after = words::duration(Duration::from_millis(exit.uptime_ms));
-    let line = exit.last_line.as_ref().map(|line| format!(": `{line}`")).unwrap_or_default();
-    format!("{how} after {after}{line}")
 }

@@ -3,10 +3,10 @@
 use crate::doing::Alone;
 use crate::global::Global;
 use crate::home;
-use crate::output::{Cell, Failure, Paper, plain, print, say};
+use crate::output::{Cell, Failure, Paper, Worth, plain, print, say, talk};
 use clap::{Args, ValueHint};
 use pinfold_daemon::objects;
-use pinfold_lock::{Relation, User, shorten};
+use pinfold_lock::{Relation, User};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub(crate) struct Who {
     /// The directory
-    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    #[arg(value_name = "DIR", default_value = ".", value_hint = ValueHint::DirPath)]
     directory: PathBuf,
 }
 
@@ -27,7 +27,9 @@ impl Alone for Who {
             say(&Value::Array(users.iter().map(object).collect()));
         } else if !users.is_empty() {
             let rows: Vec<_> = users.iter().map(row).collect();
-            print(&Paper::endless().table(["PID", "USES", "PLACE", "COMMAND"], &rows));
+            print(&Paper::stdout().fitted(HEADS, &rows));
+        } else if !global.quiet {
+            talk(&format!("no process that you may look at uses {}", self.directory.display()));
         }
         Ok(())
     }
@@ -60,19 +62,29 @@ fn object(user: &User) -> Value {
     }
 }
 
-fn row(user: &User) -> [Cell<'static>; 4] {
+const HEADS: [(&str, Worth); 5] = [
+    ("PID", Worth::Needed(7)),
+    ("SESSION", Worth::Wanted(3)),
+    ("USES", Worth::Needed(5)),
+    ("PLACE", Worth::Path(2)),
+    ("COMMAND", Worth::Sentence),
+];
+
+fn row(user: &User) -> [Cell<'static>; 5] {
     let cells = match user {
         User::Holder { relation, lock } => [
             lock.holder.identity.map_or("-".to_owned(), |identity| identity.pid.to_string()),
+            lock.session.clone().unwrap_or_else(|| "-".to_owned()),
             word(*relation).replace('_', " "),
             lock.resource.clone(),
-            shorten(&lock.holder.command),
+            lock.holder.command.clone(),
         ],
         User::Worker { process, place } => [
             process.pid.to_string(),
+            "-".to_owned(),
             "works".to_owned(),
             place.display().to_string(),
-            shorten(&process.command),
+            process.command.clone(),
         ],
     };
     cells.map(plain)

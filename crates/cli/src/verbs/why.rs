@@ -3,10 +3,11 @@
 use crate::daemon::Daemon;
 use crate::definition;
 use crate::doing::Asks;
-use crate::output::{Failure, say};
+use crate::output::{Failure, Paper, print, say, wrapped};
 use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::Session;
+use pinfold_core::visible::visible;
 use serde_json::json;
 
 /// Which session.
@@ -30,7 +31,9 @@ impl Asks for Why {
                 "last_exit": last_exit,
             }));
         } else {
-            say(&format!("{} is {}.", object.name, object.why));
+            let width = Paper::stdout().width().unwrap_or(usize::MAX);
+            let sentence = format!("{} is {}.", object.name, object.why);
+            wrapped(&visible(&sentence), width).iter().for_each(|line| print(&format!("{line}\n")));
             if !daemon.global.quiet {
                 let variable = |name: &str| std::env::var(name).ok();
                 definition::warn_of_shared_server(Some(&object.agent), variable);

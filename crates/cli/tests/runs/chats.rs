@@ -169,6 +169,7 @@ fn names_may_be_given_again_and_ids_tell_them_apart() {
     let taken = world.run(&["--json", "restore", "chat"]);
     assert_eq!((taken.code, &taken.error()["kind"]), (73, &json!("exists")), "{taken:?}");
     assert_eq!(world.run(&["restore", first.as_str().unwrap()]).code, 73);
+    world.ok(&["start", "chat"]);
     let live = world.run(&["rm", second.as_str().unwrap(), "--yes"]);
     assert_eq!(live.code, 1, "{live:?}");
     assert_eq!(world.run(&["rm", first.as_str().unwrap()]).code, 2, "without --yes");

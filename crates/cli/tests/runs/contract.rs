@@ -118,12 +118,20 @@ fn ls_shows_what_was_asked_for_a_line_each() {
         let said = world.ok(&[&["ls"], words].concat()).stdout;
         said.lines().skip(1).map(str::to_owned).collect::<Vec<_>>()
     };
-    let running = format!("a  running  always  {pid}  0  sh -c exec sleep 100000  running for ");
+    let dir = world.root.display().to_string();
     let found = rows(&["--tag", "x y"]);
     assert_eq!(found.len(), 1);
-    assert!(squeezed(&found[0]).starts_with(&squeezed(&running)), "{found:?}");
-    let idle = "b idle on-demand - 0 printf a command of many… idle: nobody has needed it yet";
+    // Nothing is cut where nobody looks on, and what has a column is not said again.
+    let cells: Vec<&str> = found[0].split_whitespace().collect();
+    assert_eq!((&cells[..3], cells[4]), (&["a", "running", "-"][..], dir.as_str()), "{found:?}");
+    let rest = format!("{pid} always 0 sh -c exec sleep 100000");
+    assert!(squeezed(&found[0]).ends_with(&rest), "{found:?}");
+    let idle =
+        format!("b idle - - {dir} - - on-demand 0 printf a command of many letters nobody has needed it yet");
     assert_eq!(rows(&["--state", "idle"]).iter().map(|row| squeezed(row)).collect::<Vec<_>>(), [idle]);
+    assert_eq!(rows(&["--state", "idle", "--state", "archived"]).len(), 2);
+    assert_eq!(rows(&["--tag", "x y", "--tag", "z"]).len(), 0);
+    assert_eq!(world.ok(&["ls", "-q", "-a"]).stdout, "a\nb\nc\n");
     assert_eq!(rows(&["--all"]).len(), 3);
     assert_eq!(rows(&["--state", "archived"]).len(), 1);
     assert_eq!(rows(&[]).len(), 2);

@@ -32,6 +32,7 @@ mod memory;
 mod metrics;
 mod openapi;
 mod outsiders;
+mod people;
 mod per_message;
 mod presets;
 mod processes;

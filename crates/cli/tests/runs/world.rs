@@ -43,6 +43,18 @@ impl Answer {
     }
 }
 
+/// Every verb, as the help of the program lists them in its groups.
+pub(crate) fn verbs_in(help: &str) -> Vec<String> {
+    let listed = help.lines().take_while(|line| *line != "Options:");
+    let first = |line: &str| {
+        let verb = line.strip_prefix("  ")?.split(' ').next()?;
+        verb.starts_with(|letter: char| letter.is_ascii_lowercase()).then(|| verb.to_owned())
+    };
+    let verbs: Vec<String> = listed.filter_map(first).collect();
+    assert!(verbs.len() > 30, "{verbs:?} are too few to be all verbs");
+    verbs
+}
+
 /// What every agent of a test does first: from then on the kernel knows that anything of it lives. A second one
 /// beside it, or beside anything that it started, writes its name down. A test may kill `flock` itself: only its
 /// own code for a lock that is held counts.

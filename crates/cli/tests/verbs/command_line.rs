@@ -25,7 +25,7 @@ fn version_is_printed_on_stdout() {
 #[test]
 fn usage_errors_are_2_and_one_line_with_a_hint() {
     let home = Home::new();
-    let rows: [&[&str]; 9] = [
+    let rows: [&[&str]; 8] = [
         &["no-such-verb"],
         &["lock"],
         &["lock", "key:k"],
@@ -34,7 +34,6 @@ fn usage_errors_are_2_and_one_line_with_a_hint() {
         &["lock", "session:no spaces", "--", "true"],
         &["lock", "", "--", "true"],
         &["unlock", "key:k"],
-        &[],
     ];
     for words in rows {
         let answer = home.run(words);

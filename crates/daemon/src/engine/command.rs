@@ -36,6 +36,8 @@ impl Unsettled {
 pub(crate) enum Command {
     /// An archived session comes back.
     Restore { id: SessionId, by: Option<Arc<By>>, reply: Reply },
+    /// A session gets another name.
+    Rename { id: SessionId, name: String, by: Option<Arc<By>>, reply: Reply },
     /// An archived session is deleted for good.
     Remove { id: SessionId, by: Option<Arc<By>>, done: Removal },
     /// Says when a message is done or has failed, and until then how its session stands.
@@ -64,6 +66,7 @@ impl Command {
             Command::Attach { .. } | Command::AttachAgain { .. } => true,
             // Those look for themselves, or record nothing.
             Command::Restore { .. }
+            | Command::Rename { .. }
             | Command::Remove { .. }
             | Command::AwaitMessage { .. }
             | Command::TakeAudit { .. }
@@ -77,6 +80,7 @@ impl Engine {
     pub(super) fn obey(&mut self, command: Command) {
         match command {
             Command::Restore { id, by, reply } => self.restore(id, by.as_deref(), reply),
+            Command::Rename { id, name, by, reply } => self.rename(id, name, by, reply),
             Command::Remove { id, by, done } => self.remove(id, by, done),
             Command::AwaitMessage { id, message, settled, reply } => {
                 let tracked = self.sessions.get_mut(&id);

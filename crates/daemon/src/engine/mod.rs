@@ -27,6 +27,7 @@ mod per_message;
 mod plug;
 mod purge;
 mod recover;
+mod rename;
 mod reply;
 mod reports;
 mod run;

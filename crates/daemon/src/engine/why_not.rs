@@ -30,6 +30,8 @@ pub(crate) enum WhyNot {
     NoFolder { what: &'static str, full: bool, problem: String },
     /// Only an archived session can be removed.
     NotArchived { name: String, state: &'static str },
+    /// Only a session of which nothing runs can have another name.
+    NotAtRest { name: String, state: &'static str },
     /// Children of the session run.
     ChildrenRun { name: String, running: Vec<String> },
     /// The files of the session could not be deleted.

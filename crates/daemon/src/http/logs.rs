@@ -2,6 +2,7 @@
 
 use super::Context;
 use super::answer::{Asked, Failure, Named};
+use super::paging::Head;
 use super::streaming;
 use crate::engine::Known;
 use crate::http::consumer::Consumer;
@@ -9,14 +10,14 @@ use crate::output::lines::Lines;
 use crate::output::printed::{Printed, Sequences};
 use crate::output::written::Written;
 use axum::body::Bytes;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use pinfold_api::object::{LogLine, Turn};
 use pinfold_api::query::Logs as Which;
-use pinfold_api::{ErrorBody, ErrorKind};
+use pinfold_api::{ErrorBody, ErrorKind, time};
 use pinfold_core::RunNumber;
 use pinfold_core::event::ConsumerKind;
 use pinfold_shim::log::Position;
-use pinfold_store::{ReadError, SessionId, Take};
+use pinfold_store::{Count, ReadError, SessionId, Take};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -49,17 +50,27 @@ pub(crate) async fn logs(
         tokio::spawn(async move { sender.send(text).await });
         return Ok(streaming::lines(receiver));
     }
-    let wanted = which.n.unwrap_or(LINES);
+    // Whoever says since when wants all of that.
+    let wanted = which.n.unwrap_or(if which.since_ms.is_some() { usize::MAX } else { LINES });
+    source.since = which.since_ms.map(|ms| time::rfc3339(u64::try_from(ms).unwrap_or(0)));
     if which.follow {
         tokio::spawn(follow(context, id, source, wanted, sender));
     } else {
         let lines = blocking(move || {
-            let (mut lines, _) = source.last(wanted);
+            // A count needs every line; otherwise only the last ones are read.
+            let (mut lines, _) = source.last(if which.count { usize::MAX } else { wanted });
             lines.extend(source.printed.finish());
-            lines.split_off(lines.len().saturating_sub(wanted))
+            source.drop_older(&mut lines);
+            let total = lines.len();
+            (lines.split_off(total.saturating_sub(wanted)), total)
         });
-        let text = json_lines(&lines.await?);
+        let (lines, total) = lines.await?;
+        let text = json_lines(&lines);
         tokio::spawn(async move { sender.send(text).await });
+        if which.count {
+            let head = Head { total: Some(Count::Exactly(total as u64)), ..Head::default() };
+            return Ok((head.fields(), streaming::lines(receiver)).into_response());
+        }
     }
     Ok(streaming::lines(receiver))
 }
@@ -87,6 +98,8 @@ pub(crate) struct Source {
     written: Written,
     printed: Printed,
     only: Option<RunNumber>,
+    /// What was printed before this moment is left out.
+    since: Option<String>,
 }
 
 impl Source {
@@ -109,7 +122,19 @@ impl Source {
             let missing = || ErrorBody::new(ErrorKind::NotFound, format!("there is no run `{wanted}`"));
             only = Some(find_run(&runs, wanted).ok_or_else(missing)?);
         }
-        Ok(Source { written, printed: Printed::new(Lines::new(runs, only), sequences, pty), only })
+        Ok(Source {
+            written,
+            printed: Printed::new(Lines::new(runs, only), sequences, pty),
+            only,
+            since: None,
+        })
+    }
+
+    /// Drops what was printed too early. All moments are written alike, so their texts are in their order.
+    fn drop_older(&self, lines: &mut Vec<LogLine>) {
+        if let Some(since) = &self.since {
+            lines.retain(|line| line.at >= *since);
+        }
     }
 
     /// The last lines, and where the log goes on behind them. What has no end yet is kept.
@@ -145,6 +170,7 @@ impl Source {
         for _ in 0..2 {
             lines.extend(self.printed.settle().0);
         }
+        self.drop_older(&mut lines);
         (lines.split_off(lines.len().saturating_sub(wanted)), end)
     }
 

@@ -5,7 +5,7 @@ use super::gate::Gate;
 use super::reads::Reads;
 use super::{
     Context, answer, archive, attach, configured, declared, events, feed, gate, holds, locks, logs, messages,
-    metrics, openapi, search, session_stream, sessions, status,
+    metrics, openapi, rename, search, session_stream, sessions, status,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -50,6 +50,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Set => api.add::<endpoint::Set, _, _>(Act::Set, sessions::set),
         Address::Definition => api.add::<endpoint::Definition, _, _>(Act::Read, declared::definition),
         Address::Differs => api.add::<endpoint::Differs, _, _>(Act::Set, declared::differs),
+        Address::Rename => api.add::<endpoint::Rename, _, _>(Act::Set, rename::rename),
         Address::Start => api.add::<endpoint::Start, _, _>(Act::Steer, sessions::start),
         Address::Stop => api.add::<endpoint::Stop, _, _>(Act::Steer, sessions::stop),
         Address::Restart => api.add::<endpoint::Restart, _, _>(Act::Steer, sessions::restart),

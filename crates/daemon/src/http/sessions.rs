@@ -4,9 +4,9 @@ use super::Context;
 use super::answer::{Answered, Asked, Failure, Named, Said, refusal};
 use super::beside::{tell_outsider, tell_silence};
 use super::configured;
-use super::kin;
 use super::paging::Head;
 use super::reach::{a_moment, in_the_way, not_done, reach};
+use super::{kin, nearest};
 use crate::caller::Pass;
 use crate::clock::Clock;
 use crate::define::definition::{COMMAND, Definition};
@@ -146,7 +146,7 @@ async fn written(
 
 /// Refuses a filter that no session could ever pass.
 fn known(filter: &Filter) -> Result<(), Failure> {
-    known_states(filter.state.as_deref().into_iter())?;
+    known_states(filter.state.iter().flat_map(|states| states.split(',')))?;
     let wrong = filter.after.as_ref().filter(|after| after.parse::<SessionId>().is_err());
     wrong.map_or(Ok(()), |wrong| Err(bad_value(format!("`{wrong}` is not the id of a session"))))
 }
@@ -168,7 +168,12 @@ pub(crate) async fn show(context: Context, Named(session): Named) -> Answered<Se
     let mut session = show::session::session(&view, Clock::new().now());
     tell_outsider(&context, id, &mut session).await;
     show::contained::tell(&mut session);
-    Ok(Json(session))
+    let session = tokio::task::spawn_blocking(move || {
+        show::processes::tell(&mut session);
+        session
+    });
+    let failed = |error: tokio::task::JoinError| ErrorBody::new(ErrorKind::Failed, error.to_string());
+    Ok(Json(session.await.map_err(failed)?))
 }
 
 pub(crate) async fn create(context: Context, Said(request): Said<NewSession>) -> Answered<Session> {
@@ -376,7 +381,7 @@ pub(crate) async fn wait(
     object(&context, id).await
 }
 
-fn bad_value(message: String) -> Failure {
+pub(super) fn bad_value(message: String) -> Failure {
     Failure::bad_value(ErrorBody::new(ErrorKind::Usage, message))
 }
 
@@ -446,7 +451,11 @@ async fn vendor_is_free(context: &Context, definition: &Definition) -> Result<()
 }
 
 pub(crate) async fn find(context: &Context, session: String) -> Result<SessionId, Failure> {
-    Ok(context.handle.view(move |view| view.find(&session)).await??)
+    let wanted = session.clone();
+    match context.handle.view(move |view| view.find(&session)).await? {
+        Ok(id) => Ok(id),
+        Err(why) => Err(nearest::nearest(context, why, wanted).await),
+    }
 }
 
 pub(crate) async fn watcher(context: &Context, id: SessionId) -> Result<watch::Receiver<Snapshot>, Failure> {

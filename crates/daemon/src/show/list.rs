@@ -28,15 +28,17 @@ const COMMAND: usize = 64;
 /// Whether a filter shows a session.
 fn shows(filter: &Filter, known: Known<'_>) -> bool {
     let state = known.state();
-    let asked_for = filter.state.as_deref() == Some(state.word());
-    let listed = filter.all || asked_for || state != State::Archived;
-    let tagged = filter.tag.as_ref().is_none_or(|tag| known.definition().tags.contains(tag));
-    listed && tagged && filter.state.as_deref().is_none_or(|wanted| wanted == state.word())
+    let asked_for = filter.state.as_deref().map(|states| states.split(',').any(|word| word == state.word()));
+    let listed = filter.all || asked_for == Some(true) || state != State::Archived;
+    let has = |tag: &str| known.definition().tags.iter().any(|own| own == tag);
+    let tagged = filter.tag.as_deref().is_none_or(has)
+        && filter.tags.as_deref().is_none_or(|tags| tags.split('\n').all(has));
+    listed && tagged && asked_for != Some(false)
 }
 
 /// Whether what is not a session may be among them.
 fn shows_odd_ones(filter: &Filter) -> bool {
-    !filter.known && filter.state.is_none() && filter.tag.is_none()
+    !filter.known && filter.state.is_none() && filter.tag.is_none() && filter.tags.is_none()
 }
 
 /// What is shown of each session.
@@ -133,8 +135,9 @@ impl Writing {
     ) -> Part<SessionId> {
         let most = most.min(ROWS);
         self.text.reserve(ROW * most);
+        let most_of_command = if asked.0.brief { COMMAND } else { usize::MAX };
         part_of(view, asked, (after, most), |known| {
-            self.push(&row(known, now));
+            self.push(&row(known, most_of_command, now));
             known.id()
         })
     }
@@ -168,28 +171,34 @@ fn odd(id: &str, name: &str, state: &Word, shim_pid: Option<u32>, why: &str) -> 
     })
 }
 
-fn row(known: Known<'_>, now: Now) -> Row<'_> {
+fn row(known: Known<'_>, most_of_command: usize, now: Now) -> Row<'_> {
     let core = known.core();
+    let since = core.life().at_work().map(|(_, _, since)| since);
+    let uptime = since.map(|since| now.boot.since(since.boot));
     Row {
         name: Cow::Borrowed(known.name()),
         state: word::state(core.state()),
+        activity: Some(word::activity(core.activity())),
         mode: word::mode(core.spec().mode),
         pid: known.pid(),
+        uptime_ms: uptime.map(|uptime| u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX)),
+        memory_bytes: core.memory_bytes(),
         restarts: core.runs().count.saturating_sub(1),
-        command: Cow::Owned(beginning(&known.definition().command)),
+        dir: known.definition().dir.to_string_lossy(),
+        command: Cow::Owned(beginning(&known.definition().command, most_of_command)),
         why: Cow::Owned(session::why(core, known.hindrances(), now)),
     }
 }
 
-/// The first words of a command, up to a length that a table has room for.
-fn beginning(words: &[String]) -> String {
+/// The first words of a command, up to a length that there is room for.
+fn beginning(words: &[String], most: usize) -> String {
     let mut line = String::with_capacity(2 * COMMAND);
     for (at, word) in words.iter().enumerate() {
         if at > 0 {
             line.push(' ');
         }
-        line.push_str(&word[..word.floor_char_boundary(COMMAND)]);
-        if line.len() >= COMMAND {
+        line.push_str(&word[..word.floor_char_boundary(most)]);
+        if line.len() >= most {
             break;
         }
     }
@@ -203,11 +212,13 @@ mod tests {
     #[test]
     fn a_long_command_is_known_by_its_beginning() {
         let words = |all: &[&str]| all.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        assert_eq!(beginning(&words(&[])), "");
-        assert_eq!(beginning(&words(&["sleep"])), "sleep");
-        assert_eq!(beginning(&words(&["sleep", "", "5"])), "sleep  5");
+        let beginning = |all: &[&str]| super::beginning(&words(all), COMMAND);
+        assert_eq!(beginning(&[]), "");
+        assert_eq!(beginning(&["sleep"]), "sleep");
+        assert_eq!(beginning(&["sleep", "", "5"]), "sleep  5");
         let long = "é".repeat(1000);
-        assert_eq!(beginning(&words(&[&long])), "é".repeat(32));
-        assert_eq!(beginning(&words(&["sh", &long, "end"])), format!("sh {}", "é".repeat(32)));
+        assert_eq!(beginning(&[&long]), "é".repeat(32));
+        assert_eq!(beginning(&["sh", &long, "end"]), format!("sh {}", "é".repeat(32)));
+        assert_eq!(super::beginning(&words(&["sh", &long, "end"]), usize::MAX), format!("sh {long} end"));
     }
 }

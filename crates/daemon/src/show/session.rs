@@ -68,6 +68,7 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         vendor_session: vendor_session(core, definition),
         last_exit: core.last_exit().map(last_exit),
         contained: None,
+        processes: None,
         env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,
         policy: Value::Null,

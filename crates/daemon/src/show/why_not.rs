@@ -38,6 +38,7 @@ impl From<WhyNot> for ErrorBody {
             WhyNot::TooMany { there } => too_many(there),
             WhyNot::NoFolder { what, full, problem } => no_folder(what, full, &problem),
             WhyNot::NotArchived { name, state } => not_archived(&name, state),
+            WhyNot::NotAtRest { name, state } => not_at_rest(&name, state),
             WhyNot::ChildrenRun { name, running } => {
                 let text = format!("session `{name}` has children that run: {}", running.join(", "));
                 body(ErrorKind::Failed, text).hint("archive them first")
@@ -96,8 +97,15 @@ fn no_folder(what: &str, full: bool, problem: &str) -> ErrorBody {
 }
 
 fn not_archived(name: &str, state: &str) -> ErrorBody {
-    ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {state}, not archived"))
-        .hint(format!("`pinfold archive {}` keeps everything; `rm` deletes what is archived", quoted(name)))
+    ErrorBody::new(ErrorKind::Failed, format!("session `{name}` is {state}, not archived")).hint(format!(
+        "`pinfold archive {0}` stops it and keeps everything, then `pinfold rm {0} --yes` deletes it",
+        quoted(name)
+    ))
+}
+
+fn not_at_rest(name: &str, state: &str) -> ErrorBody {
+    let text = format!("session `{name}` is {state}: its lock has its name, so it keeps that now");
+    ErrorBody::new(ErrorKind::Busy, text).hint(format!("`pinfold stop {}`, then rename it", quoted(name)))
 }
 
 fn contradicted(name: &str, problem: &str, goes_on: GoesOn) -> ErrorBody {
@@ -172,7 +180,7 @@ mod tests {
                 WhyNot::NotArchived { name: name(), state: "running" },
                 ErrorKind::Failed,
                 "session `my chat` is running, not archived",
-                "`pinfold archive 'my chat'` keeps everything; `rm` deletes what is archived",
+                "`pinfold archive 'my chat'` stops it and keeps everything, then `pinfold rm 'my chat' --yes` deletes it",
             ),
             (
                 WhyNot::NoFolder { what: "the home cannot be written", full: true, problem: "no".into() },

@@ -15,6 +15,7 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
         Step::Create { new, core, archived_at } => sessions::create(tables, new, core, *archived_at),
         Step::Update { id, core, archived_at } => sessions::update(tables, *id, core, *archived_at),
         Step::Define { id, definition } => sessions::define(tables, *id, definition),
+        Step::Rename { id, name } => sessions::rename(tables, *id, name),
         Step::Remove { id } => {
             sessions::remove(tables, *id)?;
             let kept = events::forget_kept(tables, *id);

@@ -56,6 +56,17 @@ pub(super) fn define(tables: &mut Tables, id: SessionId, definition: &str) -> Ap
     Ok(())
 }
 
+pub(super) fn rename(tables: &mut Tables, id: SessionId, name: &str) -> Applied {
+    let before = tables.sessions.get(&id).ok_or(CommitError::NoSuchSession { id })?;
+    let taken = tables.named(name).is_some() && before.name != name;
+    if before.archived_at.is_none() && taken {
+        return Err(CommitError::NameTaken { name: name.to_owned() });
+    }
+    let row = SessionRow { name: name.to_owned(), ..before.clone() };
+    tables.put_session(id, Some(row));
+    Ok(())
+}
+
 pub(super) fn fold(tables: &mut Tables, cursor: &Cursor) -> Applied {
     if !tables.sessions.contains_key(&cursor.session) {
         return Err(CommitError::NoSuchSession { id: cursor.session });

@@ -79,6 +79,10 @@ impl<'a> Applier<'a> {
             }
             Step::Update { id, core, archived_at } => self.update(*id, core, *archived_at),
             Step::Define { id, definition } => self.define(*id, definition),
+            Step::Rename { id, name } => {
+                self.known.named = None;
+                self.rename(*id, name)
+            }
             Step::Remove { id } => {
                 self.known.named = None;
                 self.remove(*id)
@@ -148,6 +152,12 @@ impl<'a> Applier<'a> {
 
     fn define(&self, id: SessionId, definition: &str) -> Applied {
         let rows = self.execute(&statements::DEFINE, params![id.to_string(), definition])?;
+        self.session_changed(id, rows)
+    }
+
+    fn rename(&self, id: SessionId, name: &str) -> Applied {
+        let renamed = self.execute(&statements::RENAME, params![id.to_string(), name]);
+        let rows = renamed.map_err(|error| self.or_name_taken(error, || Ok(Some(name.to_owned()))))?;
         self.session_changed(id, rows)
     }
 

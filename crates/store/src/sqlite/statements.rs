@@ -24,6 +24,7 @@ pub(crate) static UPDATE: Sql =
 pub(crate) static MOVE: Sql =
     LazyLock::new(|| SESSIONS.update(&[("core", "?2"), ("archived_at", "?3")], "id = ?1"));
 pub(crate) static DEFINE: Sql = LazyLock::new(|| SESSIONS.update(&[("definition", "?2")], "id = ?1"));
+pub(crate) static RENAME: Sql = LazyLock::new(|| SESSIONS.update(&[("name", "?2")], "id = ?1"));
 
 /// As [`EVENT`].
 pub(crate) static QUEUE: Sql = LazyLock::new(|| MESSAGES.insert_made());

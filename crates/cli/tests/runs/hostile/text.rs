@@ -3,7 +3,7 @@
 
 use crate::teller;
 use crate::tty::Tty;
-use crate::world::{Answer, Following, World};
+use crate::world::{Answer, Following, World, verbs_in};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -78,10 +78,7 @@ impl Place {
 
 /// The verbs that the program has.
 fn verbs(world: &World) -> BTreeSet<String> {
-    let help = world.ok(&["--help"]).stdout;
-    let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let verbs = lines.take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
-    verbs.map(str::to_owned).collect()
+    verbs_in(&world.ok(&["--help"]).stdout).into_iter().collect()
 }
 
 /// What is tried before a lock is held and while it is: a verb a line, with hostile text wherever one takes any.
@@ -130,6 +127,12 @@ const MEANWHILE: &str = "ls
     answer {bad} allow {bad}
     rm {bad}
     rm {bad} a --yes
+    rename a {bad}
+    rename {bad} b
+    completions {bad}
+    man {bad}
+    help {bad}
+    version
     backup {work}/copy{bad}
     backup {work}/none/{bad}
     restore-backup {bad}
@@ -183,7 +186,10 @@ fn what_cannot_be_shown_is_written_as_json_writes_it() {
     let shown =
         "/e\\u001b[31m\\u001b]0;own\\u0007\\u001b[c\\u009b6n\\u0085\\u007f\\r\\nforged: yes\\t\\u202ex/work";
     let text = place.world.ok(&["show", "a"]).stdout;
-    assert!(text.lines().any(|line| line.starts_with("dir ") && line.ends_with(shown)), "{text}");
+    assert!(
+        text.lines().any(|line| line.trim_start().starts_with("Directory: ") && line.contains(shown)),
+        "{text}"
+    );
     let json = place.world.ok(&["--json", "show", "a"]);
     assert_eq!(json.json()["dir"], work, "the same for programs");
     assert!(json.stdout.contains(shown), "{}", json.stdout);

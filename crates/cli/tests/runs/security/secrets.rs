@@ -195,7 +195,7 @@ fn env_file(world: &World, text: &str, mode: u32) -> String {
 }
 
 #[test]
-fn variables_are_read_from_a_file_that_only_its_owner_can_read() {
+fn variables_are_read_from_a_file_and_one_that_is_open_to_others_is_warned_of() {
     let world = World::new();
     let text = format!("# secrets\n\nTOK={SECRET}\nOTHER=from the file\nROOT={}\n", world.root.display());
     let file = env_file(&world, &text, 0o600);
@@ -205,9 +205,18 @@ fn variables_are_read_from_a_file_that_only_its_owner_can_read() {
     assert_eq!(told(&world, 1), [format!("{SECRET} given")]);
     for mode in [0o640, 0o604, 0o620, 0o666] {
         let file = env_file(&world, &text, mode);
-        let refused = world.run(&["new", "b", "--env-file", &file, "--", "true"]);
-        assert_eq!(refused.code, 78, "{mode:o}: {refused:?}");
-        assert!(!format!("{refused:?}").contains(SECRET), "{refused:?}");
+        let warned = world.ok(&[
+            "new",
+            &format!("b{mode:o}"),
+            "--env-file",
+            &file,
+            "--mode",
+            "on-demand",
+            "--",
+            "true",
+        ]);
+        assert!(warned.stderr.contains(&format!("open to others (mode 0{mode:o})")), "{mode:o}: {warned:?}");
+        assert!(!format!("{warned:?}").contains(SECRET), "{warned:?}");
     }
     let file = env_file(&world, "A=1\n=2\n", 0o600);
     let refused = world.run(&["new", "b", "--env-file", &file, "--", "true"]);

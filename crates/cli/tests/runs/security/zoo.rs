@@ -3,7 +3,7 @@
 //! `PINFOLD_HOMES` sets how many (200), `PINFOLD_SEED` which.
 
 use super::{homes, snapshot};
-use crate::world::{World, finish_within};
+use crate::world::{World, finish_within, verbs_in};
 use std::collections::BTreeMap;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -38,17 +38,17 @@ impl Draw {
 
 /// Every verb of the binary's help, with words that make it do something.
 fn verbs(world: &World) -> Vec<Vec<&'static str>> {
-    let help = world.ok(&["--help"]).stdout;
-    let listed = help.lines().skip_while(|line| !line.starts_with("Commands:")).skip(1);
-    let names = listed.take_while(|line| !line.trim().is_empty());
-    let names = names.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
-    names.filter_map(|line| words(line.split_whitespace().next().unwrap())).collect()
+    let names = verbs_in(&world.ok(&["--help"]).stdout);
+    names.iter().filter_map(|name| words(name)).collect()
 }
 
 fn words(verb: &str) -> Option<Vec<&'static str>> {
     Some(match verb {
         // It makes a home of its own.
         "demo" => return None,
+        // They are about the program itself.
+        "completions" | "man" | "help" | "version" => return None,
+        "rename" => vec!["rename", "x", "x2"],
         "up" => vec!["up"],
         "down" => vec!["down"],
         "status" => vec!["status"],

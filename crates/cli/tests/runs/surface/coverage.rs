@@ -1,20 +1,13 @@
 //! No verb is without its snapshots.
 
 use super::stage::{Stage, snapshots};
+use crate::world::verbs_in;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Every verb, as the command line's own definition lists them.
 pub(super) fn verbs(stage: &Stage) -> Vec<String> {
-    let help = stage.ok(&["--help"]).stdout;
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let first = |line: &str| {
-        Some(line.strip_prefix("  ")?.split(' ').next()?.to_owned()).filter(|verb| !verb.is_empty())
-    };
-    let verbs: Vec<String> = listed.filter_map(first).collect();
-    assert!(verbs.len() > 30, "{verbs:?} are too few to be all verbs");
-    verbs
+    verbs_in(&stage.ok(&["--help"]).stdout)
 }
 
 /// A verb that cannot succeed yet: no protocol of an agent that is known asks for permission.

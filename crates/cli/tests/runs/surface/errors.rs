@@ -6,10 +6,10 @@ use super::stage::Stage;
 
 /// The verbs that need words after them.
 const WITH_ARGUMENTS: &str = "new run set show why attach send inbox interrupt answer logs start stop restart \
-     archive restore rm wait backup restore-backup lock who unlock";
+     archive restore rm rename completions wait backup restore-backup lock unlock";
 
 /// Verbs that take none.
-const WITHOUT_ARGUMENTS: &str = "up down demo status ls tree events purge agents locks metrics";
+const WITHOUT_ARGUMENTS: &str = "up down demo status ls tree events purge agents locks metrics version";
 
 #[test]
 fn a_line_that_cannot_be_read() {
@@ -33,7 +33,7 @@ fn a_line_that_cannot_be_read() {
         ("inbox_state_and_retry", &["inbox", "a", "--state", "done", "--retry", "1"]),
         ("inbox_last_of_what", &["inbox", "a", "-n", "many"]),
         ("events_last_of_what", &["events", "-n", "-1"]),
-        ("logs_lines_of_what", &["logs", "a", "-n", "all"]),
+        ("logs_lines_of_what", &["logs", "a", "-n", "many"]),
         ("logs_message_and_follow", &["logs", "a", "--message", "1", "-f"]),
         ("restore_all_and_one", &["restore", "--all", "a"]),
         ("wait_without_states", &["wait", "a"]),
@@ -45,7 +45,7 @@ fn a_line_that_cannot_be_read() {
 }
 
 /// The verbs that a daemon answers, with what they need.
-const OF_THE_DAEMON: [&[&str]; 28] = [
+const OF_THE_DAEMON: [&[&str]; 29] = [
     &["status"],
     &["new", "a", "--", "true"],
     &["set", "a", "--idle", "5m"],
@@ -68,6 +68,7 @@ const OF_THE_DAEMON: [&[&str]; 28] = [
     &["restore", "--all"],
     &["purge"],
     &["rm", "a", "--yes"],
+    &["rename", "a", "b"],
     &["wait", "a", "--for", "running"],
     &["backup", "one.db"],
     &["metrics"],
@@ -89,7 +90,7 @@ fn no_daemon_runs_and_none_may_be_started() {
 }
 
 /// The verbs about a session, with the words before and behind its name.
-const OF_A_SESSION: [(&str, &[&str]); 17] = [
+const OF_A_SESSION: [(&str, &[&str]); 18] = [
     ("set", &["--idle", "5m"]),
     ("show", &[]),
     ("why", &[]),
@@ -105,6 +106,7 @@ const OF_A_SESSION: [(&str, &[&str]); 17] = [
     ("archive", &[]),
     ("restore", &[]),
     ("rm", &["--yes"]),
+    ("rename", &["other"]),
     ("wait", &["--for", "running", "--timeout", "10ms"]),
     ("events", &[]),
 ];

@@ -109,6 +109,13 @@ fn number(text: &str, before: &str) -> Option<(usize, String)> {
     if let Some(length) = size(text, before) {
         return Some((length, "[size]".to_owned()));
     }
+    if let Some(length) = ago(text) {
+        return Some((length, "[duration]".to_owned()));
+    }
+    // The processes of a page stand below its facts.
+    if before.ends_with("\n              ") || before.ends_with("└─ ") {
+        return Some((length, "[pid]".to_owned()));
+    }
     if before.ends_with(" UTC, ")
         && let Some(length) = duration(text)
     {
@@ -136,7 +143,14 @@ fn quantity(text: &str, units: &[&str]) -> Option<usize> {
 /// The length of a size that was measured: in parentheses, or of files. Limits are told in other words, and shown.
 fn size(text: &str, before: &str) -> Option<usize> {
     let length = quantity(text, &["B", "KiB", "MiB", "GiB"])?;
-    (before.ends_with('(') || text[length..].starts_with(" of files")).then_some(length)
+    (before.ends_with('(') || before.ends_with("Memory: ") || text[length..].starts_with(" of files"))
+        .then_some(length)
+}
+
+/// The length of a short duration in the past: `3s ago`, `2h5m ago`.
+fn ago(text: &str) -> Option<usize> {
+    let length = text.bytes().take_while(|byte| byte.is_ascii_digit() || b"smhd".contains(byte)).count();
+    text[length..].starts_with(" ago").then_some(length)
 }
 
 /// The length of what only the demo measures: between two runs, until agents are adopted, how many processes ended.

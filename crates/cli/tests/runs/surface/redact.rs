@@ -6,7 +6,7 @@ use crate::world::World;
 use std::cell::RefCell;
 
 /// Columns of tables whose cells have another width in each run.
-const UNSTEADY: [&str; 2] = ["PID", "HOLDER"];
+const UNSTEADY: [&str; 4] = ["PID", "HOLDER", "UPTIME", "FOR"];
 
 /// The names that are given in one case.
 pub(super) struct Redaction {
@@ -61,6 +61,11 @@ impl Redaction {
         let words = cell.trim_end();
         if !UNSTEADY.contains(&head.trim_end()) {
             return self.names(words);
+        }
+        if ["UPTIME", "FOR"].contains(&head.trim_end())
+            && words.starts_with(|letter: char| letter.is_ascii_digit())
+        {
+            return "[time]".to_owned();
         }
         let is_pid = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
         let named = words.split_inclusive([' ', ',']).map(|word| {

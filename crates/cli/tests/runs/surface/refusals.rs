@@ -13,7 +13,7 @@ fn a_session_that_cannot_be_made() {
     std::fs::write(stage.world.path("wrong"), "KEY=value\n=x\n").unwrap();
     std::fs::set_permissions(stage.world.path("wrong"), PermissionsExt::from_mode(0o600)).unwrap();
     let long = "x".repeat(300);
-    let rows: [(&str, &[&str]); 26] = [
+    let rows: [(&str, &[&str]); 30] = [
         ("exists", &["new", "a", "--", "cat"]),
         ("no_command", &["new", "b"]),
         ("bad_name", &["new", "no spaces", "--", "cat"]),
@@ -35,7 +35,11 @@ fn a_session_that_cannot_be_made() {
         ("variable_without_name", &["new", "b", "--env", "=x", "--", "cat"]),
         ("variable_that_is_not_set", &["new", "b", "--env", "SURELY_NOT_SET", "--", "cat"]),
         ("variable_of_our_own", &["new", "b", "--env", "PINFOLD_RUN=x", "--", "cat"]),
-        ("file_of_variables_open", &["new", "b", "--env-file", "open", "--", "cat"]),
+        ("file_of_variables_open", &["new", "a", "--env-file", "open", "--", "cat"]),
+        ("quoted_command", &["new", "b", "--", "sleep 100"]),
+        ("line_for_a_shell", &["new", "b", "--", "make && ./run"]),
+        ("word_of_the_shell", &["new", "b", "--", "cd", "/tmp"]),
+        ("directory_as_program", &["new", "b", "--", "/tmp"]),
         ("file_of_variables_wrong", &["new", "b", "--env-file", "wrong", "--", "cat"]),
         ("file_of_variables_missing", &["new", "b", "--env-file", "missing", "--", "cat"]),
         ("long_tag", &["new", "b", "--tag", &long, "--", "cat"]),

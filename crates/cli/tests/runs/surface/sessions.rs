@@ -133,7 +133,13 @@ fn sessions_are_put_away_and_brought_back() {
     stage.ok(&["archive", "c", "d"]);
     stage.case("restore_all_json", &[&["--json", "restore", "--all"]]);
     stage.both("rm_without_yes", &["rm", "c"]);
-    stage.both("rm_of_what_is_not_archived", &["rm", "c", "--yes"]);
+    stage.both("rm_of_what_runs", &["rm", "busy", "--yes"]);
+    stage.ok(&["new", "rests", "--mode", "on-demand", "--", "cat"]);
+    stage.case("rename", &[&["rename", "rests", "rested"], &["--json", "rename", "rested", "rests"]]);
+    stage.both("rename_of_what_runs", &["rename", "busy", "lazy"]);
+    stage.both("rename_to_a_taken_name", &["rename", "rests", "busy"]);
+    stage.both("rename_to_no_name", &["rename", "rests", "no spaces"]);
+    stage.case("rm_of_what_rests", &[&["rm", "rests", "--yes"]]);
     stage.both("restore_of_what_is_not_archived", &["restore", "c"]);
     stage.ok(&["archive", "c", "d"]);
     make("d");

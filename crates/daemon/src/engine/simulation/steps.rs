@@ -239,6 +239,7 @@ impl Case {
             }
             Stored::Create { .. }
             | Stored::Define { .. }
+            | Stored::Rename { .. }
             | Stored::Remove { .. }
             | Stored::Event(_)
             | Stored::Cursor(_)

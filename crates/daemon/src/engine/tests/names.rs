@@ -1,8 +1,8 @@
 //! Sessions by name and by kin: what is found, what may be made, and what is changed of them.
 
 use super::hand::{FIRST, Room, definition, person};
-use crate::engine::WhyNot;
 use crate::engine::input::{Create, Define, Given, Input};
+use crate::engine::{Command, Reply, WhyNot};
 use pinfold_core::event::Ask;
 use pinfold_core::exit::Exit;
 use pinfold_core::life::CannotStart;
@@ -223,4 +223,32 @@ async fn a_file_of_variables_that_a_change_leaves_in_place_is_kept() {
     let mut done = define(&mut room, id, &json!({}), Given::AsBefore);
     assert_eq!(done.try_recv(), Ok(()), "nothing has to be removed first");
     assert!(room.engine.values.read(file).is_ok());
+}
+
+#[test]
+fn a_session_has_another_name_only_while_nothing_of_it_runs() {
+    let mut room = Room::new();
+    let (a, b) = (
+        room.create("a", &json!({ "mode": "on-demand" })),
+        room.create("b", &json!({ "mode": "on-demand" })),
+    );
+    let child = room.create("child", &child_of(a, "a"));
+    let rename = |room: &mut Room, id, name: &str| {
+        let (reply, mut done) = Reply::new();
+        let command = Command::Rename { id, name: name.into(), by: Some(person()), reply };
+        room.tell(Input::Command(Box::new(command)));
+        done.try_recv().unwrap().map(drop)
+    };
+    assert_eq!(rename(&mut room, a, "b"), Err(WhyNot::Exists { name: "b".into() }));
+    assert_eq!(rename(&mut room, a, "c"), Ok(()));
+    assert_eq!((room.view().find("c"), room.view().is_free("a")), (Ok(a), Ok(())));
+    assert_eq!(room.engine.sessions[&child].definition.parent.as_deref(), Some("c"));
+    assert_eq!(room.last_event("renamed").data["from"], "a");
+    room.ask(b, Ask::Archive);
+    assert_eq!(rename(&mut room, b, "c"), Ok(()), "an archived one has its name beside others");
+    assert_eq!(room.view().find("c"), Ok(a));
+    let live = room.running("live", &json!({}));
+    let why = WhyNot::NotAtRest { name: "live".into(), state: "running" };
+    assert_eq!(rename(&mut room, live, "x"), Err(why));
+    assert_eq!(room.view().find("live"), Ok(live));
 }

@@ -4,7 +4,7 @@ use crate::conformance::Ground;
 use crate::driven::Driven;
 use crate::home::whole;
 use pinfold_core::{Ask, Event};
-use pinfold_store::{Lookup, Reader, SessionId, Ulid};
+use pinfold_store::{Batch, Lookup, Reader, SessionId, Ulid};
 
 fn found(reader: &Reader, text: &str) -> Option<SessionId> {
     match reader.find(text).unwrap() {
@@ -67,6 +67,25 @@ fn an_archived_session_is_found_by_its_name_while_no_other_has_it(ground: &Groun
     assert_eq!(found(&reader, "api"), Some(new.id));
 }
 
+fn a_session_that_was_renamed_is_found_by_its_new_name_only(ground: &Ground) {
+    let store = ground.open();
+    let (one, batch) = Driven::on_demand(1, "api");
+    store.commit(batch).wait().unwrap();
+    let (two, batch) = Driven::on_demand(2, "web");
+    store.commit(batch).wait().unwrap();
+    let rename = |id, name: &str| {
+        let mut batch = Batch::new();
+        batch.rename(id, name);
+        store.commit(batch).wait()
+    };
+    rename(one.id, "old").unwrap();
+    let reader = store.reader().unwrap();
+    assert_eq!((found(&reader, "old"), found(&reader, "api")), (Some(one.id), None));
+    assert!(rename(two.id, "old").is_err(), "the name is taken");
+    let nobody = SessionId(Ulid::new(5, 5));
+    assert!(rename(nobody, "any").is_err(), "there is no such session");
+}
+
 fn an_id_that_nobody_has_is_no_session_message_or_run(ground: &Ground) {
     let store = ground.open();
     let reader = store.reader().unwrap();
@@ -80,5 +99,6 @@ crate::conformance::on_every_back_end! {
     a_session_is_found_by_its_name_or_a_unique_prefix_of_its_id,
     a_prefix_of_several_ids_names_them_all,
     an_archived_session_is_found_by_its_name_while_no_other_has_it,
+    a_session_that_was_renamed_is_found_by_its_new_name_only,
     an_id_that_nobody_has_is_no_session_message_or_run,
 }

@@ -3,7 +3,7 @@
 
 use super::disk::{SmallDisk, until};
 use crate::processes::{Held, lives};
-use crate::world::{Answer, World, finish_within, held, number};
+use crate::world::{Answer, World, finish_within, held, number, verbs_in};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -63,6 +63,11 @@ fn words(verb: &str) -> Option<&'static [&'static str]> {
         "metrics" => &["metrics"],
         "who" => &["who", "."],
         "unlock" => &["unlock", "session:victim", "--kill"],
+        "rename" => &["rename", "again", "again-2"],
+        "completions" => &["completions", "bash"],
+        "man" => &["man"],
+        "help" => &["help"],
+        "version" => &["version"],
         _ => return None,
     })
 }
@@ -70,7 +75,8 @@ fn words(verb: &str) -> Option<&'static [&'static str]> {
 fn must(verb: &str, lacks: Lacks) -> Must {
     match (verb, lacks) {
         ("up" | "status" | "ls" | "show" | "tree" | "why" | "inbox" | "logs" | "events" | "wait", _)
-        | ("agents" | "locks" | "metrics" | "who" | "stop" | "unlock" | "down", _) => Must::Work,
+        | ("agents" | "locks" | "metrics" | "who" | "stop" | "unlock" | "down", _)
+        | ("completions" | "man" | "help" | "version", _) => Must::Work,
         ("new" | "run" | "lock" | "backup" | "start" | "demo", _) => Must::Refuse,
         ("answer", _) => Must::End(1),
         // The daemon is up.
@@ -83,14 +89,7 @@ fn must(verb: &str, lacks: Lacks) -> Must {
 
 /// All verbs, as the program lists them; those that end something come last.
 fn verbs(world: &World) -> Vec<String> {
-    let help = world.ok(&["--help"]).stdout;
-    let listed = help.lines().skip_while(|line| *line != "Commands:").skip(1);
-    let mut all: Vec<String> = listed
-        .take_while(|line| !line.is_empty())
-        .filter_map(|line| line.split_whitespace().next().map(str::to_owned))
-        .filter(|verb| verb != "help")
-        .collect();
-    assert!(all.len() > 30, "{help}");
+    let mut all = verbs_in(&world.ok(&["--help"]).stdout);
     all.sort_by_key(|verb| ["stop", "unlock", "down"].iter().position(|last| last == verb));
     all
 }

@@ -1,0 +1,145 @@
+//! What an agent probably needs and is not given: keys, agents of ssh, proxies, virtual environments. It is said, since
+//! an agent without its key only asks for a login, and nobody knows why.
+
+use crate::global::Global;
+use crate::home;
+use crate::output::talk;
+use pinfold_api::request::NewSession;
+use pinfold_daemon::config::Config;
+use pinfold_daemon::preset::Preset;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What agents and the programs that they start have a use for, whichever they are.
+const GENERAL: [&str; 12] = [
+    "SSH_AUTH_SOCK",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "NVM_DIR",
+];
+
+/// Programs that run an agent's own: which one that is cannot be seen.
+const RUNNERS: [&str; 16] = [
+    "sh", "bash", "zsh", "fish", "env", "python", "python3", "node", "npx", "npm", "pnpm", "bun", "bunx",
+    "deno", "uv", "uvx",
+];
+
+/// Ends of files that are run by one of them.
+const SCRIPTS: [&str; 6] = [".py", ".js", ".mjs", ".ts", ".sh", ".rb"];
+
+/// More names than this are a list that nobody reads.
+const SHOWN: usize = 8;
+
+/// Says which variables of the caller are not passed on although agents of this kind need them.
+pub(crate) fn say_missed(request: &NewSession, global: &Global) {
+    if global.quiet {
+        return;
+    }
+    let config = home::home(global).ok().and_then(|home| pinfold_daemon::config::load(&home.config).ok());
+    let here = std::env::vars_os().filter(|(_, value)| !value.is_empty());
+    let here: BTreeSet<String> = here.filter_map(|(name, _)| name.into_string().ok()).collect();
+    let missed = missed(request, &config.unwrap_or_default(), &here);
+    if !missed.is_empty() {
+        let more = missed.len().saturating_sub(SHOWN);
+        let mut names = missed[..missed.len() - more].join(", ");
+        if more > 0 {
+            names.push_str(&format!(" and {more} more"));
+        }
+        talk(&format!(
+            "note: not passed on: {names}; `--env {}` passes one, `--env-file FILE` several",
+            missed[0]
+        ));
+    }
+}
+
+/// Those names, in their order.
+fn missed(request: &NewSession, config: &Config, here: &BTreeSet<String>) -> Vec<String> {
+    let given = |name: &str| {
+        let taken = request.env.as_ref().is_some_and(|env| env.contains_key(name));
+        taken || pinfold_daemon::is_harmless(name)
+    };
+    let Some(needs) = needs(request, config) else { return Vec::new() };
+    let all = here.iter().filter(|name| !given(name) && !name.starts_with("PINFOLD_"));
+    all.filter(|name| GENERAL.contains(&name.as_str()) || needs(name)).cloned().collect()
+}
+
+/// Whether a variable of this name is needed.
+type Needs<'a> = Box<dyn Fn(&str) -> bool + 'a>;
+
+/// What else agents of this kind need; nothing where the program is no agent that is known.
+fn needs<'a>(request: &NewSession, config: &'a Config) -> Option<Needs<'a>> {
+    let agent = request.agent.as_deref().filter(|agent| *agent != "command");
+    let program = request.command.iter().flatten().next().map(|program| base(program));
+    let kind = agent.map(str::to_owned).or(program)?;
+    if let Some(preset) = preset_of(config, &kind) {
+        return Some(Box::new(move |name| preset.takes(name)));
+    }
+    let runs_any = RUNNERS.contains(&kind.as_str()) || SCRIPTS.iter().any(|end| kind.ends_with(end));
+    let presets: Vec<_> = config.presets().map(|(_, preset)| preset).collect();
+    runs_any.then(|| -> Needs<'a> {
+        Box::new(move |name| is_key(name) && presets.iter().any(|preset| preset.takes(name)))
+    })
+}
+
+/// The agent of this name, or one whose program is called so.
+fn preset_of(config: &Config, kind: &str) -> Option<Preset> {
+    let runs = |preset: &Preset| preset.command.iter().flatten().next().is_some_and(|own| base(own) == kind);
+    config.preset(kind).or_else(|| config.presets().map(|(_, preset)| preset).find(runs))
+}
+
+fn is_key(name: &str) -> bool {
+    ["_API_KEY", "_TOKEN", "_BASE_URL"].iter().any(|end| name.ends_with(end))
+}
+
+/// What a program is called, wherever it is.
+fn base(program: &str) -> String {
+    Path::new(program).file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn missed_by(agent: Option<&str>, command: &[&str], given: &[&str]) -> String {
+        let here =
+            ["ANTHROPIC_API_KEY", "AWS_SECRET", "PATH", "SSH_AUTH_SOCK", "https_proxy", "PINFOLD_HOME"];
+        let here = here.iter().map(|name| (*name).to_owned()).collect();
+        let request = NewSession {
+            agent: agent.map(str::to_owned),
+            command: Some(command.iter().map(|word| (*word).to_owned()).collect()),
+            env: Some(given.iter().map(|name| ((*name).to_owned(), "x".to_owned())).collect()),
+            ..NewSession::default()
+        };
+        missed(&request, &Config::default(), &here).join(" ")
+    }
+
+    #[test]
+    fn an_agent_is_known_by_its_name_or_its_program() {
+        let all = "ANTHROPIC_API_KEY SSH_AUTH_SOCK https_proxy";
+        assert_eq!(missed_by(None, &["claude"], &[]), all);
+        assert_eq!(missed_by(None, &["/usr/local/bin/claude", "-p"], &[]), all);
+        assert_eq!(missed_by(None, &["python3", "agent.py"], &[]), all);
+        assert_eq!(missed_by(None, &["./agent.py"], &[]), all);
+        assert_eq!(missed_by(Some("claude"), &[], &["ANTHROPIC_API_KEY"]), "SSH_AUTH_SOCK https_proxy");
+    }
+
+    #[test]
+    fn a_program_that_is_no_agent_misses_nothing() {
+        assert_eq!(missed_by(None, &["sleep", "100"], &[]), "");
+        assert_eq!(missed_by(Some("nobody-knows"), &[], &[]), "");
+    }
+
+    #[test]
+    fn what_is_given_is_not_missed() {
+        let given = ["ANTHROPIC_API_KEY", "SSH_AUTH_SOCK", "https_proxy"];
+        assert_eq!(missed_by(None, &["claude"], &given), "");
+    }
+}

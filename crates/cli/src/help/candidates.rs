@@ -1,0 +1,200 @@
+//! What may stand at the end of a line that is being typed, by the definition of the command line.
+
+use super::groups::all_verbs;
+use super::page::{meaning, summary};
+use clap::{Arg, Command, ValueHint};
+
+/// What may stand there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Candidate {
+    /// This word, and what it means.
+    Word(String, String),
+    /// Whatever only the caller knows.
+    Asked(Wanted),
+    /// Any file.
+    Files,
+    /// Any directory.
+    Directories,
+}
+
+/// What has to be looked up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A session, for this verb.
+    Session(String),
+    /// An agent.
+    Agent,
+}
+
+/// The words that an option takes, where they are few.
+const WORDS: [(&str, &str); 5] = [
+    ("mode", "on-demand always once"),
+    ("input", "line json"),
+    ("turns", "line done"),
+    ("state", "idle starting running stopping backoff blocked held stopped failed archived"),
+    ("states", "idle starting running stopping backoff blocked held stopped failed archived"),
+];
+
+/// What fits the last word of a line; the words before it say what is wanted.
+pub(crate) fn candidates(program: &Command, words: &[String]) -> Vec<Candidate> {
+    let Some((typed, before)) = words.split_last() else { return Vec::new() };
+    let all = wanted(program, typed, before);
+    let fits = |candidate: &Candidate| match candidate {
+        Candidate::Word(word, _) => word.starts_with(typed.as_str()),
+        Candidate::Asked(_) | Candidate::Files | Candidate::Directories => true,
+    };
+    all.into_iter().filter(fits).collect()
+}
+
+fn wanted(program: &Command, typed: &str, before: &[String]) -> Vec<Candidate> {
+    let Some((at, verb)) = verb_in(program, before) else {
+        if let Some(option) = before.last().and_then(|word| option_of(program, word)) {
+            return values(option, "");
+        }
+        return if typed.starts_with('-') { options(program) } else { verbs(program) };
+    };
+    let rest = &before[at + 1..];
+    if rest.iter().any(|word| word == "--") {
+        return vec![Candidate::Files];
+    }
+    if let Some(option) = rest.last().and_then(|word| option_of(verb, word)) {
+        return values(option, verb.get_name());
+    }
+    if typed.starts_with('-') {
+        return options(verb);
+    }
+    let given = positions(verb, rest);
+    let positional: Vec<&Arg> = verb.get_positionals().filter(|arg| !arg.is_last_set()).collect();
+    let last = || positional.last().filter(|arg| is_many(arg));
+    let next = positional.get(given).or_else(last).copied();
+    match (verb.get_name(), next) {
+        ("help" | "man", Some(_)) => verbs(program),
+        (name, Some(arg)) => values(arg, name),
+        (_, None) => Vec::new(),
+    }
+}
+
+/// The verb of a line, and where it stands.
+fn verb_in<'a>(program: &'a Command, words: &[String]) -> Option<(usize, &'a Command)> {
+    let mut value = false;
+    for (at, word) in words.iter().enumerate() {
+        if !std::mem::take(&mut value) && !word.starts_with('-') {
+            return program.find_subcommand(word).map(|verb| (at, verb));
+        }
+        value = option_of(program, word).is_some();
+    }
+    None
+}
+
+/// The option that a word is, if another word belongs to it.
+fn option_of<'a>(of: &'a Command, word: &str) -> Option<&'a Arg> {
+    let takes = |arg: &&Arg| arg.get_num_args().is_some_and(|count| count.takes_values());
+    let named = |arg: &&Arg| match (word.strip_prefix("--"), word.strip_prefix('-')) {
+        (Some(long), _) => arg.get_long() == Some(long),
+        (None, Some(short)) => arg.get_short().is_some_and(|own| short == own.to_string()),
+        (None, None) => false,
+    };
+    of.get_arguments().filter(takes).find(named)
+}
+
+/// How many words stand there that are no options and belong to none.
+fn positions(verb: &Command, words: &[String]) -> usize {
+    let mut value = false;
+    let own = words.iter().filter(|word| {
+        let counts = !std::mem::take(&mut value) && !word.starts_with('-');
+        value = option_of(verb, word).is_some();
+        counts
+    });
+    own.count()
+}
+
+fn is_many(arg: &Arg) -> bool {
+    arg.get_num_args().is_some_and(|count| count.max_values() > 1)
+}
+
+fn verbs(program: &Command) -> Vec<Candidate> {
+    let mut names = all_verbs(program);
+    names.sort_unstable();
+    let all = names.into_iter().filter_map(|name| program.find_subcommand(name));
+    all.map(|verb| Candidate::Word(verb.get_name().to_owned(), summary(verb))).collect()
+}
+
+fn options(of: &Command) -> Vec<Candidate> {
+    let shown = of.get_arguments().filter(|arg| !arg.is_hide_set());
+    let long = shown.filter_map(|arg| Some(Candidate::Word(format!("--{}", arg.get_long()?), meaning(arg))));
+    long.collect()
+}
+
+/// What an argument may be.
+fn values(arg: &Arg, verb: &str) -> Vec<Candidate> {
+    let id = arg.get_id().as_str();
+    let word = |word: &str| Candidate::Word(word.to_owned(), String::new());
+    if (verb, id) == ("inbox", "state") {
+        return ["queued", "delivered", "done", "failed"].map(word).to_vec();
+    }
+    if let Some((_, words)) = WORDS.iter().find(|(own, _)| *own == id) {
+        let all = if verb == "purge" && id == "mode" { format!("{words} all") } else { (*words).to_owned() };
+        return all.split(' ').map(word).collect();
+    }
+    match id {
+        "session" | "sessions" | "parent" => vec![Candidate::Asked(Wanted::Session(verb.to_owned()))],
+        "agent" | "check" => vec![Candidate::Asked(Wanted::Agent)],
+        "resource" => vec![word("key:"), word("session:"), Candidate::Directories],
+        "shell" => super::shells::SHELLS.iter().map(|shell| word(shell)).collect(),
+        _ => match (arg.get_possible_values(), arg.get_value_hint()) {
+            (possible, _) if !possible.is_empty() => {
+                possible.iter().map(|value| word(value.get_name())).collect()
+            }
+            (_, ValueHint::DirPath) => vec![Candidate::Directories],
+            (_, ValueHint::FilePath | ValueHint::AnyPath) => vec![Candidate::Files],
+            (_, _) => Vec::new(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_line::definition;
+
+    fn said(line: &str) -> String {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let told = |candidate: &Candidate| match candidate {
+            Candidate::Word(word, _) => word.clone(),
+            Candidate::Asked(Wanted::Session(verb)) => format!("<session of {verb}>"),
+            Candidate::Asked(Wanted::Agent) => "<agent>".to_owned(),
+            Candidate::Files => "<files>".to_owned(),
+            Candidate::Directories => "<dirs>".to_owned(),
+        };
+        candidates(&definition(), &words).iter().map(told).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn what_may_stand_there_is_known_by_what_stands_before() {
+        let rows = [
+            ("res", "restart restore restore-backup"),
+            ("--h", "--home --help"),
+            ("--home ", "<dirs>"),
+            ("--home /h sta", "start status"),
+            ("stop ", "<session of stop>"),
+            ("stop a ", "<session of stop>"),
+            ("show a ", ""),
+            ("show a --j", "--json"),
+            ("new --mode o", "on-demand once"),
+            ("new x --agent ", "<agent>"),
+            ("new x --dir ", "<dirs>"),
+            ("new x -- ./a", "<files>"),
+            ("purge --mode a", "always all"),
+            ("ls --state st", "starting stopping stopped"),
+            ("answer a d", "deny"),
+            ("lock k", "key: <dirs>"),
+            ("completions z", "zsh"),
+            ("help att", "attach"),
+            ("inbox --state d", "delivered done"),
+            ("inbox --state queued ", "<session of inbox>"),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(said(line), expected, "{line}");
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Help, man pages and completions, all made of the one definition of the command line.
+
+mod candidates;
+mod examples;
+mod groups;
+mod man;
+mod page;
+mod shells;
+
+pub(crate) use candidates::{Candidate, Wanted, candidates};
+pub(crate) use groups::all_verbs;
+pub(crate) use man::{all_pages, man_page};
+pub(crate) use page::{Length, help_page};
+pub(crate) use shells::{SHELLS, script};

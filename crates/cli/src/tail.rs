@@ -1,0 +1,175 @@
+//! `logs -f`: output as it comes, of one session or several, over the death of any daemon.
+
+use crate::daemon::Daemon;
+use crate::output::{Failure, say};
+use crate::printed::Printed;
+use pinfold_api::object::LogLine;
+use pinfold_api::{Client, ClientError, endpoint, query};
+use serde_json::{Value, json};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+/// A daemon that has gone is looked for again after this: until the next one listens there is nobody to tell of it.
+const LOOK_AGAIN: Duration = Duration::from_millis(300);
+/// By so many lines it is known where output goes on: one alone may come again and again.
+const KNOWN_BY: usize = 8;
+
+/// What came of one session, or that nothing more will.
+type News = (usize, Result<LogLine, Failure>);
+
+/// Prints what comes, until this process is ended or there is nothing to follow any more.
+pub(crate) fn follow(
+    sessions: &[String],
+    which: &query::Logs,
+    daemon: &Daemon,
+    printed: &dyn Fn(&str) -> Printed,
+) -> Result<(), Failure> {
+    let (sender, news) = channel::<News>();
+    let client = daemon.client()?;
+    for (at, session) in sessions.iter().enumerate() {
+        let one = One { at, session: session.clone(), which: which.clone(), seen: VecDeque::new() };
+        let (client, daemon, sender) = (client.clone(), daemon.clone(), sender.clone());
+        std::thread::spawn(move || one.follow(client, &daemon, &sender));
+    }
+    drop(sender);
+    let mut out: Vec<Printed> = sessions.iter().map(|session| printed(session)).collect();
+    let mut first = None;
+    for (at, news) in news {
+        match news {
+            Ok(line) if daemon.global.json => say(&object(&line, &sessions[at], sessions.len())),
+            Ok(line) => out[at].print(&line),
+            Err(failure) => _ = first.get_or_insert(failure),
+        }
+        if first.is_some() && sessions.len() == 1 {
+            break;
+        }
+    }
+    first.map_or(Ok(()), Err)
+}
+
+fn object(line: &LogLine, session: &str, sessions: usize) -> Value {
+    let mut object = json!(line);
+    if sessions > 1 {
+        object["session"] = json!(session);
+    }
+    object
+}
+
+/// One session that is followed.
+struct One {
+    at: usize,
+    session: String,
+    which: query::Logs,
+    /// The last lines that were passed on.
+    seen: VecDeque<LogLine>,
+}
+
+impl One {
+    fn follow(mut self, mut client: Client, daemon: &Daemon, sender: &Sender<News>) {
+        let mut again = false;
+        loop {
+            match self.pass_on(&client, again, sender) {
+                Ok(()) => {}
+                Err(Over::Failed(failure)) => {
+                    _ = sender.send((self.at, Err(*failure)));
+                    return;
+                }
+                Err(Over::Nobody) => return,
+            }
+            std::thread::sleep(LOOK_AGAIN);
+            again = true;
+            // Whoever may start a daemon does.
+            if let Ok(next) = daemon.client() {
+                client = next;
+            }
+        }
+    }
+
+    /// Passes lines on for as long as this daemon lives. One that came after it goes on after what is known.
+    fn pass_on(&mut self, client: &Client, again: bool, sender: &Sender<News>) -> Result<(), Over> {
+        let known = if again { self.known(client)? } else { 0 };
+        let all = query::Logs { n: Some(usize::MAX), since_ms: None, ..self.which.clone() };
+        let which = if again { all } else { self.which.clone() };
+        let lines = match client.lines(&endpoint::Logs::call(&self.session, &which)) {
+            Ok(lines) => lines,
+            Err(ClientError::Down { .. } | ClientError::Broken(_)) => return Ok(()),
+            Err(error) => return Err(Over::Failed(Box::new(error.into()))),
+        };
+        for line in lines.map_while(Result::ok).skip(known) {
+            if let Ok(line) = serde_json::from_str(&line) {
+                self.tell(line, sender)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, line: LogLine, sender: &Sender<News>) -> Result<(), Over> {
+        self.seen.push_back(line.clone());
+        if self.seen.len() > KNOWN_BY {
+            self.seen.pop_front();
+        }
+        sender.send((self.at, Ok(line))).map_err(|_| Over::Nobody)
+    }
+
+    /// How many of all lines were passed on: what was printed while there was no daemon comes after them.
+    fn known(&self, client: &Client) -> Result<usize, Over> {
+        let all = query::Logs { n: Some(usize::MAX), since_ms: None, follow: false, ..self.which.clone() };
+        let lines = match client.lines(&endpoint::Logs::call(&self.session, &all)) {
+            Ok(lines) => lines,
+            Err(ClientError::Refused(body)) => return Err(Over::Failed(Box::new((*body).into()))),
+            Err(_) => return Ok(0),
+        };
+        let lines: Vec<LogLine> =
+            lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line).ok()).collect();
+        let seen: Vec<LogLine> = self.seen.iter().cloned().collect();
+        Ok(lines.len() - after(&lines, &seen).len())
+    }
+}
+
+/// Why a session is followed no longer.
+enum Over {
+    Failed(Box<Failure>),
+    /// Whoever wanted to know has gone.
+    Nobody,
+}
+
+/// The lines after those that are known: where the longest end of them stands last.
+fn after<'a>(lines: &'a [LogLine], known: &[LogLine]) -> &'a [LogLine] {
+    for first in 0..known.len() {
+        let end = &known[first..];
+        let place = lines.windows(end.len()).rposition(|window| window == end);
+        if let Some(place) = place {
+            return &lines[place + end.len()..];
+        }
+    }
+    // Nothing of it is there: what is older than the last was seen, or was dropped with it.
+    let since = known.last().map_or("", |line| line.at.as_str());
+    &lines[lines.partition_point(|line| line.at.as_str() <= since)..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinfold_api::word::Stream;
+
+    fn lines(texts: &str) -> Vec<LogLine> {
+        let line = |(at, text): (usize, char)| LogLine {
+            at: format!("2026-11-15T18:00:{at:02}.000Z"),
+            run: "r".into(),
+            stream: Stream::Stdout,
+            text: text.to_string(),
+        };
+        texts.chars().enumerate().map(line).collect()
+    }
+
+    #[test]
+    fn output_goes_on_after_what_is_known() {
+        let all = lines("abcabd");
+        assert_eq!(after(&all, &all[1..4]), &all[4..]);
+        assert_eq!(after(&all, &all[4..]), &all[6..]);
+        assert_eq!(after(&all, &[]), &all[..]);
+        assert_eq!(after(&all[3..], &all[1..4]), &all[4..], "the first lines were dropped");
+        assert_eq!(after(&all[5..], &all[1..4]), &all[5..], "all of what was known was dropped");
+    }
+}

@@ -1,0 +1,95 @@
+//! `completions`: what a shell needs to complete verbs, options and session names; and what it asks for them.
+
+use crate::daemon;
+use crate::doing::{Alone, Explains};
+use crate::global::Global;
+use crate::help::{Candidate, SHELLS, Wanted, candidates, script};
+use crate::home;
+use crate::output::{Failure, Kind, print, say};
+use clap::{Args, Command};
+use pinfold_api::object::Row;
+use pinfold_api::word::State;
+use pinfold_api::{endpoint, query};
+use serde_json::json;
+
+/// Which shell.
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// bash, zsh or fish
+    shell: String,
+}
+
+impl Alone for Completions {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        let Some(script) = script(&self.shell) else {
+            let text = format!("no completions are known for `{}`", self.shell);
+            return Err(Failure::new(Kind::Usage, text).hint(format!("the shells are {}", SHELLS.join(", "))));
+        };
+        if global.json {
+            say(&json!({ "shell": self.shell, "script": script }));
+        } else {
+            print(script);
+        }
+        Ok(())
+    }
+}
+
+/// The words of a line; the last one is being typed.
+#[derive(Debug, Args)]
+pub(crate) struct Complete {
+    #[arg(last = true)]
+    words: Vec<String>,
+}
+
+impl Explains for Complete {
+    /// A word a line, with what it means after a tab. Nothing is started for it, and nothing goes wrong.
+    fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
+        let typed = self.words.last().map_or("", String::as_str);
+        for candidate in candidates(program, &self.words) {
+            match candidate {
+                Candidate::Word(word, meaning) => tell(&word, &meaning),
+                Candidate::Files => say(&":files"),
+                Candidate::Directories => say(&":dirs"),
+                Candidate::Asked(Wanted::Session(verb)) => sessions(&verb, typed, global),
+                Candidate::Asked(Wanted::Agent) => agents(typed, global),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tell(word: &str, meaning: &str) {
+    let line = format!("{word}\t{}", meaning.replace(char::is_control, " "));
+    print(&format!("{}\n", line.trim_end()));
+}
+
+/// The sessions that a verb can be about, with their states.
+fn sessions(verb: &str, typed: &str, global: &Global) {
+    let Ok(client) = daemon::running(global) else { return };
+    let which = query::Sessions { all: true, brief: true, known: true, ..query::Sessions::default() };
+    let Ok(text) = client.text(&endpoint::Table::call(&which)) else { return };
+    let rows: Vec<Row<'_>> = serde_json::from_slice(&text).unwrap_or_default();
+    let meant = rows.iter().filter(|row| row.name.starts_with(typed) && suits(verb, &row.state));
+    meant.for_each(|row| tell(&row.name, &format!("{}: {}", row.state, row.why)));
+}
+
+/// Whether a verb has something to do with a session in this state.
+fn suits(verb: &str, state: &State) -> bool {
+    let rests = [State::Idle, State::Stopped, State::Failed].contains(state);
+    match (verb, state) {
+        ("restore", state) => *state == State::Archived,
+        ("show" | "why" | "logs" | "events" | "inbox", _) => true,
+        ("rm" | "rename", state) => rests || *state == State::Archived,
+        (_, State::Archived) => false,
+        ("start", state) => rests || [State::Backoff, State::Blocked].contains(state),
+        ("stop", state) => ![State::Stopped, State::Failed].contains(state),
+        (_, _) => true,
+    }
+}
+
+fn agents(typed: &str, global: &Global) {
+    let config = home::home(global).ok().and_then(|home| pinfold_daemon::config::load(&home.config).ok());
+    let config = config.unwrap_or_default();
+    let names = config.presets().map(|(name, _)| name.to_owned()).chain(["command".to_owned()]);
+    names.filter(|name| name.starts_with(typed)).for_each(|name| tell(&name, ""));
+}

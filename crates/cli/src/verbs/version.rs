@@ -1,0 +1,23 @@
+//! `version`: which pinfold this is.
+
+use crate::doing::Alone;
+use crate::global::Global;
+use crate::output::{Failure, say};
+use clap::Args;
+use serde_json::json;
+
+/// Nothing to choose.
+#[derive(Debug, Args)]
+pub(crate) struct Version {}
+
+impl Alone for Version {
+    fn act(&self, global: &Global) -> Result<(), Failure> {
+        let version = env!("CARGO_PKG_VERSION");
+        if global.json {
+            say(&json!({ "version": version }));
+        } else {
+            say(&format!("pinfold {version}"));
+        }
+        Ok(())
+    }
+}

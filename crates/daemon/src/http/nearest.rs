@@ -1,0 +1,67 @@
+//! A name that no session has: which one was probably meant.
+
+use super::Context;
+use super::answer::Failure;
+use crate::engine::{Known, View, WhyNot};
+use pinfold_api::ErrorBody;
+use pinfold_core::State;
+
+/// Nobody of this name: a person is told of the one that was probably meant. A run is not told whom else there is.
+pub(super) async fn nearest(context: &Context, why: WhyNot, wanted: String) -> Failure {
+    let WhyNot::Unknown { .. } = why else { return why.into() };
+    let near = move |view: View<'_>| {
+        let names = view.sessions().filter(|known| known.state() != State::Archived);
+        near_name(&wanted, names.map(Known::name)).map(str::to_owned)
+    };
+    let near =
+        if context.pass.own().is_none() { context.handle.view(near).await.ok().flatten() } else { None };
+    let body = ErrorBody::from(why);
+    match near {
+        Some(near) => {
+            let hint = format!("the nearest one is `{near}`; `pinfold ls --all` lists them");
+            body.hint(hint).into()
+        }
+        None => body.into(),
+    }
+}
+
+/// The name that was probably meant: one that begins so, or is at most two letters away and not another word.
+fn near_name<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let far = |name: &str| {
+        let off = strsim::osa_distance(&wanted.to_lowercase(), &name.to_lowercase());
+        let begins = wanted.len() > 1 && name.to_lowercase().starts_with(&wanted.to_lowercase());
+        // Two letters of three would be another word.
+        (begins || off <= 2 && off * 2 < wanted.chars().count().max(2)).then_some(if begins {
+            0
+        } else {
+            off
+        })
+    };
+    let near = names.filter_map(|name| Some((far(name)?, name)));
+    near.min_by_key(|(off, name)| (*off, name.len())).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_name_that_is_nearly_right_is_named() {
+        let names = ["loop", "crasher", "api", "api-2", "db"];
+        let rows = [
+            ("loo", Some("loop")),
+            ("crashr", Some("crasher")),
+            ("CRASHER", Some("crasher")),
+            ("crahser", Some("crasher")),
+            ("ap", Some("api")),
+            ("apo", Some("api")),
+            ("nobody", None),
+            ("x", None),
+            ("d", None),
+            ("", None),
+        ];
+        for (wanted, near) in rows {
+            assert_eq!(near_name(wanted, names.into_iter()), near, "{wanted}");
+        }
+    }
+}
