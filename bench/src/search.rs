@@ -109,7 +109,15 @@ fn say(batch: &mut Batch, number: u64) {
     let (session, at, message) =
         (id(number % SESSIONS), Wall(number.cast_signed()), MessageId(u128::from(number + 1)));
     let change = MessageChange::Queued { message, key: None };
-    batch.steps.push(Step::Message { session, at, change, words: Some(text), from: None, place: None });
+    batch.steps.push(Step::Message {
+        session,
+        at,
+        change,
+        words: Some(text),
+        told: Default::default(),
+        from: None,
+        place: None,
+    });
     let mut data = Map::new();
     data.insert("message".to_owned(), Value::from(Ulid::from(message).to_string()));
     let (kind, why) = (EventKind::MessageQueued, "a message is queued".to_owned());

@@ -184,6 +184,11 @@ mod tests {
     const CONSUMER: ConsumerId = ConsumerId(5);
     const MESSAGE: MessageId = MessageId(33);
 
+    fn exited() -> RunExited {
+        let (exit, verdict, lived) = (Exit::Signal(9), Verdict::OutOfMemory, Duration::from_micros(1_500));
+        RunExited { run: RUN, exit, verdict, lived, crashes: 2, forced: true }
+    }
+
     /// The record after this one, so that each variant comes once; `None` after the last.
     fn after(record: &Record) -> Option<Record> {
         let (run, consumer, message, number) = (RUN, CONSUMER, MESSAGE, RequestNumber(4));
@@ -191,14 +196,7 @@ mod tests {
             Record::SessionCreated => {
                 Record::RunStarted { run, pid: 7, fence: 9, purpose: Purpose::Headless }
             }
-            Record::RunStarted { .. } => Record::RunExited(Box::new(RunExited {
-                run,
-                exit: Exit::Signal(9),
-                verdict: Verdict::OutOfMemory,
-                lived: Duration::from_micros(1_500),
-                crashes: 2,
-                forced: true,
-            })),
+            Record::RunStarted { .. } => Record::RunExited(Box::new(exited())),
             Record::RunExited(_) => Record::StartFailed { run, errno: Some(24), text: "no".into() },
             Record::StartFailed { .. } => {
                 Record::Backoff { wait: Duration::from_millis(1500), reason: WaitReason::Crash }

@@ -4,58 +4,14 @@
 
 use super::Engine;
 use crate::define::id_files::IdFiles;
-use crate::define::preset::{COMMAND, Does, IdFile, Preset, SessionIds};
+use crate::define::preset::{COMMAND, IdFile, Preset, SessionIds};
 use crate::engine::session::Tracked;
+use crate::engine::terminal::Watched;
 use pinfold_core::life::Life;
-use pinfold_core::talk::{Activity, Dialog, Source, Standing};
-use pinfold_core::{RunEvent, RunNumber, Wall};
+use pinfold_core::talk::Dialog;
+use pinfold_core::{RunEvent, RunNumber};
 use pinfold_shim::Ring;
 use pinfold_store::SessionId;
-
-/// What is known of a run's terminal.
-#[derive(Debug, Default)]
-pub(crate) struct Terminal {
-    watched: Option<Watched>,
-    filed: Option<IdFile>,
-    ring: Option<Ring>,
-}
-
-/// Whether the file of its program is watched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Watched {
-    No,
-    Yes,
-}
-
-impl Terminal {
-    pub(crate) fn is_watched(&self) -> bool {
-        self.watched == Some(Watched::Yes)
-    }
-
-    /// What it says of its agent. A dialog is known by the file alone: after a bell a message may be just what is waited for.
-    fn standing(&self) -> Standing {
-        let filed = self.filed.as_ref().and_then(|filed| Some((filed.does?, filed)));
-        if let Some((does, filed)) = filed {
-            let (activity, dialog) = match does {
-                Does::Working => (Activity::Working, Dialog::None),
-                Does::Waiting => (Activity::Waiting, Dialog::Open),
-                Does::Idle => (Activity::Idle, Dialog::None),
-            };
-            let (since, detail) = (filed.since_ms.map(Wall), filed.waits_for.clone());
-            return Standing { activity, from: Source::IdFile, since, dialog, detail, own_work: false };
-        }
-        match &self.ring {
-            Some(ring) => Standing {
-                activity: Activity::Waiting,
-                from: Source::Terminal,
-                since: Some(ring.at),
-                detail: ring.text.clone(),
-                ..Standing::default()
-            },
-            None => Standing { from: Source::Terminal, ..Standing::default() },
-        }
-    }
-}
 
 impl Engine {
     /// Watches the file of the program that runs now on a terminal, if it keeps one.

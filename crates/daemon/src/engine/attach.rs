@@ -65,18 +65,8 @@ impl Engine {
         let turn = if own { Turn::Own } else { Turn::Others };
         let counted = tracked.session.connected().any(|(counted, _)| counted == consumer);
         if counted && joins != Joins::Output {
-            let waiting = Waiting {
-                consumer,
-                joins,
-                urgent,
-                read_only,
-                by,
-                turn,
-                ended: None,
-                guest: None,
-                told,
-                seen: None,
-            };
+            let (ended, guest, seen) = (None, None, None);
+            let waiting = Waiting { consumer, joins, urgent, read_only, by, turn, ended, guest, told, seen };
             tracked.attaching.waiting.push(waiting);
         }
     }

@@ -42,6 +42,7 @@ mod speech;
 mod stopping;
 mod strangers;
 mod taping;
+mod terminal;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timer;
@@ -198,7 +199,7 @@ impl Engine {
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
-            Input::Memory { .. } | Input::Filed { .. } => self.take_watched(input),
+            Input::Memory { .. } | Input::Filed { .. } | Input::WriterSeen { .. } => self.take_watched(input),
             Input::Reload => self.reload(),
             Input::ConfigRead(read) => self.config_read(*read),
             Input::Ping { reply } => _ = reply.send(self.ping()),
@@ -206,7 +207,6 @@ impl Engine {
             Input::StopOverdue { id, watch, overdue } => self.stop_overdue(id, watch, overdue),
             Input::DownOverdue { id } => self.down_overdue(id),
             Input::HolderEnded { id, ended } => self.holder_ended(id, ended),
-            Input::WriterSeen { id, run, holder } => self.writer_seen(id, run, holder),
             Input::FilesDeleted { id, deleted, by, done } => {
                 self.files_deleted(id, deleted, by.as_deref(), done);
             }
@@ -228,6 +228,8 @@ impl Engine {
             self.memory_read(id, run, read);
         } else if let Input::Filed { id, run, filed } = input {
             self.filed(id, run, filed);
+        } else if let Input::WriterSeen { id, run, holder } = input {
+            self.writer_seen(id, run, holder);
         }
     }
 

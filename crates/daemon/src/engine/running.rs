@@ -1,9 +1,9 @@
 //! What the daemon knows of a run while it lives, beside what the core knows. It is gone with the run. Data only.
 
 use crate::define::definition::{Input, Turns};
-use crate::engine::activity::Terminal;
 use crate::engine::stopping::{Heard, Watch};
 use crate::engine::taping::Taping;
+use crate::engine::terminal::Terminal;
 use pinfold_core::{ConsumerId, RunNumber};
 use std::time::{Duration, Instant};
 

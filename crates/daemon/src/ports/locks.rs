@@ -1,5 +1,6 @@
 //! Reserves the locks of a run before anything is started, and waits for those that somebody else has.
 
+pub(crate) use super::waiting::Waiting;
 use crate::crash;
 use crate::define::definition::Definition;
 use crate::define::home::Home;
@@ -54,12 +55,6 @@ pub(crate) trait Held: Send {
 
     /// The shim has them: they are not ours any more.
     fn surrender(self: Box<Self>);
-}
-
-/// Somebody who waits for a lock.
-pub(crate) trait Waiting {
-    /// It is not waited for any more.
-    fn cancel(&self);
 }
 
 /// What keeps a run from being started, until it is gone.

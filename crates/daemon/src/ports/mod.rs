@@ -18,6 +18,7 @@ pub(crate) mod stops;
 pub(crate) mod tapes;
 #[cfg(test)]
 mod tests;
+pub(crate) mod waiting;
 
 use clock::Clock;
 use files::Files;

@@ -3,7 +3,7 @@
 use super::Then;
 use super::async_fd;
 use super::file_watch;
-use super::locks::Waiting;
+use super::waiting::Waiting;
 use crate::define::id_files::{Others, Outsider};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};

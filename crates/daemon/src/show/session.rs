@@ -21,8 +21,7 @@ pub(crate) fn session(view: &SessionView, now: Now) -> Session {
 
 /// One session without its policy, which is half of it.
 pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
-    let core = &view.core;
-    let definition = &view.definition;
+    let (core, definition) = (&view.core, &view.definition);
     let known = core.standing().filter(|_| core.activity() != talk::Activity::Unknown);
     let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
     Session {

@@ -228,10 +228,7 @@ impl Engine {
         let has_tape = definition.has_tape() && purpose == Purpose::Headless && self.alone.is_none();
         let words = self.with_socket(id, words, if has_tape { Speaks::Lines } else { Speaks::ByItself });
         let terminal = definition.pty || matches!(purpose, Purpose::Interactive(_));
-        let directory = match definition.dir_lock {
-            true => Directory::Locked,
-            false => Directory::Path(definition.dir.clone()),
-        };
+        let locked = definition.dir_lock.then_some(Directory::Locked);
         Some(Box::new(Start {
             run,
             run_id: tracked.run_id(run)?.to_string(),
@@ -243,7 +240,7 @@ impl Engine {
                 watchdog: tracked.session.spec().policy.watchdog,
                 terminal,
             }),
-            directory,
+            directory: locked.unwrap_or_else(|| Directory::Path(definition.dir.clone())),
             stdin: Stdin::Pipe,
             log: LogLimits::default(),
             socket: self.alone.is_none().then(|| self.socket.clone()),

@@ -19,4 +19,5 @@ mod outside;
 mod reading;
 mod recovery;
 mod starts;
+mod taped;
 mod torn;

@@ -16,7 +16,15 @@ fn says(session: SessionId, number: u128, change: MessageChange, words: &str) ->
     let (kind, at) = if queued { ("message_queued", number) } else { ("message_done", number + 1) };
     let (at, words) = (Wall(i64::try_from(at).unwrap()), Some(words.to_owned()));
     let mut batch = Batch::new();
-    batch.steps.push(Step::Message { session, at, change, words, from: None, place: None });
+    batch.steps.push(Step::Message {
+        session,
+        at,
+        change,
+        words,
+        told: Default::default(),
+        from: None,
+        place: None,
+    });
     let message = Value::from(Ulid::from(MessageId(number)).to_string());
     batch.event(AuditEvent { session: Some(session), ..audit(kind, at.0, &[("message", message)]) });
     batch
@@ -32,7 +40,15 @@ fn answered(session: u64, number: u128, text: &str) -> Batch {
     let mut batch = Batch::new();
     for change in [MessageChange::Delivering { message }, MessageChange::Taken { message }] {
         let (session, at) = (id(session), Wall(1));
-        batch.steps.push(Step::Message { session, at, change, words: None, from: None, place: None });
+        batch.steps.push(Step::Message {
+            session,
+            at,
+            change,
+            words: None,
+            told: Default::default(),
+            from: None,
+            place: None,
+        });
     }
     batch.append(says(id(session), number, MessageChange::Done { message }, text));
     batch

@@ -1,0 +1,40 @@
+//! What a session is told to be, and how that differs from what is wanted.
+
+use crate::word::Mode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What a session is told to be, in the words of a request: what `export` writes. Values of `--env` are never part of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[expect(missing_docs, reason = "the fields are those of a new session")]
+pub struct Declared {
+    pub name: String,
+    pub agent: String,
+    pub vendor_session: Option<String>,
+    pub dir: String,
+    pub mode: Mode,
+    pub memory: Option<String>,
+    pub idle: Option<String>,
+    pub stop_grace: Option<String>,
+    pub pty: bool,
+    pub input: String,
+    pub turns: String,
+    pub parent: Option<String>,
+    pub tags: Vec<String>,
+    /// The names of variables that were given; values are never printed.
+    pub env: Vec<String>,
+    pub dir_lock: bool,
+    /// Empty where the agent's preset says it.
+    pub command: Vec<String>,
+}
+
+/// One field in which a session is not what a request wants it to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Difference {
+    /// Which field.
+    pub field: String,
+    /// What it is, in words; of variables only their names.
+    pub from: Option<String>,
+    /// What it would be.
+    pub to: Option<String>,
+}

@@ -1,0 +1,51 @@
+//! What is known of a run's terminal, and what that says of its agent. Data only.
+
+use crate::define::preset::{Does, IdFile};
+use pinfold_core::Wall;
+use pinfold_core::talk::{Activity, Dialog, Source, Standing};
+use pinfold_shim::Ring;
+
+/// What is known of a run's terminal.
+#[derive(Debug, Default)]
+pub(crate) struct Terminal {
+    pub(crate) watched: Option<Watched>,
+    pub(crate) filed: Option<IdFile>,
+    pub(crate) ring: Option<Ring>,
+}
+
+/// Whether the file of its program is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Watched {
+    No,
+    Yes,
+}
+
+impl Terminal {
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched == Some(Watched::Yes)
+    }
+
+    /// What it says of its agent. A dialog is known by the file alone: after a bell a message may be just what is waited for.
+    pub(crate) fn standing(&self) -> Standing {
+        let filed = self.filed.as_ref().and_then(|filed| Some((filed.does?, filed)));
+        if let Some((does, filed)) = filed {
+            let (activity, dialog) = match does {
+                Does::Working => (Activity::Working, Dialog::None),
+                Does::Waiting => (Activity::Waiting, Dialog::Open),
+                Does::Idle => (Activity::Idle, Dialog::None),
+            };
+            let (since, detail) = (filed.since_ms.map(Wall), filed.waits_for.clone());
+            return Standing { activity, from: Source::IdFile, since, dialog, detail, own_work: false };
+        }
+        match &self.ring {
+            Some(ring) => Standing {
+                activity: Activity::Waiting,
+                from: Source::Terminal,
+                since: Some(ring.at),
+                detail: ring.text.clone(),
+                ..Standing::default()
+            },
+            None => Standing { from: Source::Terminal, ..Standing::default() },
+        }
+    }
+}
