@@ -4,7 +4,7 @@
 pub(super) type Example = (&'static str, &'static str);
 
 /// The verbs with their examples.
-const EXAMPLES: [(&str, [Example; 2]); 39] = [
+const EXAMPLES: [(&str, [Example; 2]); 44] = [
     ("up", [("pinfold up", "start the daemon"), ("pinfold up --replace", "let this version take over")]),
     (
         "new",
@@ -208,6 +208,41 @@ const EXAMPLES: [(&str, [Example; 2]); 39] = [
         [
             ("pinfold man", "the page pinfold(1), for `man -l -`"),
             ("pinfold man new", "the page pinfold-new(1)"),
+        ],
+    ),
+    (
+        "search",
+        [
+            ("pinfold search 'login page'", "wherever both words are"),
+            ("pinfold search hello --session chat", "only what belongs to one session"),
+        ],
+    ),
+    (
+        "export",
+        [
+            ("pinfold export", "all sessions, as `apply` reads them"),
+            ("pinfold export web chat", "two of them"),
+        ],
+    ),
+    (
+        "apply",
+        [
+            ("pinfold apply sessions.toml --dry-run", "what would change"),
+            ("pinfold apply sessions.toml", "change it"),
+        ],
+    ),
+    (
+        "reload",
+        [
+            ("pinfold reload", "read config.toml again"),
+            ("pinfold reload --json", "and say which file it was"),
+        ],
+    ),
+    (
+        "service",
+        [
+            ("pinfold service install", "start the daemon with the machine"),
+            ("pinfold service install --print", "only show what would be written"),
         ],
     ),
     ("help", [("pinfold help", "all verbs"), ("pinfold help new", "one of them")]),

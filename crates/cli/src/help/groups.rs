@@ -5,11 +5,11 @@ use clap::Command;
 /// Each group with its verbs, in the order in which they are shown.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["new", "run", "set", "start", "stop", "restart", "up", "down"]),
-    ("Look", &["ls", "show", "why", "tree", "logs", "events", "wait", "status", "metrics"]),
+    ("Look", &["ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "metrics"]),
     ("Talk", &["attach", "send", "inbox", "interrupt", "answer"]),
     ("Locks", &["lock", "locks", "who", "unlock"]),
-    ("Tidy up", &["archive", "restore", "purge", "rm", "rename", "backup", "restore-backup"]),
-    ("Set up", &["demo", "agents", "completions", "man", "help", "version"]),
+    ("Tidy up", &["archive", "restore", "purge", "rm", "rename", "backup", "restore-backup", "export"]),
+    ("Set up", &["demo", "agents", "service", "apply", "reload", "completions", "man", "help", "version"]),
 ];
 
 /// The groups with those verbs that there are; what no group has stands in the last one.

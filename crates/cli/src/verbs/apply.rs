@@ -18,10 +18,6 @@ use std::path::{Path, PathBuf};
 
 /// Which file, and how much of it.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Examples:
-  pinfold apply sessions.toml --dry-run
-  pinfold apply sessions.toml --prune")]
 pub(crate) struct Apply {
     /// The file: [sessions.NAME] with the fields of POST /v1/sessions
     file: PathBuf,

@@ -12,10 +12,6 @@ use std::fmt::Write;
 
 /// Which sessions.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Examples:
-  pinfold export > sessions.toml
-  pinfold export api web")]
 pub(crate) struct Export {
     /// Sessions; all that are not archived where none is named
     sessions: Vec<String>,

@@ -9,10 +9,6 @@ use serde_json::json;
 
 /// Takes nothing.
 #[derive(Debug, Clone, Copy, Args)]
-#[command(after_help = "\
-Examples:
-  pinfold reload
-  pinfold reload --quiet && pinfold new chat --agent mine")]
 pub(crate) struct Reload {}
 
 impl Asks for Reload {

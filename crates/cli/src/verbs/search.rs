@@ -10,10 +10,6 @@ use pinfold_api::{Rest, endpoint, query};
 
 /// What is sought.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Examples:
-  pinfold search 'login page'
-  pinfold search RuntimeError --session api")]
 pub(crate) struct Search {
     /// Words, or beginnings of words, that must all be there
     text: String,

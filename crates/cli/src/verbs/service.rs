@@ -10,10 +10,6 @@ use serde_json::json;
 
 /// What to do.
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "\
-Examples:
-  pinfold service install
-  pinfold service install --print")]
 pub(crate) struct Service {
     #[command(subcommand)]
     what: What,

@@ -6,7 +6,7 @@ use crate::world::finish;
 use std::process::Stdio;
 
 /// Examples that are not run, and why.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 11] = [
     ("pinfold run loop --mode always -- ./worker", "it never ends"),
     ("pinfold attach chat", "it follows until somebody detaches; tests/runs/attach.rs does"),
     ("pinfold attach chat --read-only", "the same"),
@@ -16,11 +16,13 @@ const NOT_RUN: [(&str, &str); 9] = [
     ("pinfold answer chat deny --message 'not on Fridays'", "the same"),
     ("pinfold agents --check claude", "it would use a person's account"),
     ("pinfold demo --json", "surface/others.rs plays it"),
+    ("pinfold service install", "it would change the machine; tests/runs/services.rs does"),
+    ("pinfold service install --print", "what it says depends on the machine; the same"),
 ];
 
 /// The order in which they work: what is made first is deleted last.
 const ORDER: &str = "demo agents completions man help version lock up new set run start ls show why tree logs events wait \
-     status metrics attach send inbox interrupt answer locks who unlock stop restart backup purge restore archive \
+     status metrics reload service export apply attach send search inbox interrupt answer locks who unlock stop restart backup purge restore archive \
      down restore-backup rename rm";
 
 /// The words of a line, as a shell would read them.
@@ -69,6 +71,10 @@ fn prepare(stage: &Stage, example: &str) {
         "restore-backup later.db --json" => {
             _ = finish(&mut stage.command(&["down"]));
             _ = std::fs::remove_file(stage.world.home.join("pinfold.db.old"));
+        }
+        "apply sessions.toml --dry-run" => {
+            let declared = stage.ok(&["export"]).stdout;
+            std::fs::write(stage.world.root.join("sessions.toml"), declared).unwrap();
         }
         "rename chat talk" => {
             stage.ok(&["up"]);
