@@ -37,10 +37,8 @@ const ELSEWHERE: [(&str, &str); 26] = [
 ];
 
 /// Verbs that are planned and not there yet.
-const LATER: [&str; 16] = [
-    "tui", "web", "doctor", "discover", "adopt", "apply", "export", "import", "search", "service", "mcp",
-    "acp", "skill", "fleet", "accounts", "reload",
-];
+const LATER: [&str; 11] =
+    ["tui", "web", "doctor", "discover", "adopt", "import", "mcp", "acp", "skill", "fleet", "accounts"];
 
 /// What is said of a line that cannot be read.
 pub(crate) fn failure(error: &clap::Error, program: &Command, words: &[String]) -> Failure {
@@ -198,7 +196,7 @@ mod tests {
             (&["top"], "`pinfold ls -w`?"),
             (&["kill"], "`pinfold stop`?"),
             (&["delete"], "`pinfold rm`?"),
-            (&["service"], "`pinfold help` lists what is"),
+            (&["doctor"], "`pinfold help` lists what is"),
             (&["tui"], "`pinfold help` lists what is"),
             (&["frobnicate"], "`pinfold help` lists what can be done"),
             (&["--home", "ls", "shwo", "a"], "`pinfold show`?"),

@@ -88,7 +88,7 @@ fn work_says_for_whom() {
     chat.sends(1);
     assert_eq!(chat.why(), "starting: taking its locks; a message is queued");
     chat.of_run(RunEvent::Reserved);
-    assert_eq!(chat.why(), "starting: its locks are taken; a message is queued");
+    assert_eq!(chat.why(), "starting: it has its locks; a message is queued");
     chat.of_run(RunEvent::Started(Process { pid: 7, fence: 1 }));
     assert_eq!(chat.pass(180).why(), "running for 3 min; a turn is under way");
     for consumer in [1, 2] {

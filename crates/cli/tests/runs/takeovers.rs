@@ -304,7 +304,7 @@ fn agents_are_listed_without_a_daemon_and_unknown_ones_refused() {
     let refused = world.run(&["new", "x", "--agent", "nobody"]);
     assert_eq!(refused.code, 78, "{refused:?}");
     let refused = world.run(&["new", "x", "--agent", "acp"]);
-    assert_eq!(refused.code, 78, "it names no program: {refused:?}");
+    assert_eq!(refused.code, 2, "it names no program: {refused:?}");
     assert!(refused.stderr.contains("`acp`"), "{refused:?}");
 }
 

@@ -57,7 +57,7 @@ fn every_key_of_the_documentation_is_known_and_set() {
     }
 }
 
-const MAY_BE: &str = "`may` is a list of these: status, list, metrics, read, send, new, set, act, restore, purge, attach, answer, rm, backup, down";
+const MAY_BE: &str = "`may` is a list of these: status, list, metrics, read, send, new, set, act, restore, purge, attach, answer, rm, backup, reload, down";
 
 /// A text, the line that is wrong with it, and what is said of it.
 const WRONG: &[(&str, usize, &str)] = &[
