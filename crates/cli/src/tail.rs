@@ -96,7 +96,13 @@ impl One {
             Err(ClientError::Down { .. } | ClientError::Broken(_)) => return Ok(()),
             Err(error) => return Err(Over::Failed(Box::new(error.into()))),
         };
-        for line in lines.map_while(Result::ok).skip(known) {
+        for line in lines.skip(known) {
+            let line = match line.map_err(ClientError::from) {
+                Ok(line) => line,
+                // It lives, so another one does not come.
+                Err(mute @ ClientError::Mute(_)) => return Err(Over::Failed(Box::new(mute.into()))),
+                Err(_) => return Ok(()),
+            };
             if let Ok(line) = serde_json::from_str(&line) {
                 self.tell(line, sender)?;
             }

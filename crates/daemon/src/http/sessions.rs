@@ -371,14 +371,27 @@ pub(crate) async fn wait(
     known_states(wanted.iter().map(String::as_str))?;
     let timeout = wait.timeout.as_deref().map(units::duration).transpose();
     let timeout = timeout.map_err(|error| bad_value(error.to_string()))?;
-    let mut seen = watcher(&context, id).await?;
-    let reached = seen.wait_for(|seen| wanted.iter().any(|word| word == seen.state.word()));
-    let in_time = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), reached).await.is_ok();
-    if !in_time {
+    let reached = reaches(&context, id, &wanted);
+    let Ok(reached) = tokio::time::timeout(timeout.unwrap_or(Duration::MAX), reached).await else {
         let message = format!("session `{session}` did not become {} in time", wait.r#for);
         return Err(ErrorBody::new(ErrorKind::Timeout, message).into());
-    }
+    };
+    reached?;
     object(&context, id).await
+}
+
+/// Waits until a session is in one of these states, and nothing was decided since: what was stored before a reboot is not what is.
+async fn reaches(context: &Context, id: SessionId, wanted: &[String]) -> Result<(), Failure> {
+    let mut seen = watcher(context, id).await?;
+    let is_wanted = |seen: &Snapshot| wanted.iter().any(|word| word == seen.state.word());
+    // Where the sender is gone, so is the session: what is asked next says so.
+    while seen.wait_for(is_wanted).await.is_ok() {
+        let now = context.handle.session(id, |known| known.snapshot()).await?;
+        if is_wanted(&now) || seen.changed().await.is_err() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn bad_value(message: String) -> Failure {

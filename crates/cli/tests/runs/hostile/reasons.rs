@@ -264,7 +264,8 @@ fn what_a_state_does_not_allow_is_409() {
         assert_eq!((status, &answer["error"]["kind"]), (409, &json!("failed")), "{method} {path}: {answer}");
     }
     assert_eq!(world.run(&["interrupt", "a"]).code, 1);
-    assert_eq!(world.run(&["rm", "a", "--yes"]).code, 1);
+    world.ok(&["start", "a"]);
+    assert_eq!(world.run(&["rm", "a", "--yes"]).code, 1, "it lives");
 }
 
 #[test]

@@ -129,6 +129,14 @@ const MEANWHILE: &str = "ls
     rm {bad} a --yes
     rename a {bad}
     rename {bad} b
+    search {bad}
+    search work --session {bad}
+    export
+    export {bad}
+    apply {bad}
+    reload
+    service install --print --manager systemd
+    service {bad}
     completions {bad}
     man {bad}
     help {bad}

@@ -68,6 +68,11 @@ fn words(verb: &str) -> Option<&'static [&'static str]> {
         "man" => &["man"],
         "help" => &["help"],
         "version" => &["version"],
+        "search" => &["search", "hello"],
+        "apply" => &["apply", "sessions.toml"],
+        "export" => &["export"],
+        "reload" => &["reload"],
+        "service" => &["service", "install", "--print", "--manager", "systemd"],
         _ => return None,
     })
 }
@@ -76,7 +81,11 @@ fn must(verb: &str, lacks: Lacks) -> Must {
     match (verb, lacks) {
         ("up" | "status" | "ls" | "show" | "tree" | "why" | "inbox" | "logs" | "events" | "wait", _)
         | ("agents" | "locks" | "metrics" | "who" | "stop" | "unlock" | "down", _)
-        | ("completions" | "man" | "help" | "version", _) => Must::Work,
+        | ("completions" | "man" | "help" | "version" | "search" | "export" | "reload" | "service", _) => {
+            Must::Work
+        }
+        // There is no such file.
+        ("apply", _) => Must::End(78),
         ("new" | "run" | "lock" | "backup" | "start" | "demo", _) => Must::Refuse,
         ("answer", _) => Must::End(1),
         // The daemon is up.

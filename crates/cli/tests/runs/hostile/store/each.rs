@@ -143,6 +143,7 @@ fn is_left_otherwise(kind: Kind) -> bool {
         | Kind::KeyLock
         | Kind::Gate
         | Kind::Test
-        | Kind::Old => false,
+        | Kind::Old
+        | Kind::Search => false,
     }
 }

@@ -36,6 +36,8 @@ pub(super) enum Kind {
     Test,
     /// What `restore-backup` keeps of the database that was there; only people look at it.
     Old,
+    /// Finds words in all the others; one that cannot be read is made anew.
+    Search,
 }
 
 impl Kind {
@@ -77,6 +79,7 @@ impl Kind {
             ["home", "pinfold.db-wal"] => Kind::Log,
             ["home", "pinfold.db-shm"] => Kind::Index,
             ["home", "pinfold.db.old" | "pinfold.db.old-wal"] => Kind::Old,
+            ["home", "search.db" | "search.db-wal" | "search.db-shm"] => Kind::Search,
             ["home", "witness"] => Kind::Witness,
             ["home", "reserve"] => Kind::Reserve,
             ["home", "stops"] => Kind::Stops,
