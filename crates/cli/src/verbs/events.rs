@@ -122,7 +122,13 @@ fn follow(mut which: query::Events, daemon: &Daemon) -> Result<(), Failure> {
             }
             Err(error) => return Err(error.into()),
         };
-        for line in lines.map_while(Result::ok) {
+        for line in lines {
+            let line = match line.map_err(ClientError::from) {
+                Ok(line) => line,
+                // It lives, so another one does not come.
+                Err(mute @ ClientError::Mute(_)) => return Err(mute.into()),
+                Err(_) => break,
+            };
             let Some(data) = line.strip_prefix("data:").map(str::trim_start) else { continue };
             let Ok(event) = serde_json::from_str::<Event>(data) else { continue };
             (which.since, which.since_ms, which.last) = (event.seq, None, None);

@@ -7,6 +7,7 @@ use clap::Args;
 use pinfold_api::endpoint;
 use pinfold_api::object::{Declared, Session};
 use pinfold_api::query;
+use pinfold_core::visible::visible;
 use serde_json::json;
 use std::fmt::Write;
 
@@ -73,9 +74,9 @@ fn key(name: &str) -> String {
     if name.contains('.') { quoted(name) } else { name.to_owned() }
 }
 
-/// A text as TOML writes it: as JSON does, but for one sign.
+/// A text as TOML writes it: as JSON does, with everything that a terminal would obey as its number.
 fn quoted(text: &str) -> String {
-    json!(text).to_string().replace('\u{7f}', "\\u007f")
+    visible(&json!(text).to_string()).into_owned()
 }
 
 fn list(texts: &[String]) -> Option<String> {

@@ -49,6 +49,12 @@ fn words(verb: &str) -> Option<Vec<&'static str>> {
         // They are about the program itself.
         "completions" | "man" | "help" | "version" => return None,
         "rename" => vec!["rename", "x", "x2"],
+        "search" => vec!["search", "hello"],
+        "export" => vec!["export"],
+        "apply" => vec!["apply", "sessions.toml"],
+        "reload" => vec!["reload"],
+        // It would write outside of the home.
+        "service" => vec!["service", "install", "--print", "--manager", "systemd"],
         "up" => vec!["up"],
         "down" => vec!["down"],
         "status" => vec!["status"],

@@ -128,7 +128,6 @@ fn what_people_look_at_fits_the_terminal() {
         ("tree", &["tree"]),
         ("logs", &["logs", "job", "api"]),
         ("locks", &["locks"]),
-        ("who", &["who", &at]),
         ("inbox", &["inbox", "chat"]),
         ("events", &["events", "--session", "job"]),
     ] {
