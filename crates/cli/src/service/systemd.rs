@@ -5,6 +5,8 @@ use crate::global::Global;
 use crate::home;
 use crate::output::Failure;
 use crate::send_away::send_away;
+use pinfold_core::visible::visible;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Lets the user's systemd run without a login.
@@ -48,6 +50,10 @@ fn unit(service: &Service) -> String {
     format!("{}.service", service.name)
 }
 
+fn is_hidden(letter: char) -> bool {
+    visible(letter.encode_utf8(&mut [0; 4])) != letter.to_string()
+}
+
 /// A word of a unit: in quotes, and nothing in it is a specifier or a variable.
 fn quoted(word: &Path) -> String {
     let mut quoted = String::from("\"");
@@ -55,7 +61,8 @@ fn quoted(word: &Path) -> String {
         match letter {
             '"' | '\\' => quoted.extend(['\\', letter]),
             '%' | '$' => quoted.extend([letter, letter]),
-            '\n' => quoted.push_str("\\n"),
+            // What a terminal would obey, and what would end the line.
+            other if is_hidden(other) => _ = write!(quoted, "\\u{:04x}", u32::from(other)),
             other => quoted.push(other),
         }
     }

@@ -6,6 +6,7 @@ use crate::output::{Failure, print, say, talk};
 use crate::service::{self, LINGER, Manager, Text};
 use crate::{home, inside};
 use clap::{Args, Subcommand};
+use pinfold_core::visible::visible;
 use serde_json::json;
 
 /// What to do.
@@ -60,7 +61,7 @@ impl Install {
         if self.print {
             match global.json {
                 true => say(&json!({ "manager": manager.to_string(), "file": file, "text": text })),
-                false => print(&text),
+                false => print(&text.lines().fold(String::new(), |all, line| all + &visible(line) + "\n")),
             }
             return Ok(());
         }
