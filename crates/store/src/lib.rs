@@ -78,6 +78,9 @@
 //! is committed; the row has the beginning. Parts that come before the end of a turn go into a draft with the cursor that counts
 //! them as told. A backup has all answers in its rows.
 //!
+//! **Search.** The words of everything stand in a file of their own ([`search`]), which follows the events behind the writer and
+//! only proposes rows: what is found is read here and compared again. Losing it loses nothing.
+//!
 //! **Gaps.** Indexes have no checksums. What the witness does not know (the last commit before a power failure) can
 //! be lost with the log in silence. A batch that is too large for the room that is left holds up smaller ones after
 //! it. `docs/design/003-store.md` has the reasons, and `docs/design/012-ports-of-the-store.md` those of the traits.

@@ -43,7 +43,7 @@ impl Asks for Apply {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let (wanted, global) = (self.read()?, &daemon.global);
         let client = daemon.client()?;
-        let plan = self.plan(&client, wanted)?;
+        let plan = self.plan(&client, wanted, global)?;
         if !global.quiet {
             plan.show(self.dry_run);
         }
@@ -78,7 +78,7 @@ impl Apply {
         Ok(all)
     }
 
-    fn plan(&self, client: &Client, wanted: Vec<Declared>) -> Result<Plan, Failure> {
+    fn plan(&self, client: &Client, wanted: Vec<Declared>, global: &Global) -> Result<Plan, Failure> {
         let known = query::Sessions { known: true, brief: true, ..query::Sessions::default() };
         let sessions: Vec<Session> = client.ask(&endpoint::Sessions::call(&known))?;
         let there: BTreeMap<&str, &Session> =
@@ -88,7 +88,11 @@ impl Apply {
         for one in wanted {
             match there.get(one.request.name.as_str()) {
                 Some(session) => plan.compare(client, session, one, &self.file)?,
-                None => plan.create.push(new(one, &self.file)?),
+                None => {
+                    let mut request = new(one, &self.file)?;
+                    definition::take_from_here(&mut request, global);
+                    plan.create.push(request);
+                }
             }
         }
         for session in sessions.iter().filter(|session| self.prune && !names.contains(&session.name)) {

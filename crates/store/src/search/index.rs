@@ -122,6 +122,8 @@ impl Index {
             let conn = Connection::open_with_flags(path, flags)?;
             conn.busy_timeout(Duration::from_secs(5))?;
             conn.pragma_update(None, "mmap_size", 0)?;
+            // The kernel has the rest, as for the store itself.
+            conn.pragma_update(None, "cache_size", -512)?;
             Ok(conn)
         };
         match connect() {

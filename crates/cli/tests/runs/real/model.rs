@@ -158,6 +158,13 @@ fn serve(stream: &TcpStream, room: &Room) -> io::Result<()> {
         return reply.route();
     }
     let script = Script::of(&body);
+    if !reply.google
+        && body["tools"].as_array().is_none_or(Vec::is_empty)
+        && body.to_string().contains("title")
+    {
+        // The bridge of Claude wants a name for the conversation, too.
+        return reply.anthropic(&Script::titled(), room);
+    }
     room.desk.lock().unwrap().asked.push(script.clone());
     room.changed.notify_all();
     match script.refusal() {

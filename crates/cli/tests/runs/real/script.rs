@@ -71,6 +71,12 @@ impl Script {
         Script { turns, prompt, results, shell: shell(&body["tools"]), streamed }
     }
 
+    /// What is answered to who asks for a name.
+    pub(crate) fn titled() -> Script {
+        let (turns, prompt) = (vec!["a title".to_owned()], String::new());
+        Script { turns, prompt, results: 0, shell: None, streamed: true }
+    }
+
     /// The newest of the turns.
     pub(crate) fn turn(&self) -> &str {
         self.turns.last().map_or("", String::as_str)
