@@ -1,5 +1,6 @@
 use super::*;
 use crate::define::preset::{Does, PresetChanges};
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 /// A program that lives until it is dropped.
@@ -7,7 +8,11 @@ struct Program(Child);
 
 impl Program {
     fn new() -> Program {
-        Program(Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap())
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // It answers, so the kernel knows its command line by now.
+        child.stdin.as_mut().unwrap().write_all(b"x").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        Program(child)
     }
 
     fn ticks(&self) -> u64 {
