@@ -49,9 +49,9 @@ impl Engine {
 
     pub(super) fn writer_seen(&mut self, id: SessionId, run: RunNumber, holder: Option<HolderSeen>) {
         let tracked = self.sessions.get_mut(&id).filter(|tracked| tracked.session.live_run() == Some(run));
-        if let Some(tracked) = tracked {
-            tracked.yields_to = tracked.yields_to.take().or(holder.map(Box::new));
-        }
+        let Some(tracked) = tracked.filter(|tracked| tracked.yields_to.is_none()) else { return };
+        tracked.awaited = holder.as_ref().and_then(|holder| holder.pid).map(Awaited::Writer);
+        tracked.yields_to = holder.map(Box::new);
     }
 
     pub(super) fn vendor_held(

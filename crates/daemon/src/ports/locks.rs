@@ -64,6 +64,8 @@ pub(crate) enum Awaited {
     Lock(Resource),
     /// A program that is in the vendor session and took no lock.
     Process(Box<(Others, Outsider)>),
+    /// A process that has the vendor's own lock.
+    Writer(u32),
 }
 
 /// A lock that was taken, with its folder.
@@ -126,6 +128,7 @@ impl Locks for MachineLocks {
     fn wait_for(&self, awaited: Awaited, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
         match awaited {
             Awaited::Lock(resource) => Ok(Box::new(self.folders.wait_for(resource, move || then(()))?)),
+            Awaited::Writer(pid) => super::outsiders::wait_for_end(pid, then),
             Awaited::Process(process) => {
                 let (others, outsider) = *process;
                 super::outsiders::wait_for(others, outsider, then)

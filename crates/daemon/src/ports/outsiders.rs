@@ -30,6 +30,18 @@ pub(super) fn wait_for(others: Others, outsider: Outsider, then: Then<()>) -> io
     Ok(Box::new(waiting.abort_handle()))
 }
 
+/// Says when a process has ended.
+pub(super) fn wait_for_end(pid: u32, then: Then<()>) -> io::Result<Box<dyn Waiting>> {
+    let ended = pidfd(pid)?.map(async_fd::watch).transpose()?;
+    let waiting = tokio::spawn(async move {
+        if let Some(ended) = ended {
+            _ = ended.readable().await;
+        }
+        then(());
+    });
+    Ok(Box::new(waiting.abort_handle()))
+}
+
 /// None where there is no such process any more.
 fn pidfd(pid: u32) -> io::Result<Option<OwnedFd>> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);

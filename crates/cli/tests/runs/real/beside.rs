@@ -4,6 +4,7 @@ use super::stage::Stage;
 use crate::tty::Tty;
 use serde_json::{Value, json};
 use std::process::Command;
+use std::time::Duration;
 
 impl Stage {
     fn activity(&self, activity: &str) -> Value {
@@ -95,7 +96,13 @@ fn a_message_waits_for_the_dialog_of_a_claude_on_a_terminal() {
     let message = stage.sends("TURN-two");
     assert_eq!(stage.comes_to(&message, "queued")["waits_for"], "a dialog: permission prompt");
     assert!(!stage.world.path("work/made").exists());
-    tty.keys(b"\r");
+    tty.shows("Do you want to proceed");
+    // A dialog that has just come takes no keys for a moment; nothing says when it does.
+    stage.world.until("the tool ran", || {
+        tty.keys(b"\r");
+        std::thread::sleep(Duration::from_millis(300));
+        stage.world.path("work/made").exists().then_some(())
+    });
     stage.comes_to(&message, "done");
     stage.activity("idle");
     stage.shown("a dialog holds messages back");
