@@ -1,9 +1,13 @@
 //! Codex by its own protocol: a private app server for each session.
 
+use super::deaths::bridge_of;
 use super::many::begun;
 use super::stage::Stage;
 use crate::processes;
-use crate::world::finish;
+use crate::tty::Tty;
+use crate::world::{finish, number};
+use serde_json::Value;
+use std::time::Duration;
 
 /// The app servers that run with the home of this stage, whoever started them.
 fn servers(stage: &Stage) -> Vec<u32> {
@@ -108,20 +112,146 @@ fn the_server_that_all_terminals_share_is_told_of_and_left_alone() {
     stage.shown("beside the shared server");
 }
 
+/// Types a line into a terminal of Codex. It takes an Enter that comes right after other keys for a part of what is pasted: it is
+/// pressed until something comes of it.
+fn types(tty: &Tty, stage: &Stage, text: &str, came: impl Fn() -> bool) {
+    tty.keys(text.as_bytes());
+    tty.shows(text);
+    stage.world.until("something comes of what was typed", || {
+        tty.keys(b"\r");
+        std::thread::sleep(Duration::from_millis(200));
+        came().then_some(())
+    });
+}
+
+/// The run, and what it is known by, is the one that it was before.
+#[track_caller]
+fn is_the_same_run(stage: &Stage, before: &Value) -> Value {
+    let shown = stage.show();
+    for name in ["state", "pid", "run", "fence", "shim_pid"] {
+        assert_eq!(shown[name], before[name], "{name}");
+    }
+    assert_eq!(shown["state"], "running");
+    shown
+}
+
 #[test]
-fn no_server_is_left_however_often_one_is_killed() {
+fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_anything() {
     let stage = begun("codex");
-    let rounds = std::env::var("PINFOLD_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+    stage.says("TURN-one");
+    let message = stage.sends("TURN-two HOLD");
+    stage.model.is_asked("two");
+    let before = stage.show();
+    let words = std::fs::read(format!("/proc/{}/cmdline", before["pid"])).unwrap();
+    assert!(String::from_utf8_lossy(&words).contains("app-server"), "the pid is the server's");
+    let mut tty = stage.attach();
+    tty.shows("reply to one");
+    tty.shows("TURN-two HOLD");
+    let guest = number(&is_the_same_run(&stage, &before)["guest_pid"]);
+    // The turn goes on, and is seen to, while no daemon lives.
+    stage.world.kill_daemon();
+    stage.model.let_go();
+    tty.shows("reply to two");
+    types(&tty, &stage, "TURN-three", || stage.model.times("three") > 0);
+    tty.shows("reply to three");
+    stage.ok(&["up"]);
+    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to two");
+    assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], guest);
+    // What is typed and what is sent are turns of one conversation, each seen once.
+    types(&tty, &stage, "TURN-four", || stage.model.times("four") > 0);
+    tty.shows("reply to four");
+    assert_eq!(stage.says("TURN-five"), "reply to five");
+    tty.shows("reply to five");
+    assert_eq!(stage.model.shown_with("five"), ["one", "two", "three", "four", "five"]);
+    let once = |turn: &&str| stage.model.times(turn) == 1;
+    assert!(["one", "two", "three", "four", "five"].iter().all(once));
+    // Who leaves it finds it again.
+    tty.detach();
+    assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], guest);
+    let mut tty = stage.attach();
+    tty.shows("reply to five");
+    processes::kill(guest);
+    tty.ended();
+    assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], Value::Null);
+    let mut tty = stage.attach();
+    tty.shows("reply to five");
+    let quits = std::cell::RefCell::new(&mut tty);
+    quits.borrow().keys(b"/quit");
+    quits.borrow().shows("/quit");
+    stage.world.until("it quits", || {
+        quits.borrow().keys(b"\r");
+        std::thread::sleep(Duration::from_millis(200));
+        quits.borrow_mut().is_over().then_some(())
+    });
+    is_the_same_run(&stage, &before);
+    assert_eq!(stage.says("TURN-six"), "reply to six");
+    assert!(!stage.world.path("user/.codex/packages").exists(), "no server that all terminals share was made");
+    stage.shown("its own terminal joins a turn under way");
+}
+
+#[test]
+#[ignore = "takes long, and half a gigabyte: `./test --full` runs it"]
+fn a_users_own_terminal_and_the_server_that_it_shares_are_not_disturbed_by_a_stop() {
+    let stage = Stage::new("codex");
+    let tty = Tty::start(of_user(&stage, &[]), 40, 120);
+    tty.shows("Ask Codex");
+    types(&tty, &stage, "TURN-user HOLD", || stage.model.times("user") > 0);
+    let shared = servers(&stage);
+    assert!(!shared.is_empty(), "its own server, which outlives it");
+    stage.new_session();
+    assert_eq!(stage.says("TURN-one"), "reply to one");
+    assert!(!shared.contains(&stage.pid()));
+    stage.ok(&["stop", "api"]);
+    assert_eq!(servers(&stage), shared, "ours is gone, and only ours");
+    stage.model.let_go();
+    tty.shows("reply to user");
+    types(&tty, &stage, "TURN-again", || stage.model.times("again") > 0);
+    tty.shows("reply to again");
+    stage.ok(&["start", "api"]);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    // The other way round: what ends with the user's terminal is not ours.
+    let pid = stage.pid();
+    drop(tty);
+    shared.iter().for_each(|server| processes::kill(*server));
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!((stage.pid(), stage.model.shown_with("three")), (pid, ["one", "two", "three"].map(String::from).to_vec()));
+    stage.shown("beside the user's own terminal");
+}
+
+/// Starts a session so often, and kills its server, its bridge, its shim or nobody at one of three steps of the start.
+fn starts_and_kills(rounds: usize) {
+    let stage = begun("codex");
     for round in 0..rounds {
         stage.ok(&["start", "api"]);
-        let pid = stage.world.until("a process", || stage.show()["pid"].as_u64());
-        // At another step of its start each time.
-        std::thread::sleep(std::time::Duration::from_millis(37 * (round % 10)));
-        processes::kill(u32::try_from(pid).unwrap());
+        let pid = stage.pid();
+        match round % 3 {
+            0 => {}
+            1 => _ = stage.world.until("its bridge", || bridge_of(pid)),
+            _ => stage.world.until("it is ready", || (stage.show()["ready"] == true).then_some(())),
+        }
+        match round % 4 {
+            0 => processes::kill(pid),
+            1 => bridge_of(pid).into_iter().for_each(processes::kill),
+            2 => processes::kill(number(&stage.show()["shim_pid"])),
+            _ => {}
+        }
         stage.ok(&["stop", "api"]);
         assert_eq!(servers(&stage), Vec::<u32>::new(), "round {round}");
     }
     stage.ok(&["start", "api"]);
     assert_eq!(stage.says("TURN-one"), "reply to one");
-    stage.shown("no server is left");
+    stage.ok(&["stop", "api"]);
+    assert_eq!(servers(&stage), Vec::<u32>::new());
+}
+
+#[test]
+fn no_server_is_left_after_starts_and_kills() {
+    starts_and_kills(24);
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn no_server_is_left_after_a_hundred_starts_and_kills() {
+    starts_and_kills(100);
+    Stage::new("codex").shown("no server is left after 100 starts and kills");
 }
