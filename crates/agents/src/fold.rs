@@ -8,7 +8,7 @@ use crate::ledger::Ledger;
 use crate::lines::{LONGEST_LINE, Lines, Piece};
 use crate::mind::Mind;
 use crate::note::Note;
-use crate::observation::{Activity, Observation};
+use crate::observation::{Activity, GaveUp, Observation};
 use crate::preset::Protocol;
 use crate::setup::Setup;
 use crate::state::{State, Unknown};
@@ -202,6 +202,12 @@ impl Fold {
     #[must_use]
     pub fn ready(&self) -> bool {
         self.mind.ledger.ready()
+    }
+
+    /// Why the agent was told to leave before it was ready, if it was: its exit code does not say so.
+    #[must_use]
+    pub fn gave_up(&self) -> Option<GaveUp> {
+        self.mind.ledger.gave_up()
     }
 
     /// The number of the last word on the tape.

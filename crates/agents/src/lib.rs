@@ -57,7 +57,7 @@ pub use intent::{CannotSay, Intent, LONGEST_WORD, Prompt, Reply, Sender, Utteran
 pub use label::{LONGEST_LABEL, Label};
 pub use lines::LONGEST_LINE;
 pub use note::Note;
-pub use observation::{Activity, Limit, Observation, Reach, SessionRefused};
+pub use observation::{Activity, GaveUp, Limit, Observation, Reach, SessionRefused};
 pub use preset::{Preset, PresetChanges, Protocol};
 pub use request::{NotARequest, Request, RequestId, RequestKind};
 pub use setup::Setup;

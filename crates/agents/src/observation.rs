@@ -103,6 +103,18 @@ pub enum SessionRefused {
     Unknown,
 }
 
+/// Why an agent was told to leave before it was ready: no handshake could be made with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GaveUp {
+    /// It knows no session of the id that it was to go on with.
+    UnknownSession,
+    /// It wants a login first.
+    Login,
+    /// Anything else.
+    Refused,
+}
+
 /// What is known of a usage limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Limit {

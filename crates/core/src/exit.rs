@@ -89,6 +89,8 @@ pub enum Recognised {
     StaleId,
     /// The vendor wants a login.
     LoginNeeded,
+    /// The agent refused a step of the handshake, and was told to leave: its exit code says nothing.
+    NoHandshake,
     /// A person ended the holder of one of its locks with `unlock`.
     Unlocked,
     /// A usage limit, with its reset time where the vendor names one.

@@ -1,6 +1,6 @@
 //! The end of a session's last run, kept for people: it decides nothing.
 
-use crate::exit::{Exit, Verdict};
+use crate::exit::{Exit, Recognised, Verdict};
 use crate::rules::verdict::Asked;
 use crate::time::Wall;
 use crate::words;
@@ -25,6 +25,9 @@ pub struct LastExit {
     /// The last line that it printed.
     #[serde(default)]
     pub last_line: Option<String>,
+    /// What was recognised about it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recognised: Option<Recognised>,
 }
 
 impl fmt::Display for LastExit {
@@ -39,7 +42,18 @@ impl fmt::Display for LastExit {
             | Verdict::Crash => self.exit.fmt(f)?,
         }
         write!(f, " after {}", words::duration(self.lived))?;
+        self.recognised.and_then(said_of).map_or(Ok(()), |said| write!(f, ": {said}"))?;
         self.last_line.as_ref().map_or(Ok(()), |line| write!(f, ": `{line}`"))
+    }
+}
+
+/// What an exit code does not tell.
+fn said_of(recognised: Recognised) -> Option<&'static str> {
+    match recognised {
+        Recognised::StaleId => Some("its vendor does not know the conversation that it was to go on with"),
+        Recognised::LoginNeeded => Some("it needs a login"),
+        Recognised::NoHandshake => Some("it refused the handshake of its protocol"),
+        Recognised::VendorLock | Recognised::Unlocked | Recognised::UsageLimit { .. } => None,
     }
 }
 
@@ -49,11 +63,12 @@ mod tests {
 
     #[test]
     fn it_is_told_as_a_person_would_tell_it() {
-        let last = |exit, verdict, line: Option<&str>| {
+        let recognised = |exit, verdict, line: Option<&str>, recognised| {
             let (asked, lived) = (Asked::Nothing, Duration::from_millis(1_800));
             let last_line = line.map(str::to_owned);
-            LastExit { exit, verdict, asked, at: Wall(0), lived, last_line }.to_string()
+            LastExit { exit, verdict, asked, at: Wall(0), lived, last_line, recognised }.to_string()
         };
+        let last = |exit, verdict, line| recognised(exit, verdict, line, None);
         let boom = Some("RuntimeError: boom");
         let rows = [
             (last(Exit::Code(1), Verdict::Crash, boom), "exited with 1 after 1.8 s: `RuntimeError: boom`"),
@@ -64,6 +79,10 @@ mod tests {
                 "was killed by the kernel for memory after 1.8 s",
             ),
             (last(Exit::ShimLost, Verdict::Crash, None), "was lost with its shim after 1.8 s"),
+            (
+                recognised(Exit::Code(0), Verdict::Hopeless, Some("no"), Some(Recognised::StaleId)),
+                "exited with 0 after 1.8 s: its vendor does not know the conversation that it was to go on with: `no`",
+            ),
         ];
         for (told, expected) in rows {
             assert_eq!(told, expected);

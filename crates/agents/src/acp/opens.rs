@@ -54,6 +54,8 @@ pub(crate) fn refused(purpose: Purpose, error: &RpcError) -> Vec<Word> {
     let mut words = gives_up(&text);
     match (purpose, kind) {
         (_, FailureKind::Login) => words.push(Word::Login(text)),
+        // That may pass: it says nothing of the session.
+        (Purpose::Load | Purpose::Resume, FailureKind::Limit | FailureKind::Server) => {}
         (Purpose::Load | Purpose::Resume, _) => {
             let why = if is_busy(error) { SessionRefused::Busy } else { SessionRefused::Unknown };
             words.push(Word::SessionRefused(why));

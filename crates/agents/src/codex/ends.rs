@@ -37,6 +37,17 @@ pub(crate) fn completed(state: &mut Codex, turn: &Turn) -> Vec<Word> {
     words
 }
 
+/// How the last turn of a thread ended that goes on in this run: what was cut off is told, for whoever wonders why the model is told
+/// something again.
+pub(crate) fn of_before(turn: Option<&Turn>) -> Option<Word> {
+    let text = match how(turn?)? {
+        How::Done => return None,
+        How::Cancelled => "the last turn of its thread was interrupted".to_owned(),
+        How::Failed(Failure { text, .. }) => format!("the last turn of its thread failed: {text}"),
+    };
+    Some(Word::Note(Note::Agent { text }))
+}
+
 /// A message that it did not take.
 pub(crate) fn refused(state: &Codex, number: u64, message: Option<String>) -> Word {
     let text = state.no_thread.clone().or(message).unwrap_or_default();

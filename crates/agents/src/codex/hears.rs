@@ -2,7 +2,7 @@
 
 use super::asks::{self, Asks};
 use super::ends;
-use super::state::{BEGIN, Codex, OPEN, Own, Purpose};
+use super::state::{BEGIN, Codex, LAST_TURN, OPEN, Own, Purpose};
 use super::wire::{Opened, Told, TurnError};
 use crate::note::{self, Note};
 use crate::observation::SessionRefused;
@@ -25,7 +25,7 @@ pub(crate) fn line(state: &mut Codex, line: &[u8], see: &View<'_>) -> Vec<Word> 
         Some(Line::Request { id, method }) => asked(state, id, &method, line, see),
         Some(Line::Notification { method }) => told(state, &method, line, see),
         Some(Line::Answer { id }) => match state.calls.answered(&id) {
-            Some((number, purpose)) => answered(state, number, purpose, rpc::result(line)),
+            Some((number, purpose)) => answered(state, number, purpose, rpc::result(line), see),
             None => Vec::new(),
         },
         Some(Line::Failed { id, error }) => match state.calls.answered(&id) {
@@ -130,16 +130,25 @@ fn retries(told: Told) -> Option<Word> {
 }
 
 /// A request of ours was answered.
-fn answered(state: &mut Codex, number: u64, purpose: Purpose, opened: Opened) -> Vec<Word> {
+fn answered(
+    state: &mut Codex,
+    number: u64,
+    purpose: Purpose,
+    opened: Opened,
+    see: &View<'_>,
+) -> Vec<Word> {
     match purpose {
         Purpose::Initialize => vec![Word::Want(Want::Handshake(OPEN))],
         Purpose::Open => {
             let thread = opened.thread.unwrap_or_default();
             state.model = opened.model.map(|model| note::short(&model, 200));
+            let resumed = thread.id.is_some() && thread.id == see.setup.vendor_session;
             let mut words: Vec<Word> = thread.id.map(Word::Session).into_iter().collect();
             words.push(Word::Ready);
+            words.extend(resumed.then_some(Word::Want(Want::Handshake(LAST_TURN))));
             words
         }
+        Purpose::LastTurn => ends::of_before(opened.data.unwrap_or_default().first()).into_iter().collect(),
         Purpose::Prompt => {
             let turn = opened.turn.and_then(|turn| turn.id).filter(|turn| turn.len() <= LONGEST_TURN);
             took(state, number, turn)
@@ -171,7 +180,7 @@ fn failed(state: &mut Codex, number: u64, purpose: Purpose, error: RpcError, see
         Purpose::Open => not_opened(state, &error, see),
         Purpose::Prompt => vec![ends::refused(state, number, error.message)],
         // There was no such turn any more: its end is on its way, or was heard.
-        Purpose::Interrupt | Purpose::Initialize => vec![noted(error)],
+        Purpose::Interrupt | Purpose::Initialize | Purpose::LastTurn => vec![noted(error)],
     }
 }
 

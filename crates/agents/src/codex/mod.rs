@@ -7,6 +7,7 @@
 //! | `initialize` | the first step of the handshake |
 //! | `initialized`, then `thread/start` or `thread/resume` | the second, in one word; the answer names the thread, which is the vendor session, and is "ready" |
 //! | `thread/start` | where the thread to be resumed is not known: one without a turn is never written down |
+//! | `thread/turns/list` | after a resume: how the last turn ended, without what was said in it |
 //! | `turn/start` | a message; in a turn under way it would join that, so none is said then |
 //! | an answer with a `decision` | to its requests for approval, and with `answers` to its questions; to any other: not offered |
 //! | `turn/interrupt` | end the turn, live on; it has to name the turn |

@@ -1,7 +1,7 @@
 //! What is written to Codex.
 
 use super::asks;
-use super::state::{BEGIN, Codex, INITIALIZE, OPEN};
+use super::state::{BEGIN, Codex, INITIALIZE, LAST_TURN, OPEN};
 use crate::exec::prompt_text;
 use crate::intent::{CannotSay, Intent, Prompt, Reply};
 use crate::rpc::{Framing, Id};
@@ -16,6 +16,7 @@ pub(crate) fn say(state: &Codex, number: u64, intent: &Intent, see: &View<'_>) -
         Intent::Handshake { step: INITIALIZE } => Ok(initialize(number)),
         Intent::Handshake { step: OPEN } => Ok(open(number, see)),
         Intent::Handshake { step: BEGIN } => Ok(begin(number, see)),
+        Intent::Handshake { step: LAST_TURN } => Ok(last_turn(number, see)),
         Intent::Handshake { step } => {
             state.refusals.at(*step).map(|id| BARE.refusal(id)).ok_or(CannotSay::NotWanted)
         }
@@ -54,6 +55,14 @@ fn resume(number: u64, id: &str, see: &View<'_>) -> Spoken {
     // All of its history would be one line.
     params["excludeTurns"] = json!(true);
     BARE.request(number, "thread/resume", &params)
+}
+
+/// Only how it ended: what was said in it may be long.
+fn last_turn(number: u64, see: &View<'_>) -> Spoken {
+    let thread = see.ledger.session().unwrap_or_default();
+    let params =
+        json!({ "threadId": thread, "limit": 1, "sortDirection": "desc", "itemsView": "notLoaded" });
+    BARE.request(number, "thread/turns/list", &params)
 }
 
 /// What a thread is opened with.

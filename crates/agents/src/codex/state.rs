@@ -12,6 +12,8 @@ pub(crate) const INITIALIZE: u32 = 1;
 pub(crate) const OPEN: u32 = 2;
 /// Only where the thread that was to be opened does not exist.
 pub(crate) const BEGIN: u32 = 3;
+/// How the last turn of a thread ended that was resumed: the resume itself is told to leave turns out.
+pub(crate) const LAST_TURN: u32 = 4;
 /// So many deliveries are known by their turns: one is under way at a time, and a late end names one of the last.
 const MOST_KNOWN: usize = 16;
 
@@ -41,6 +43,7 @@ pub(crate) struct Codex {
 pub(crate) enum Purpose {
     Initialize,
     Open,
+    LastTurn,
     Prompt,
     Interrupt,
 }
@@ -66,6 +69,7 @@ impl Codex {
         match label {
             Label::Handshake(INITIALIZE) => self.calls.said(number, Purpose::Initialize),
             Label::Handshake(OPEN | BEGIN) => self.calls.said(number, Purpose::Open),
+            Label::Handshake(LAST_TURN) => self.calls.said(number, Purpose::LastTurn),
             Label::Handshake(step) => self.refusals.said(*step),
             Label::Prompt { .. } => self.calls.said(number, Purpose::Prompt),
             Label::Interrupt => self.calls.said(number, Purpose::Interrupt),

@@ -4,7 +4,7 @@ use crate::json::lenient;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The answer to `thread/start`, `thread/resume` and `turn/start`.
+/// The answer to `thread/start`, `thread/resume`, `thread/turns/list` and `turn/start`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Opened {
@@ -14,6 +14,9 @@ pub(crate) struct Opened {
     pub(crate) model: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) turn: Option<Turn>,
+    /// Of `thread/turns/list`, the newest first.
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) data: Option<Vec<Turn>>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -8,7 +8,7 @@ mod turns;
 
 use crate::label::Label;
 use crate::note::{self, Note};
-use crate::observation::{Activity, Limit, Observation, Reach};
+use crate::observation::{Activity, GaveUp, Limit, Observation, Reach, SessionRefused};
 use crate::request::{Request, RequestId};
 use crate::turn::{Answer, Delivery, Outcome, Turn};
 use crate::word::{Ask, End, Named, Text, Want, Word};
@@ -36,6 +36,9 @@ pub(crate) struct Ledger {
     said: u64,
     /// Nothing more can be said to it.
     closed: bool,
+    /// Why it was told to leave by its protocol.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gave_up: Option<GaveUp>,
     turns: Turns,
     requests: Requests,
     answering: Answering,
@@ -75,6 +78,10 @@ impl Ledger {
 
     pub(crate) fn closed(&self) -> bool {
         self.closed
+    }
+
+    pub(crate) fn gave_up(&self) -> Option<GaveUp> {
+        self.gave_up
     }
 
     /// The deliveries that have not ended, in the order in which they were said.
@@ -197,7 +204,7 @@ impl Ledger {
             Word::Asks(ask) => self.asked(ask, told),
             Word::TakesBack(key) => withdraw(self.requests.taken_back(&key), told),
             Word::Session(id) => self.learned(id, told),
-            Word::SessionRefused(why) => told.push(Observation::VendorSessionRefused(why)),
+            Word::SessionRefused(why) => self.session_refused(why, told),
             Word::Limit(limit) => self.limit(limit, told),
             Word::Login(text) => self.login(&text, told),
             Word::Work(under_way) => self.work(under_way, told),
@@ -213,6 +220,9 @@ impl Ledger {
     }
 
     fn wants(&mut self, want: Want, told: &mut Vec<Observation>) {
+        if want == Want::Close {
+            self.gave_up.get_or_insert(GaveUp::Refused);
+        }
         if self.want.replace(want) != Some(want) {
             told.push(Observation::Wants(want.intent()));
         }
@@ -298,6 +308,13 @@ impl Ledger {
         told.push(Observation::VendorSession { id, before });
     }
 
+    fn session_refused(&mut self, why: SessionRefused, told: &mut Vec<Observation>) {
+        if why == SessionRefused::Unknown {
+            self.gave_up = self.gave_up.map(|_| GaveUp::UnknownSession);
+        }
+        told.push(Observation::VendorSessionRefused(why));
+    }
+
     fn limit(&mut self, limit: Limit, told: &mut Vec<Observation>) {
         match limit.reach {
             Reach::Reached => self.limited = true,
@@ -309,6 +326,7 @@ impl Ledger {
 
     fn login(&mut self, text: &str, told: &mut Vec<Observation>) {
         self.limited = true;
+        self.gave_up = self.gave_up.map(|_| GaveUp::Login);
         told.push(Observation::LoginNeeded { text: note::short(text, LONGEST_TEXT) });
     }
 

@@ -5,7 +5,7 @@ use crate::kit::{Story, conforms, ends, folded, observed, prompt, setup};
 use crate::recordings::{Recording, recorded};
 use crate::replay::{Told, Tongue, of, told};
 use pinfold_agents::{
-    CannotSay, Fold, Intent, Label, Observation, Protocol, Reply, RequestId, Setup, Verdict,
+    CannotSay, Fold, GaveUp, Intent, Label, Observation, Protocol, Reply, RequestId, Setup, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -462,4 +462,32 @@ fn a_line_that_is_too_long_fails_the_turn_and_interrupts_it() {
     let told = ends(&observed(&acp(), &long));
     assert_eq!(told.last().unwrap(), "wants interrupt");
     assert!(told[told.len() - 2].starts_with("failed (LineTooLong"), "{told:?}");
+}
+
+#[test]
+fn why_an_agent_was_told_to_leave_is_known_when_it_ends_with_0() {
+    let known = Setup { vendor_session: Some("s-1".into()), ..acp() };
+    let can = json!({ "loadSession": true });
+    let refused = |setup: &Setup, step, error: Value| {
+        let story = initialized(&can).said(Label::Handshake(step)).line(failed(2, &error));
+        conforms(setup, &story, &mut Dice(3));
+        let fold = folded(setup, &story).0;
+        // Whoever reads the cursor knows it too.
+        let again = Fold::resume(fold.run(), &fold.cursor()).0;
+        assert_eq!(again.gave_up(), fold.gave_up());
+        fold.gave_up()
+    };
+    let unknown = json!({ "code": -32603, "message": "Internal error: OpenCode service failure" });
+    assert_eq!(refused(&known, 3, unknown.clone()), Some(GaveUp::UnknownSession));
+    assert_eq!(
+        refused(&known, 3, json!({ "code": -32002, "message": "not found" })),
+        Some(GaveUp::UnknownSession)
+    );
+    // The vendor's servers say nothing of the session, and a session that is new cannot be unknown.
+    assert_eq!(refused(&known, 3, json!({ "code": 503, "message": "later" })), Some(GaveUp::Refused));
+    assert_eq!(refused(&acp(), 2, unknown), Some(GaveUp::Refused));
+    assert_eq!(refused(&acp(), 2, json!({ "code": -32000, "message": "log in" })), Some(GaveUp::Login));
+    let version = Story::new().said(Label::Handshake(1)).line(answer(1, &json!({ "protocolVersion": 2 })));
+    assert_eq!(folded(&acp(), &version).0.gave_up(), Some(GaveUp::Refused));
+    assert_eq!(folded(&acp(), &prompted()).0.gave_up(), None);
 }

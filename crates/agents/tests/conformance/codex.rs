@@ -443,3 +443,31 @@ fn noise_costs_a_note_at_most() {
     let exit = taken().line(asks(&json!(1))).ends(Exit::Signal(9));
     assert_eq!(after(&exit).last().unwrap(), "withdrawn r1");
 }
+
+#[test]
+fn after_a_resume_it_is_known_how_the_last_turn_ended() {
+    let known = Setup { vendor_session: Some(THREAD.into()), ..codex() };
+    let fold = folded(&known, &greeted()).0;
+    assert_eq!(fold.wants(), Some(Intent::Handshake { step: 4 }));
+    let said = line(&fold, 3, &Intent::Handshake { step: 4 });
+    let params = json!({ "threadId": THREAD, "limit": 1, "sortDirection": "desc", "itemsView": "notLoaded" });
+    assert_eq!(said, json!({ "id": 3, "method": "thread/turns/list", "params": params }));
+    let told = |turns: Value| {
+        let story = greeted().said(Label::Handshake(4)).line(answer(3, &json!({ "data": turns })));
+        conforms(&known, &story, &mut Dice(3));
+        let told = ends(&observed(&known, &story));
+        told.into_iter().filter(|line| line.starts_with("note")).collect::<Vec<_>>()
+    };
+    let note = |text: &str| vec![format!("note: the agent says: the last turn of its thread {text}")];
+    assert_eq!(told(json!([{ "id": "u-0", "status": "interrupted" }])), note("was interrupted"));
+    let error = json!({ "message": "usage limit" });
+    assert_eq!(
+        told(json!([{ "id": "u-0", "status": "failed", "error": error }])),
+        note("failed: usage limit")
+    );
+    for nothing in [json!([]), json!([{ "id": "u-0", "status": "completed" }]), json!(7)] {
+        assert_eq!(told(nothing), Vec::<String>::new());
+    }
+    // One that is new has none.
+    assert_eq!(folded(&codex(), &greeted()).0.wants(), None);
+}

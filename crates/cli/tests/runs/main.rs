@@ -18,6 +18,7 @@ mod feed;
 mod files;
 mod foreground;
 mod guests;
+mod handshakes;
 mod holds;
 mod hostile;
 mod http;

@@ -139,8 +139,9 @@ impl Draft<'_> {
         let at = ended.at.unwrap_or(self.now.wall);
         // As it is stored: in whole milliseconds.
         let lived = Duration::from_millis(crate::time::whole_millis(ended.lived));
-        let (exit, last_line) = (ended.exit, ended.last_line.clone());
-        self.change(Change::LastExit(Box::new(LastExit { exit, verdict, asked, at, lived, last_line })));
+        let (exit, last_line, recognised) = (ended.exit, ended.last_line.clone(), ended.recognised);
+        let last = LastExit { exit, verdict, asked, at, lived, last_line, recognised };
+        self.change(Change::LastExit(Box::new(last)));
     }
 
     /// A run that was asked to end before it began, and did not begin: what was planned comes next.

@@ -147,7 +147,11 @@ fn resets(ended: &Ended) -> Option<crate::time::Wall> {
     match ended.recognised {
         Some(Recognised::UsageLimit { resets }) => resets,
         Some(
-            Recognised::VendorLock | Recognised::StaleId | Recognised::LoginNeeded | Recognised::Unlocked,
+            Recognised::VendorLock
+            | Recognised::StaleId
+            | Recognised::LoginNeeded
+            | Recognised::NoHandshake
+            | Recognised::Unlocked,
         )
         | None => None,
     }

@@ -48,6 +48,7 @@ fn unasked(ended: &Ended) -> Verdict {
         (None, Some(Recognised::VendorLock)) => Verdict::Contended,
         (None, Some(Recognised::StaleId | Recognised::LoginNeeded)) => Verdict::Hopeless,
         (None, Some(Recognised::UsageLimit { .. })) => Verdict::Limited,
+        (None, Some(Recognised::NoHandshake)) => Verdict::Crash,
         (None, None) => by_kernel(ended),
     }
 }
@@ -110,6 +111,8 @@ mod tests {
             (code(127), Verdict::Hopeless),
             (said(Said::Hopeless, Exit::Code(0)), Verdict::Hopeless),
             (recognised(Recognised::StaleId, Exit::Code(1)), Verdict::Hopeless),
+            (recognised(Recognised::StaleId, Exit::Code(0)), Verdict::Hopeless),
+            (recognised(Recognised::NoHandshake, Exit::Code(0)), Verdict::Crash),
             (recognised(Recognised::LoginNeeded, Exit::Code(1)), Verdict::Hopeless),
             (oom(Exit::Signal(9)), Verdict::OutOfMemory),
             (signal(9), Verdict::Crash),

@@ -433,6 +433,7 @@ impl Engine {
         }
         if let Some((_, ended)) = seen.world.exits.iter_mut().find(|(ended, _)| *ended == run) {
             let read = self.fold_exit(id, run, None, ended.exit);
+            ended.recognised = ended.recognised.or(self.gave_up(id, run));
             // A tape that lost its end with the power does not show what was said there.
             ended.read = if seen.world.machine == Machine::Same { read } else { Read::Maybe };
         }

@@ -9,6 +9,8 @@ use crate::define::preset::chosen;
 use crate::engine::input::Input;
 use crate::engine::session::Handing;
 use crate::ports::locks::{Awaited, Held, Refused, Wanted};
+use pinfold_agents::GaveUp;
+use pinfold_core::exit::Recognised;
 use pinfold_core::life::{HolderSeen, Life, Purpose};
 use pinfold_core::{RunEvent, RunNumber};
 use pinfold_store::SessionId;
@@ -135,6 +137,16 @@ impl Engine {
         warn!(%id, run = run.0, "its vendor does not know the session that pinfold chose: it gets another one");
         let another = chosen(self.ports.clock.dice());
         self.of_run(id, run, RunEvent::VendorLeft { id: another });
+    }
+
+    /// What the exit code of a run does not say: its agent was told to leave, because no handshake could be made with it.
+    pub(super) fn gave_up(&mut self, id: SessionId, run: RunNumber) -> Option<Recognised> {
+        let taping = self.taping(id).filter(|taping| taping.fold.run() == run)?;
+        Some(match taping.fold.gave_up()? {
+            GaveUp::UnknownSession => Recognised::StaleId,
+            GaveUp::Login => Recognised::LoginNeeded,
+            GaveUp::Refused => Recognised::NoHandshake,
+        })
     }
 
     /// Whether a run was left by its conversation, because its vendor did not know it.

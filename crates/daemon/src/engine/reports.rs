@@ -261,7 +261,8 @@ impl Engine {
         }
     }
 
-    /// An end that `unlock` wrote down before it brought it about was a person's wish.
+    /// What is known of an end beside the exit: one that `unlock` wrote down before it brought it about was a person's wish, and
+    /// the tape may tell why the agent was told to leave.
     pub(super) fn recognise(&mut self, id: SessionId, run: RunNumber, ended: Ended) -> Ended {
         let unlocked = match ended.exit {
             // An agent that is killed is started again at once: what is in memory has to do.
@@ -269,7 +270,8 @@ impl Engine {
             Exit::ShimLost => self.was_unlocked(id, run),
             Exit::Signal(_) | Exit::Code(_) | Exit::MachineLost | Exit::NeverStarted => false,
         };
-        if unlocked { Ended { recognised: Some(Recognised::Unlocked), ..ended } } else { ended }
+        let recognised = if unlocked { Some(Recognised::Unlocked) } else { self.gave_up(id, run) };
+        Ended { recognised: recognised.or(ended.recognised), ..ended }
     }
 
     fn notified(&mut self, id: SessionId, run: RunNumber, notice: Notice) {

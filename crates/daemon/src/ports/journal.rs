@@ -185,5 +185,6 @@ fn last_exit(run: &Run, told: Option<&Event>) -> Option<LastExit> {
         at: run.ended_at?,
         lived: Duration::from_millis(run.lived_ms.unwrap_or(0)),
         last_line: last_line::of(&output.unwrap_or_default()),
+        recognised: None,
     })
 }

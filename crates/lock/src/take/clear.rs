@@ -22,6 +22,9 @@ pub(crate) enum Cleared {
 
 /// SIGKILL ends a process in milliseconds unless it is in uninterruptible sleep.
 const ENDING: Duration = Duration::from_secs(2);
+/// A process that ends is not to be seen any more before its group is empty, and on a busy machine well before. Nothing tells when it is.
+const FADING: Duration = Duration::from_millis(500);
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
 /// Ends or waits for what is left of the run that `record` names; `told` hears of whom it ends, before it does.
 pub(crate) fn clear(
@@ -48,18 +51,19 @@ fn clear_processes(
         Survivors::Wait => patience,
         Survivors::End => &ending,
     };
-    let mut unseen = 0;
+    let mut fades_until: Option<Instant> = None;
     let mut known: Vec<u32> = Vec::new();
     loop {
         let Some(left) = find(record)? else { return Ok(Cleared::Clear) };
         // Proved and yet not to be seen: it ended this moment, or it cannot be reached from here.
         if left.processes.is_empty() {
-            unseen += 1;
-            if unseen > 1 {
+            if Instant::now() >= *fades_until.get_or_insert_with(|| Instant::now() + FADING) {
                 return Ok(Cleared::Persists(left));
             }
+            std::thread::sleep(LOOK_AGAIN);
             continue;
         }
+        fades_until = None;
         match decide(Payload::Unreleased, Remains::Found(left.trace)) {
             Grant::Yes(_) => return Ok(Cleared::Clear),
             Grant::No(_) => return Ok(Cleared::Persists(left)),

@@ -1,19 +1,13 @@
 //! Codex by its own protocol: a private app server for each session.
 
+use super::deaths::bridge_of;
+use super::many::begun;
 use super::stage::Stage;
-use crate::processes::{self, lives};
+use crate::processes;
+use crate::tty::Tty;
 use crate::world::{finish, number};
-use std::path::PathBuf;
-
-/// A session whose agent asks before each command.
-fn codex() -> Stage {
-    let stage = Stage::new("codex");
-    std::fs::create_dir_all(&stage.world.home).unwrap();
-    let asks = "[agents.codex.thread]\napprovalPolicy = \"untrusted\"\nsandbox = \"workspace-write\"\n";
-    std::fs::write(stage.world.home.join("config.toml"), asks).unwrap();
-    stage.new_session();
-    stage
-}
+use serde_json::Value;
+use std::time::Duration;
 
 /// The app servers that run with the home of this stage, whoever started them.
 fn servers(stage: &Stage) -> Vec<u32> {
@@ -26,140 +20,9 @@ fn servers(stage: &Stage) -> Vec<u32> {
     processes::all().into_iter().filter(of_stage).filter(is_server).collect()
 }
 
-/// A command that lasts until the test lets it end, and says that it has begun.
-fn tool(stage: &Stage) -> (String, PathBuf, PathBuf) {
-    let (begun, go) = (stage.world.path("work/begun"), stage.world.path("work/go"));
-    let command =
-        format!("RUN=touch {}; until [ -e {} ]; do sleep 0.05; done;;", begun.display(), go.display());
-    (command, begun, go)
-}
-
-/// Allows whatever is asked until a message is done.
-fn allowed_until_done(stage: &Stage, message: &str) {
-    stage.world.until("a message is done", || {
-        if stage.show()["requests"] != 0 {
-            stage.run(&["answer", "api", "allow"]);
-        }
-        stage.world.inbox("api").into_iter().find(|row| row["id"] == message && row["state"] == "done")
-    });
-}
-
-#[test]
-fn two_turns_are_one_process_and_one_conversation() {
-    let stage = codex();
-    assert_eq!(stage.says("TURN-one"), "reply to one");
-    stage.shown("turn");
-    let pid = stage.pid();
-    assert_eq!(stage.says("TURN-two"), "reply to two");
-    assert_eq!(stage.pid(), pid);
-    assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
-    let session = stage.show();
-    assert_eq!((&session["activity"], &session["activity_from"]), (&"idle".into(), &"codex".into()));
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-    assert!(String::from_utf8_lossy(&words).contains("app-server"), "the pid is the server's");
-    assert!(!stage.world.path("user/.codex/packages").exists(), "no daemon of all terminals was made");
-    stage.shown("second turn in one process");
-}
-
-#[test]
-fn a_session_that_was_stopped_goes_on_with_its_conversation() {
-    let stage = codex();
-    stage.says("TURN-one");
-    let (pid, vendor) = (stage.pid(), stage.show()["vendor_session"].clone());
-    stage.ok(&["stop", "api"]);
-    assert_eq!(servers(&stage), Vec::<u32>::new());
-    stage.ok(&["start", "api"]);
-    assert_eq!(stage.says("TURN-two"), "reply to two");
-    assert_ne!(stage.pid(), pid);
-    assert_eq!(stage.show()["vendor_session"], vendor);
-    assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
-    stage.shown("resume");
-}
-
-#[test]
-fn an_interrupt_ends_the_turn_and_not_the_process() {
-    let stage = codex();
-    let message = stage.sends("TURN-one HOLD");
-    stage.model.is_asked("one");
-    let pid = stage.pid();
-    stage.ok(&["interrupt", "api"]);
-    stage.comes_to(&message, "failed");
-    stage.model.let_go();
-    assert_eq!(stage.says("TURN-two"), "reply to two");
-    assert_eq!(stage.pid(), pid);
-    stage.shown("interrupt");
-}
-
-#[test]
-fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied() {
-    let stage = codex();
-    let allowed = stage.sends(&format!("TURN-one RUN=touch {};;", stage.text("work/allowed")));
-    stage.is_asked();
-    assert_eq!(stage.show()["activity"], "waiting");
-    stage.ok(&["answer", "api", "allow"]);
-    stage.comes_to(&allowed, "done");
-    assert!(stage.world.path("work/allowed").exists());
-    stage.shown("allow");
-    let denied = stage.sends(&format!("TURN-two RUN=touch {};;", stage.text("work/denied")));
-    stage.is_asked();
-    stage.ok(&["answer", "api", "deny"]);
-    stage.comes_to(&denied, "done");
-    assert!(!stage.world.path("work/denied").exists());
-    stage.shown("deny");
-}
-
-#[test]
-fn a_turn_that_fails_says_why_and_the_next_one_works() {
-    let stage = codex();
-    let answer = stage.run(&["send", "api", "TURN-one HTTP=400", "--wait"]);
-    assert_eq!(answer.code, 1, "{answer:?}");
-    let failed = stage.world.events_of("api", "message_failed");
-    assert!(failed[0].to_string().contains("as the prompt says"), "{failed:?}");
-    assert_eq!(stage.says("TURN-two"), "reply to two");
-    stage.shown("failed turn");
-}
-
-#[test]
-fn a_limit_fails_the_turn_and_its_own_words_say_when_it_resets() {
-    let stage = codex();
-    let answer = stage.run(&["send", "api", "TURN-one LIMIT=3600", "--wait"]);
-    assert_eq!(answer.code, 1, "{answer:?}");
-    let failed = stage.world.events_of("api", "message_failed");
-    assert!(failed[0].to_string().contains("usage limit"), "{failed:?}");
-    assert_eq!(stage.model.times("one"), 1, "it is not tried again");
-    stage.shown("usage limit");
-}
-
-#[test]
-fn a_stop_ends_a_tool_child_that_has_a_session_of_its_own() {
-    let stage = codex();
-    let begun = stage.text("work/begun");
-    stage.sends(&format!("TURN-one RUN=setsid sh -c 'touch {begun}; exec tail -f /dev/null';;"));
-    stage.is_asked();
-    stage.ok(&["answer", "api", "allow"]);
-    stage.world.until("the child of a tool", || std::fs::metadata(&begun).ok());
-    let server = stage.pid();
-    let below = |pid: u32| {
-        let mut found = vec![pid];
-        let mut at = 0;
-        while at < found.len() {
-            found.extend(processes::children(found[at]));
-            at += 1;
-        }
-        found
-    };
-    let tree = below(server);
-    // The server, its bridge, its sandbox, and what runs in that.
-    assert!(tree.len() > 3, "{tree:?}");
-    stage.ok(&["stop", "api"]);
-    assert_eq!(tree.into_iter().filter(|pid| lives(*pid)).collect::<Vec<_>>(), Vec::<u32>::new());
-    stage.world.assert_no_members();
-    stage.shown("stop with a tool child");
-}
-
 #[test]
 fn a_vendor_session_has_one_writer_in_all_homes_and_by_codex_itself() {
-    let stage = codex();
+    let stage = begun("codex");
     stage.says("TURN-one");
     let vendor = stage.show()["vendor_session"].as_str().unwrap().to_owned();
     let other = stage.text("other");
@@ -194,7 +57,7 @@ fn of_user(stage: &Stage, words: &[&str]) -> std::process::Command {
 
 #[test]
 fn a_users_own_codex_beside_it_is_not_disturbed_and_disturbs_nothing() {
-    let stage = codex();
+    let stage = begun("codex");
     let message = stage.sends("TURN-one HOLD");
     stage.model.is_asked("one");
     let beside = by_hand(&stage, &["exec", "--json", "--skip-git-repo-check", "TURN-beside"]);
@@ -210,7 +73,7 @@ fn a_users_own_codex_beside_it_is_not_disturbed_and_disturbs_nothing() {
 
 #[test]
 fn a_thread_that_a_users_own_codex_has_is_waited_for_and_its_holder_is_named() {
-    let stage = codex();
+    let stage = begun("codex");
     stage.says("TURN-one");
     let vendor = stage.show()["vendor_session"].as_str().unwrap().to_owned();
     stage.ok(&["stop", "api"]);
@@ -249,118 +112,146 @@ fn the_server_that_all_terminals_share_is_told_of_and_left_alone() {
     stage.shown("beside the shared server");
 }
 
-/// Who is killed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Victim {
-    Daemon,
-    Shim,
-    Agent,
-    Bridge,
+/// Types a line into a terminal of Codex. It takes an Enter that comes right after other keys for a part of what is pasted: it is
+/// pressed until something comes of it.
+fn types(tty: &Tty, stage: &Stage, text: &str, came: impl Fn() -> bool) {
+    tty.keys(text.as_bytes());
+    tty.shows(text);
+    stage.world.until("something comes of what was typed", || {
+        tty.keys(b"\r");
+        std::thread::sleep(Duration::from_millis(200));
+        came().then_some(())
+    });
 }
 
-impl Victim {
-    const ALL: [Victim; 4] = [Victim::Daemon, Victim::Shim, Victim::Agent, Victim::Bridge];
-
-    /// Kills it, and says whether the agent ends by that.
-    fn kill(self, stage: &Stage) -> bool {
-        let session = stage.show();
-        match self {
-            Victim::Daemon => {
-                stage.world.kill_daemon();
-                stage.ok(&["up"]);
-            }
-            Victim::Shim => processes::kill(number(&session["shim_pid"])),
-            Victim::Agent => processes::kill(number(&session["pid"])),
-            Victim::Bridge => {
-                let bridge = processes::children(number(&session["pid"])).into_iter().find(|pid| {
-                    std::fs::read_to_string(format!("/proc/{pid}/comm"))
-                        .is_ok_and(|name| name.trim() == "pinfold-bridge")
-                });
-                processes::kill(bridge.expect("the bridge"));
-            }
-        }
-        self != Victim::Daemon
+/// The run, and what it is known by, is the one that it was before.
+#[track_caller]
+fn is_the_same_run(stage: &Stage, before: &Value) -> Value {
+    let shown = stage.show();
+    for name in ["state", "pid", "run", "fence", "shim_pid"] {
+        assert_eq!(shown[name], before[name], "{name}");
     }
+    assert_eq!(shown["state"], "running");
+    shown
 }
 
 #[test]
-fn a_kill_in_mid_stream_loses_nothing_and_only_an_agent_that_ended_is_told_again() {
-    for victim in Victim::ALL {
-        let stage = codex();
-        let message = stage.sends("TURN-one HOLD");
-        stage.model.is_asked("one");
-        let again = victim.kill(&stage);
-        stage.model.let_go();
-        stage.model.let_go();
-        assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one", "{victim:?}");
-        assert_eq!(stage.model.times("one"), 1 + usize::from(again), "{victim:?}");
-        assert_eq!(stage.model.prompt_of("one").contains("delivered again"), again, "{victim:?}");
-        assert_eq!(servers(&stage).len(), 1, "{victim:?}");
-        stage.shown(&format!("{} killed in mid-stream", format!("{victim:?}").to_lowercase()));
-    }
+fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_anything() {
+    let stage = begun("codex");
+    stage.says("TURN-one");
+    let message = stage.sends("TURN-two HOLD");
+    stage.model.is_asked("two");
+    let before = stage.show();
+    let words = std::fs::read(format!("/proc/{}/cmdline", before["pid"])).unwrap();
+    assert!(String::from_utf8_lossy(&words).contains("app-server"), "the pid is the server's");
+    let mut tty = stage.attach();
+    tty.shows("reply to one");
+    tty.shows("TURN-two HOLD");
+    let guest = number(&is_the_same_run(&stage, &before)["guest_pid"]);
+    // The turn goes on, and is seen to, while no daemon lives.
+    stage.world.kill_daemon();
+    stage.model.let_go();
+    tty.shows("reply to two");
+    types(&tty, &stage, "TURN-three", || stage.model.times("three") > 0);
+    tty.shows("reply to three");
+    stage.ok(&["up"]);
+    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to two");
+    assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], guest);
+    // What is typed and what is sent are turns of one conversation, each seen once.
+    types(&tty, &stage, "TURN-four", || stage.model.times("four") > 0);
+    tty.shows("reply to four");
+    assert_eq!(stage.says("TURN-five"), "reply to five");
+    tty.shows("reply to five");
+    assert_eq!(stage.model.shown_with("five"), ["one", "two", "three", "four", "five"]);
+    let once = |turn: &&str| stage.model.times(turn) == 1;
+    assert!(["one", "two", "three", "four", "five"].iter().all(once));
+    // Who leaves it finds it again.
+    tty.detach();
+    assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], guest);
+    let mut tty = stage.attach();
+    tty.shows("reply to five");
+    processes::kill(guest);
+    tty.ended();
+    assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], Value::Null);
+    let mut tty = stage.attach();
+    tty.shows("reply to five");
+    let quits = std::cell::RefCell::new(&mut tty);
+    quits.borrow().keys(b"/quit");
+    quits.borrow().shows("/quit");
+    stage.world.until("it quits", || {
+        quits.borrow().keys(b"\r");
+        std::thread::sleep(Duration::from_millis(200));
+        quits.borrow_mut().is_over().then_some(())
+    });
+    is_the_same_run(&stage, &before);
+    assert_eq!(stage.says("TURN-six"), "reply to six");
+    assert!(!stage.world.path("user/.codex/packages").exists(), "no server that all terminals share was made");
+    stage.shown("its own terminal joins a turn under way");
 }
 
 #[test]
-fn a_kill_in_a_tool_loses_nothing() {
-    for victim in Victim::ALL {
-        let stage = codex();
-        let (command, begun, go) = tool(&stage);
-        let message = stage.sends(&format!("TURN-one {command}"));
-        stage.is_asked();
-        stage.ok(&["answer", "api", "allow"]);
-        stage.world.until("the tool runs", || begun.exists().then_some(()));
-        let again = victim.kill(&stage);
-        std::fs::write(&go, "").unwrap();
-        allowed_until_done(&stage, &message);
-        assert_eq!(stage.model.times("one"), 1 + usize::from(again), "{victim:?}");
-        stage.shown(&format!("{} killed in a tool", format!("{victim:?}").to_lowercase()));
-    }
+#[ignore = "takes long, and half a gigabyte: `./test --full` runs it"]
+fn a_users_own_terminal_and_the_server_that_it_shares_are_not_disturbed_by_a_stop() {
+    let stage = Stage::new("codex");
+    let tty = Tty::start(of_user(&stage, &[]), 40, 120);
+    tty.shows("Ask Codex");
+    types(&tty, &stage, "TURN-user HOLD", || stage.model.times("user") > 0);
+    let shared = servers(&stage);
+    assert!(!shared.is_empty(), "its own server, which outlives it");
+    stage.new_session();
+    assert_eq!(stage.says("TURN-one"), "reply to one");
+    assert!(!shared.contains(&stage.pid()));
+    stage.ok(&["stop", "api"]);
+    assert_eq!(servers(&stage), shared, "ours is gone, and only ours");
+    stage.model.let_go();
+    tty.shows("reply to user");
+    types(&tty, &stage, "TURN-again", || stage.model.times("again") > 0);
+    tty.shows("reply to again");
+    stage.ok(&["start", "api"]);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    // The other way round: what ends with the user's terminal is not ours.
+    let pid = stage.pid();
+    drop(tty);
+    shared.iter().for_each(|server| processes::kill(*server));
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!((stage.pid(), stage.model.shown_with("three")), (pid, ["one", "two", "three"].map(String::from).to_vec()));
+    stage.shown("beside the user's own terminal");
 }
 
-#[test]
-fn a_kill_in_a_request_loses_nothing() {
-    for victim in Victim::ALL {
-        let stage = codex();
-        let message = stage.sends(&format!("TURN-one RUN=touch {};;", stage.text("work/allowed")));
-        stage.is_asked();
-        let again = victim.kill(&stage);
-        assert!(!stage.world.path("work/allowed").exists(), "nobody allowed it");
-        allowed_until_done(&stage, &message);
-        assert!(stage.world.path("work/allowed").exists(), "{victim:?}");
-        assert_eq!(stage.model.times("one"), 1 + usize::from(again), "{victim:?}");
-        stage.shown(&format!("{} killed in a request", format!("{victim:?}").to_lowercase()));
-    }
-}
-
-#[test]
-fn a_kill_in_the_handshake_loses_nothing() {
-    for victim in [Victim::Daemon, Victim::Shim, Victim::Agent] {
-        let stage = codex();
-        let message = stage.sends("TURN-one");
-        stage.world.until("a process", || stage.show()["pid"].as_u64());
-        let again = victim.kill(&stage);
-        assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one", "{victim:?}");
-        let times = stage.model.times("one");
-        assert!(times == 1 || again && times == 2, "{victim:?}: {times}");
-        assert_eq!(stage.says("TURN-two"), "reply to two");
-        stage.shown(&format!("{} killed in the handshake", format!("{victim:?}").to_lowercase()));
-    }
-}
-
-#[test]
-fn no_server_is_left_however_often_one_is_killed() {
-    let stage = codex();
-    let rounds = std::env::var("PINFOLD_TEST_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(10);
+/// Starts a session so often, and kills its server, its bridge, its shim or nobody at one of three steps of the start.
+fn starts_and_kills(rounds: usize) {
+    let stage = begun("codex");
     for round in 0..rounds {
         stage.ok(&["start", "api"]);
-        let pid = stage.world.until("a process", || stage.show()["pid"].as_u64());
-        // At another step of its start each time.
-        std::thread::sleep(std::time::Duration::from_millis(37 * (round % 10)));
-        processes::kill(u32::try_from(pid).unwrap());
+        let pid = stage.pid();
+        match round % 3 {
+            0 => {}
+            1 => _ = stage.world.until("its bridge", || bridge_of(pid)),
+            _ => stage.world.until("it is ready", || (stage.show()["ready"] == true).then_some(())),
+        }
+        match round % 4 {
+            0 => processes::kill(pid),
+            1 => bridge_of(pid).into_iter().for_each(processes::kill),
+            2 => processes::kill(number(&stage.show()["shim_pid"])),
+            _ => {}
+        }
         stage.ok(&["stop", "api"]);
         assert_eq!(servers(&stage), Vec::<u32>::new(), "round {round}");
     }
     stage.ok(&["start", "api"]);
     assert_eq!(stage.says("TURN-one"), "reply to one");
-    stage.shown("no server is left");
+    stage.ok(&["stop", "api"]);
+    assert_eq!(servers(&stage), Vec::<u32>::new());
+}
+
+#[test]
+fn no_server_is_left_after_starts_and_kills() {
+    starts_and_kills(24);
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn no_server_is_left_after_a_hundred_starts_and_kills() {
+    starts_and_kills(100);
+    Stage::new("codex").shown("no server is left after 100 starts and kills");
 }

@@ -9,14 +9,16 @@ use crate::world::number;
 use std::os::unix::fs::PermissionsExt;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Victim {
+pub(crate) enum Victim {
     Agent,
     Daemon,
     Shim,
+    /// What stands between the shim and an agent that serves a socket.
+    Bridge,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Moment {
+pub(crate) enum Moment {
     Handshake,
     Stream,
     Tool,
@@ -28,6 +30,7 @@ impl Victim {
         match self {
             Victim::Agent => processes::kill(stage.pid()),
             Victim::Shim => processes::kill(number(&stage.show()["shim_pid"])),
+            Victim::Bridge => processes::kill(bridge_of(stage.pid()).expect("a bridge")),
             Victim::Daemon => {
                 stage.world.kill_daemon();
                 stage.ok(&["up"]);
@@ -40,6 +43,7 @@ impl Victim {
             Victim::Agent => "agent",
             Victim::Daemon => "daemon",
             Victim::Shim => "shim",
+            Victim::Bridge => "bridge",
         }
     }
 }
@@ -55,13 +59,20 @@ impl Moment {
     }
 }
 
-/// A session of Claude Code whose program waits at the gate before it begins.
-fn gated() -> (Stage, Gate) {
-    let stage = Stage::new("claude");
+/// The bridge of an agent: its child, of our own name.
+pub(crate) fn bridge_of(agent: u32) -> Option<u32> {
+    let name = |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let mut children = processes::children(agent).into_iter();
+    children.find(|pid| name(*pid).trim() == "pinfold-bridge")
+}
+
+/// A session of an agent whose program waits at the gate before it begins.
+fn gated(agent: &'static str) -> (Stage, Gate) {
+    let stage = Stage::new(agent);
     let gate = Gate::new(&stage);
-    let program = stage.world.path("gated/claude");
+    let program = stage.world.path("gated").join(agent);
     std::fs::create_dir_all(program.parent().unwrap()).unwrap();
-    let real = agents().join("bin/claude");
+    let real = agents().join("bin").join(agent);
     // Only the first line of standard input would tell; nothing of it may be read here.
     let script =
         format!("#!/bin/sh\n({}) </dev/null >/dev/null\nexec {} \"$@\"\n", gate.wait(), real.display());
@@ -76,12 +87,12 @@ fn gated() -> (Stage, Gate) {
 }
 
 /// Brings a turn to its moment, has somebody killed there, and lets it go on.
-fn dies_in(victim: Victim, moment: Moment) -> Stage {
+fn dies_in(agent: &'static str, victim: Victim, moment: Moment) -> Stage {
     match moment {
-        Moment::Handshake => in_the_handshake(victim),
-        Moment::Stream => in_mid_stream("claude", victim),
-        Moment::Tool => in_a_tool(Stage::new("claude"), victim, true),
-        Moment::Request => in_a_request(victim),
+        Moment::Handshake => in_the_handshake(agent, victim),
+        Moment::Stream => in_mid_stream(agent, victim),
+        Moment::Tool => in_a_tool(Stage::new(agent), victim, agent != "pi"),
+        Moment::Request => in_a_request(agent, victim),
     }
 }
 
@@ -97,12 +108,12 @@ fn is_done(stage: &Stage, message: &str, times: usize) {
 fn times(victim: Victim) -> usize {
     match victim {
         Victim::Daemon => 1,
-        Victim::Agent | Victim::Shim => 2,
+        Victim::Agent | Victim::Shim | Victim::Bridge => 2,
     }
 }
 
-fn in_the_handshake(victim: Victim) -> Stage {
-    let (stage, gate) = gated();
+fn in_the_handshake(agent: &'static str, victim: Victim) -> Stage {
+    let (stage, gate) = gated(agent);
     stage.new_session();
     let message = stage.sends("TURN-one");
     gate.is_reached(&stage);
@@ -111,7 +122,7 @@ fn in_the_handshake(victim: Victim) -> Stage {
             victim.kill(&stage);
             gate.let_go();
         }
-        Victim::Agent | Victim::Shim => {
+        Victim::Agent | Victim::Shim | Victim::Bridge => {
             gate.open();
             victim.kill(&stage);
         }
@@ -131,7 +142,7 @@ fn in_mid_stream(agent: &'static str, victim: Victim) -> Stage {
     victim.kill(&stage);
     (0..times(victim)).for_each(|_| stage.model.let_go());
     is_done(&stage, &message, times(victim));
-    assert_eq!(processes::lives(pid), victim == Victim::Daemon && agent == "claude");
+    assert_eq!(processes::lives(pid), victim == Victim::Daemon && agent != "gemini");
     if victim == Victim::Agent {
         // `times_told` has looked for it.
         stage.shown("a message that is delivered again says so");
@@ -156,7 +167,7 @@ fn in_a_tool(stage: Stage, victim: Victim, asks: bool) -> Stage {
             victim.kill(&stage);
             gate.let_go();
         }
-        Victim::Agent | Victim::Shim => {
+        Victim::Agent | Victim::Shim | Victim::Bridge => {
             gate.open();
             victim.kill(&stage);
             allow();
@@ -166,8 +177,8 @@ fn in_a_tool(stage: Stage, victim: Victim, asks: bool) -> Stage {
     stage
 }
 
-fn in_a_request(victim: Victim) -> Stage {
-    let stage = Stage::new("claude");
+fn in_a_request(agent: &'static str, victim: Victim) -> Stage {
+    let stage = Stage::new(agent);
     stage.new_session();
     let message = stage.sends(&format!("TURN-one RUN=touch {};;", stage.text("work/allowed")));
     stage.is_asked();
@@ -175,7 +186,7 @@ fn in_a_request(victim: Victim) -> Stage {
     victim.kill(&stage);
     match victim {
         Victim::Daemon => stage.is_asked(),
-        Victim::Agent | Victim::Shim => stage.is_asked_by_another(pid),
+        Victim::Agent | Victim::Shim | Victim::Bridge => stage.is_asked_by_another(pid),
     }
     stage.ok(&["answer", "api", "allow"]);
     is_done(&stage, &message, times(victim));
@@ -183,9 +194,14 @@ fn in_a_request(victim: Victim) -> Stage {
     stage
 }
 
-/// One kill of one victim at one moment, with Claude Code.
+/// One kill of one victim at one moment.
+pub(crate) fn dies_with(agent: &'static str, victim: Victim, moment: Moment) {
+    dies_in(agent, victim, moment).shown(&format!("{} killed {}", victim.word(), moment.word()));
+}
+
+/// The same, with Claude Code.
 fn dies(victim: Victim, moment: Moment) {
-    dies_in(victim, moment).shown(&format!("{} killed {}", victim.word(), moment.word()));
+    dies_with("claude", victim, moment);
 }
 
 #[test]

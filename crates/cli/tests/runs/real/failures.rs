@@ -4,15 +4,15 @@ use super::model::Model;
 use super::stage::Stage;
 
 /// A failed turn of a session: how it is brought about, what its reason has to say, and the case that it shows.
-struct Fails {
-    script: &'static str,
-    reason: &'static str,
-    case: &'static str,
+pub(crate) struct Fails {
+    pub(crate) script: &'static str,
+    pub(crate) reason: &'static str,
+    pub(crate) case: &'static str,
 }
 
 /// Each of these fails, says why, and leaves a session that works.
 #[track_caller]
-fn each_fails(stage: &Stage, all: &[Fails]) {
+pub(crate) fn each_fails(stage: &Stage, all: &[Fails]) {
     for (index, Fails { script, reason, case }) in all.iter().enumerate() {
         let answer = stage.run(&["send", "api", &format!("TURN-bad{index} {script}"), "--wait"]);
         assert_eq!(answer.code, 1, "{case}: {answer:?}");

@@ -13,7 +13,8 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn new(stage: &Stage) -> Gate {
-        let path = |name: &str| stage.world.path(name);
+        // Where a tool in a sandbox may write, too.
+        let path = |name: &str| stage.world.path("work").join(name);
         let gate = Gate { fifo: path("gate"), here: path("gate-here"), open: path("gate-open") };
         rustix::fs::mkfifoat(rustix::fs::CWD, &gate.fifo, 0o600.into()).unwrap();
         gate

@@ -1,7 +1,7 @@
 //! Agents that run for many messages, by a protocol that several of them have: the same cases for each.
 
+use super::gate::Gate;
 use super::stage::{BRIDGE, Stage};
-use crate::processes::{kill, lives};
 
 /// The cases of an agent.
 macro_rules! cases {
@@ -16,20 +16,27 @@ macro_rules! cases {
 }
 
 cases!(
+    codex,
+    "codex",
+    two_turns_are_one_process_and_one_conversation,
+    a_session_that_was_stopped_goes_on_with_its_conversation,
+    an_interrupt_ends_the_turn_and_not_the_process,
+    an_interrupt_in_a_tool_ends_the_tool_too,
+    a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied,
+    an_interrupt_in_a_request_takes_it_back,
+    a_turn_that_fails_says_why_and_the_next_one_works
+);
+
+cases!(
     opencode,
     "opencode",
     two_turns_are_one_process_and_one_conversation,
     a_session_that_was_stopped_goes_on_with_its_conversation,
     an_interrupt_ends_the_turn_and_not_the_process,
+    an_interrupt_in_a_tool_ends_the_tool_too,
     a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied,
     an_interrupt_in_a_request_takes_it_back,
-    a_turn_that_fails_says_why_and_the_next_one_works,
-    a_stop_ends_a_tool_child_that_has_a_session_of_its_own,
-    a_daemon_that_is_killed_in_the_handshake_is_followed_by_one_that_finishes_it,
-    a_daemon_that_is_killed_in_mid_stream_loses_and_repeats_nothing,
-    a_daemon_that_is_killed_in_a_request_is_told_of_it_again,
-    an_agent_that_is_killed_in_mid_stream_is_told_the_message_again,
-    a_shim_that_is_killed_takes_its_agent_with_it
+    a_turn_that_fails_says_why_and_the_next_one_works
 );
 
 cases!(
@@ -38,11 +45,8 @@ cases!(
     two_turns_are_one_process_and_one_conversation,
     a_session_that_was_stopped_goes_on_with_its_conversation,
     an_interrupt_ends_the_turn_and_not_the_process,
-    a_turn_that_fails_says_why_and_the_next_one_works,
-    a_stop_ends_a_tool_child_that_has_a_session_of_its_own,
-    a_daemon_that_is_killed_in_mid_stream_loses_and_repeats_nothing,
-    an_agent_that_is_killed_in_mid_stream_is_told_the_message_again,
-    a_shim_that_is_killed_takes_its_agent_with_it
+    an_interrupt_in_a_tool_ends_the_tool_too,
+    a_turn_that_fails_says_why_and_the_next_one_works
 );
 
 cases!(
@@ -51,17 +55,13 @@ cases!(
     two_turns_are_one_process_and_one_conversation,
     a_session_that_was_stopped_goes_on_with_its_conversation,
     an_interrupt_ends_the_turn_and_not_the_process,
+    an_interrupt_in_a_tool_ends_the_tool_too,
     a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied,
     an_interrupt_in_a_request_takes_it_back,
-    a_turn_that_fails_says_why_and_the_next_one_works,
-    a_stop_ends_a_tool_child_that_has_a_session_of_its_own,
-    a_daemon_that_is_killed_in_mid_stream_loses_and_repeats_nothing,
-    a_daemon_that_is_killed_in_a_request_is_told_of_it_again,
-    an_agent_that_is_killed_in_mid_stream_is_told_the_message_again,
-    a_shim_that_is_killed_takes_its_agent_with_it
+    a_turn_that_fails_says_why_and_the_next_one_works
 );
 
-fn begun(agent: &'static str) -> Stage {
+pub(crate) fn begun(agent: &'static str) -> Stage {
     let stage = Stage::new(agent);
     stage.new_session();
     stage
@@ -114,6 +114,23 @@ fn an_interrupt_ends_the_turn_and_not_the_process(stage: &Stage) {
     stage.shown("interrupt");
 }
 
+fn an_interrupt_in_a_tool_ends_the_tool_too(stage: &Stage) {
+    let gate = Gate::new(stage);
+    let message = stage.sends(&format!("TURN-one RUN={};;", gate.wait()));
+    if stage.agent() != "pi" {
+        stage.is_asked();
+        stage.ok(&["answer", "api", "allow"]);
+    }
+    gate.is_reached(stage);
+    let pid = stage.pid();
+    stage.ok(&["interrupt", "api"]);
+    stage.comes_to(&message, "failed");
+    gate.is_left(stage);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!((stage.pid(), stage.model.times_told("one")), (pid, 1));
+    stage.shown("interrupt in a tool");
+}
+
 fn a_tool_runs_when_it_is_allowed_and_not_when_it_is_denied(stage: &Stage) {
     let allowed = runs_a_tool(stage, "one", "work/allowed");
     stage.ok(&["answer", "api", "allow"]);
@@ -145,77 +162,4 @@ fn a_turn_that_fails_says_why_and_the_next_one_works(stage: &Stage) {
     assert!(failed[0].to_string().contains("as the prompt says"), "{failed:?}");
     assert_eq!(stage.says("TURN-two"), "reply to two");
     stage.shown("failed turn");
-}
-
-fn a_stop_ends_a_tool_child_that_has_a_session_of_its_own(stage: &Stage) {
-    let file = stage.text("work/child");
-    let child = format!("setsid sh -c 'echo $$ >{file}.new; mv {file}.new {file}; exec tail -f /dev/null'");
-    stage.sends(&format!("TURN-one RUN={child};;"));
-    let pid = stage.world.until("the child of a tool", || {
-        if stage.show()["requests"] != 0 {
-            stage.run(&["answer", "api", "allow"]);
-        }
-        std::fs::read_to_string(&file).ok().and_then(|pid| pid.trim().parse::<u32>().ok())
-    });
-    let agent = stage.pid();
-    assert!(lives(pid));
-    stage.ok(&["stop", "api"]);
-    assert!(!lives(pid) && !lives(agent));
-    stage.world.assert_no_members();
-    stage.shown("stop with a tool child");
-}
-
-fn a_daemon_that_is_killed_in_the_handshake_is_followed_by_one_that_finishes_it(stage: &Stage) {
-    let message = stage.sends("TURN-one");
-    let pid = stage.world.until("the agent", || stage.show()["pid"].as_u64());
-    stage.world.kill_daemon();
-    stage.ok(&["up"]);
-    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one");
-    assert_eq!((u64::from(stage.pid()), stage.model.times("one")), (pid, 1));
-    stage.shown("daemon killed in the handshake");
-}
-
-fn a_daemon_that_is_killed_in_mid_stream_loses_and_repeats_nothing(stage: &Stage) {
-    let (message, pid) = held(stage);
-    stage.world.kill_daemon();
-    stage.model.let_go();
-    stage.ok(&["up"]);
-    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one");
-    assert_eq!((stage.pid(), stage.model.times("one")), (pid, 1));
-    assert_eq!(stage.says("TURN-two"), "reply to two");
-    stage.shown("daemon killed in mid-stream");
-}
-
-fn a_daemon_that_is_killed_in_a_request_is_told_of_it_again(stage: &Stage) {
-    let message = runs_a_tool(stage, "one", "work/allowed");
-    stage.world.kill_daemon();
-    stage.ok(&["up"]);
-    stage.is_asked();
-    stage.ok(&["answer", "api", "allow"]);
-    stage.comes_to(&message, "done");
-    assert!(stage.world.path("work/allowed").exists());
-    assert_eq!(stage.model.times("one"), 1);
-    stage.shown("daemon killed in a request");
-}
-
-fn an_agent_that_is_killed_in_mid_stream_is_told_the_message_again(stage: &Stage) {
-    let (message, pid) = held(stage);
-    kill(pid);
-    stage.model.let_go();
-    stage.model.let_go();
-    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one");
-    assert_ne!(stage.pid(), pid);
-    assert!(stage.model.prompt_of("one").contains("delivered again"));
-    stage.shown("agent killed in mid-stream");
-}
-
-fn a_shim_that_is_killed_takes_its_agent_with_it(stage: &Stage) {
-    let (message, agent) = held(stage);
-    kill(crate::world::number(&stage.show()["shim_pid"]));
-    stage.model.let_go();
-    stage.model.let_go();
-    assert_eq!(stage.comes_to(&message, "done")["answer"], "reply to one");
-    assert!(!lives(agent));
-    assert!(stage.model.prompt_of("one").contains("delivered again"));
-    stage.shown("shim killed in mid-stream");
 }

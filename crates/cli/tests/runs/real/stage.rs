@@ -56,7 +56,9 @@ impl Stage {
         });
         std::fs::write(user.join(".gemini/settings.json"), gemini.to_string()).unwrap();
         stage.configure_open_agents();
-        stage.configure_codex(&user.join(".codex"));
+        if agent == "codex" {
+            stage.configure_codex(&user.join(".codex"));
+        }
         stage
     }
 
@@ -120,6 +122,10 @@ impl Stage {
         }
         std::fs::create_dir_all(folder).unwrap();
         std::fs::write(folder.join("config.toml"), config).unwrap();
+        // It asks before each command if its thread is opened so; its own file cannot say that.
+        std::fs::create_dir_all(&self.world.home).unwrap();
+        let asks = "[agents.codex.thread]\napprovalPolicy = \"untrusted\"\nsandbox = \"workspace-write\"\n";
+        std::fs::write(self.world.home.join("config.toml"), asks).unwrap();
     }
 
     pub(crate) fn text(&self, name: &str) -> String {
@@ -172,6 +178,11 @@ impl Stage {
 
     /// All that it takes.
     pub(crate) fn new_session(&self) {
+        self.new_session_with(&[]);
+    }
+
+    /// The same, with more options.
+    pub(crate) fn new_session_with(&self, options: &[&str]) {
         if self.agent == BRIDGE {
             let names = [
                 "ANTHROPIC_BASE_URL",
@@ -179,11 +190,13 @@ impl Stage {
                 "IS_SANDBOX",
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
             ];
-            let variables = names.into_iter().flat_map(|name| ["--env", name]);
+            let changed = self.changed.iter().filter(|(_, value)| value.is_some()).map(|(name, _)| *name);
+            let changed = changed.filter(|name| name.starts_with("CLAUDE_"));
+            let variables = names.into_iter().chain(changed).flat_map(|name| ["--env", name]);
             let words: Vec<&str> = ["new", "api", "--agent", "acp"].into_iter().chain(variables).collect();
-            self.ok(&[&words[..], &["--", BRIDGE]].concat());
+            self.ok(&[&words[..], options, &["--", BRIDGE]].concat());
         } else {
-            self.ok(&["new", "api", "--agent", self.agent]);
+            self.ok(&[&["new", "api", "--agent", self.agent], options].concat());
         }
     }
 
