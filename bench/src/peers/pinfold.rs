@@ -118,6 +118,10 @@ impl Supervisor for Pinfold {
         Some(self.command(site, &["ls"]))
     }
 
+    fn page(&self, site: &Site) -> Option<Command> {
+        Some(self.command(site, &["show", &format!("s{}", site.count / 2)]))
+    }
+
     fn known_exits(&self, site: &Site) -> Option<usize> {
         let output =
             self.command(site, &["events", "--json"]).stdout(std::process::Stdio::piped()).output().unwrap();

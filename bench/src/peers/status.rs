@@ -1,10 +1,11 @@
-//! How long it takes to ask how 200 children are, as a whole command.
+//! How long it takes to ask how 200 children are, and all about one of them, as a whole command.
 
 use super::field::{self, Peers};
 use super::site::Site;
 use super::{row, say};
 use crate::table::{Table, median};
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 const COUNT: usize = 200;
@@ -22,21 +23,28 @@ pub(crate) fn run(table: &mut Table, root: &Path, peers: &Peers) {
             let known = site.births().len();
             supervisor.start(&site);
             site.await_births(known, COUNT, Duration::from_millis(20));
-            (site, supervisor, Vec::new())
+            (site, supervisor, Vec::new(), Vec::new())
         })
         .collect();
     std::thread::sleep(SETTLED);
     for _ in 0..ROUNDS {
-        for (site, supervisor, times) in &mut all {
-            let Some(mut command) = supervisor.status(site) else { continue };
-            let began = Instant::now();
-            _ = command.status().unwrap();
-            times.push(began.elapsed().as_secs_f64() * 1e3);
+        for (site, supervisor, lists, pages) in &mut all {
+            lists.extend(supervisor.status(site).map(timed));
+            pages.extend(supervisor.page(site).map(timed));
         }
     }
-    for (site, supervisor, _) in &mut all {
+    for (site, supervisor, _, _) in &mut all {
         supervisor.stop(site);
     }
     let cell = |times: Vec<f64>| if times.is_empty() { "-".into() } else { format!("{:.1}", median(times)) };
-    row(table, "status of 200, whole command, ms", all.into_iter().map(|(_, _, times)| cell(times)), "<= 5");
+    let (lists, pages): (Vec<_>, Vec<_>) = all.into_iter().map(|(_, _, lists, pages)| (lists, pages)).unzip();
+    row(table, "status of 200, whole command, ms", lists.into_iter().map(cell), "<= 5");
+    row(table, "one page about one of 200, whole command, ms", pages.into_iter().map(cell), "<= 5");
+}
+
+/// How long a command takes, in milliseconds.
+fn timed(mut command: Command) -> f64 {
+    let began = Instant::now();
+    _ = command.status().unwrap();
+    began.elapsed().as_secs_f64() * 1e3
 }

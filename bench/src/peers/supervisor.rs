@@ -17,6 +17,10 @@ pub(crate) trait Supervisor {
     fn processes(&self, site: &Site) -> Vec<u32>;
     /// The command that tells how all children are.
     fn status(&self, site: &Site) -> Option<Command>;
+    /// The command that tells everything about one of them, where there is such a page.
+    fn page(&self, _site: &Site) -> Option<Command> {
+        None
+    }
     /// How many exits with a signal it has on record.
     fn known_exits(&self, site: &Site) -> Option<usize>;
 }

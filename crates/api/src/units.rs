@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 /// What a duration looks like, for schemas.
-pub(crate) const DURATION: &str = "^[0-9]+(ms|s|m|h|d)$";
+pub(crate) const DURATION: &str = "^[0-9]+(ms|s|m|min|h|d)$";
 /// What a size looks like, for schemas.
-pub(crate) const SIZE: &str = "^[0-9]+[KMGT]$";
+pub(crate) const SIZE: &str = "^[0-9]+([.][0-9]{1,3})?[KMGTkmgt](i?B)?$";
 
 const DURATIONS: &str = "ms, s, m, h or d, as in 250ms, 10s, 5m, 2h, 7d";
 const SIZES: &str = "K, M, G or T, as in 512M, 2G";
@@ -39,7 +39,7 @@ pub enum NotAQuantity {
     },
 }
 
-/// Reads a duration: `250ms`, `10s`, `5m`, `2h`, `7d`.
+/// Reads a duration: `250ms`, `10s`, `5m` (or `5min`), `2h`, `7d`.
 ///
 /// # Errors
 /// Anything else; a bare number names the units.
@@ -53,27 +53,45 @@ pub fn duration(text: &str) -> Result<Duration, NotAQuantity> {
     let factor = |unit: &str| match unit {
         "ms" => Some(1),
         "s" => Some(1_000),
-        "m" => Some(60_000),
+        "m" | "min" => Some(60_000),
         "h" => Some(3_600_000),
         "d" => Some(86_400_000),
         _ => None,
     };
-    quantity(text, "duration", DURATIONS, factor).map(Duration::from_millis)
+    let whole = |number: &str, factor: u64| number.parse::<u64>().ok()?.checked_mul(factor);
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    quantity(text, digits, ("duration", DURATIONS), factor, whole).map(Duration::from_millis)
 }
 
-/// Reads a size: `512M`, `2G`.
+/// Reads a size: `512M`, `2G`, `1.5G`, and `512MB` or `2GiB` for the same; a unit is 1024 of the one below.
 ///
 /// # Errors
 /// Anything else; a bare number names the units.
+///
+/// ```
+/// assert_eq!(pinfold_api::units::size("1.5G"), pinfold_api::units::size("1536MiB"));
+/// ```
 pub fn size(text: &str) -> Result<u64, NotAQuantity> {
-    let factor = |unit: &str| match unit {
-        "K" => Some(1 << 10),
-        "M" => Some(1 << 20),
-        "G" => Some(1 << 30),
-        "T" => Some(1 << 40),
-        _ => None,
+    let factor = |unit: &str| {
+        let letter = unit.strip_suffix("iB").or_else(|| unit.strip_suffix('B')).unwrap_or(unit);
+        match letter {
+            "K" | "k" => Some(1 << 10),
+            "M" | "m" => Some(1 << 20),
+            "G" | "g" => Some(1 << 30),
+            "T" | "t" => Some(1 << 40),
+            _ => None,
+        }
     };
-    quantity(text, "size", SIZES, factor)
+    let digits = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    quantity(text, digits, ("size", SIZES), factor, decimal)
+}
+
+/// A number of up to three decimals, in units.
+fn decimal(number: &str, factor: u64) -> Option<u64> {
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
+    let whole = whole.parse::<u64>().ok()?.checked_mul(factor)?;
+    whole.checked_add(thousandths * (factor >> 10) * 1024 / 1000)
 }
 
 /// Writes a duration so that it can be read again, in the largest unit that it is a whole number of.
@@ -97,24 +115,28 @@ fn whole(number: u64, units: &[(&str, u64)]) -> Option<String> {
     Some(format!("{}{unit}", number / factor))
 }
 
+/// Whether a number may have been meant: digits, and at most three of them after a point.
+fn is_number(text: &str) -> bool {
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    digits(whole) && digits(part) && part.len() <= 3
+}
+
 fn quantity(
     text: &str,
-    what: &'static str,
-    units: &'static str,
+    digits: usize,
+    (what, units): (&'static str, &'static str),
     factor: impl Fn(&str) -> Option<u64>,
+    product: impl Fn(&str, u64) -> Option<u64>,
 ) -> Result<u64, NotAQuantity> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
-    if digits > 0 && unit.is_empty() {
+    if is_number(number) && unit.is_empty() {
         return Err(NotAQuantity::NoUnit { text: text.to_owned(), units });
     }
-    let Some(factor) = factor(unit).filter(|_| digits > 0) else {
+    let Some(factor) = factor(unit).filter(|_| is_number(number)) else {
         return Err(NotAQuantity::Malformed { text: text.to_owned(), what, units });
     };
-    let number: Option<u64> = number.parse().ok();
-    number
-        .and_then(|number| number.checked_mul(factor))
-        .ok_or_else(|| NotAQuantity::TooLarge { text: text.to_owned() })
+    product(number, factor).ok_or_else(|| NotAQuantity::TooLarge { text: text.to_owned() })
 }
 
 #[cfg(test)]
@@ -143,6 +165,8 @@ mod tests {
             ("2h", Some(7_200_000)),
             ("7d", Some(604_800_000)),
             ("0s", Some(0)),
+            ("5min", Some(300_000)),
+            ("5mins", None),
             ("10", None),
             ("s", None),
             ("", None),
@@ -165,9 +189,21 @@ mod tests {
             ("2G", Some(2 << 30)),
             ("1K", Some(1024)),
             ("1T", Some(1 << 40)),
+            ("512m", Some(512 << 20)),
+            ("100MB", Some(100 << 20)),
+            ("2GiB", Some(2 << 30)),
+            ("2g", Some(2 << 30)),
+            ("1.5G", Some(3 << 29)),
+            ("0.001K", Some(1)),
             ("512", None),
-            ("512m", None),
-            ("1.5G", None),
+            ("1.5", None),
+            ("1.G", None),
+            (".5G", None),
+            ("1.2345G", None),
+            ("1.5.5G", None),
+            ("2GB ", None),
+            ("2Gi", None),
+            ("2B", None),
             ("-1G", None),
             ("99999999999T", None),
         ];

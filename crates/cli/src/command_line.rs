@@ -1,5 +1,6 @@
 //! Reads the command line.
 
+use crate::daemon;
 use crate::global::Global;
 use crate::help::{Length, help_page};
 use crate::mistakes;
@@ -7,7 +8,9 @@ use crate::output::{Failure, Paper, print};
 use crate::verbs::{Ls, Send, Status, Verb};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser};
+use pinfold_api::endpoint;
 use std::ffi::OsString;
+use std::str::FromStr;
 
 /// Keeps AI agents alive while somebody needs them, and never two at once.
 #[derive(Debug, Parser)]
@@ -31,7 +34,12 @@ pub(crate) fn parse() -> Result<Option<Command>, (Failure, Global)> {
     };
     let texts: Vec<String> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
     let Some(text) = asked_for(&error, &texts) else {
-        return Err((mistakes::failure(&error, &definition(), &texts), guess_global()));
+        let (failure, global) = (mistakes::failure(&error, &definition(), &texts), guess_global());
+        let session =
+            (error.kind() == ErrorKind::InvalidSubcommand).then(|| session_in(&texts, &global)).flatten();
+        let hint =
+            |name: &String| format!("`{name}` is a session: `pinfold show {name}`, `pinfold attach {name}`");
+        return Err((session.iter().map(hint).fold(failure, Failure::hint), global));
     };
     print(&text);
     Ok(None)
@@ -42,6 +50,14 @@ pub(crate) fn definition() -> clap::Command {
     let mut program = Command::command();
     program.build();
     program
+}
+
+/// A word in the place of the verb that names a session. Nothing is started to know that.
+fn session_in(words: &[String], global: &Global) -> Option<String> {
+    let word = words.iter().find(|word| !word.starts_with('-'))?;
+    let named = pinfold_api::Name::from_str(word).is_ok();
+    let client = daemon::running(global).ok().filter(|_| named)?;
+    client.ask(&endpoint::Show::call(word)).ok().map(|found| found.name).filter(|name| name == word)
 }
 
 /// What was asked for with `-h`, `--help` or `--version`.

@@ -4,6 +4,7 @@ use crate::output::Failure;
 use pinfold_api::request::NewSession;
 use pinfold_api::{ClientError, ErrorBody, ErrorKind};
 use pinfold_core::quoted::quoted;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// What only a shell knows, as a command of its own.
@@ -27,10 +28,54 @@ pub(crate) fn better(error: ClientError, request: &NewSession) -> Failure {
 /// A refusal of a command that is one for a shell says so.
 pub(crate) fn hinted(body: ErrorBody, request: &NewSession) -> ErrorBody {
     let command = request.command.as_deref().unwrap_or_default();
-    match hint(command).filter(|_| body.kind == ErrorKind::BadConfig) {
+    let (dir, agent) = (request.dir.as_deref(), request.agent.as_deref());
+    // `run` keeps no session that could be created as failed.
+    let forced = body.hint.as_deref().is_some_and(|hint| hint.contains("--force"));
+    let forced = if forced { "; `--force` creates the session all the same, as failed" } else { "" };
+    let better = agent
+        .and_then(nearly)
+        .or_else(|| dir.and_then(|dir| no_directory(dir, forced)))
+        .or_else(|| hint(command));
+    match better.filter(|_| body.kind == ErrorKind::BadConfig) {
         Some(hint) => body.hint(hint),
         None => body,
     }
+}
+
+/// An agent that is nearly one of those that are shipped.
+fn nearly(agent: &str) -> Option<String> {
+    let config = pinfold_daemon::config::Config::default();
+    let known: Vec<&str> = config.presets().map(|(name, _)| name).collect();
+    let off = |name: &&str| strsim::osa_distance(agent, name);
+    let near =
+        known.iter().copied().min_by_key(off).filter(|near| off(near) <= 2 && off(near) * 2 < agent.len())?;
+    (!known.contains(&agent)).then(|| format!("the nearest one is `{near}`; `pinfold agents` lists them"))
+}
+
+/// A directory that there is not.
+fn no_directory(dir: &str, forced: &str) -> Option<String> {
+    let path = Path::new(dir);
+    if path.is_file() {
+        let around = path.parent().map(|dir| dir.display().to_string()).filter(|dir| !dir.is_empty());
+        let around = around.unwrap_or_else(|| ".".to_owned());
+        return Some(format!(
+            "it is a file, not a directory: `--dir {}` is where it stands",
+            quoted(&around)
+        ));
+    }
+    let is_missing =
+        matches!(path.symlink_metadata(), Err(error) if error.kind() == std::io::ErrorKind::NotFound);
+    is_missing.then(|| format!("`mkdir -p {}` makes it{forced}", quoted(dir)))
+}
+
+/// A file that is there and may not be executed.
+fn not_executable(program: &str) -> Option<String> {
+    let path = Path::new(program);
+    let mode = path.metadata().ok().filter(std::fs::Metadata::is_file)?.permissions().mode();
+    let program = quoted(program);
+    (path.components().count() > 1 && mode & 0o111 == 0).then(|| {
+        format!("`chmod +x {program}` makes it a program; a script is run by its shell: -- sh {program}")
+    })
 }
 
 fn hint(command: &[String]) -> Option<String> {
@@ -55,7 +100,7 @@ fn hint(command: &[String]) -> Option<String> {
     if Path::new(program).is_dir() {
         return Some(format!("`{program}` is a directory; `--dir {}` runs a program in it", quoted(program)));
     }
-    None
+    not_executable(program)
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ mod long_list;
 mod mistakes;
 mod output;
 mod printed;
+mod removal;
 mod send_away;
 mod service;
 mod several;

@@ -48,16 +48,17 @@ pub(crate) fn failure(error: &clap::Error, program: &Command, words: &[String]) 
         Some(ContextValue::Strings(all)) => Some(all.join(" ")),
         Some(_) | None => None,
     };
-    if let Some(unknown) = context(ContextKind::InvalidSubcommand) {
-        return no_such_verb(program, &unknown);
-    }
     let own = verb.and_then(|verb| program.find_subcommand(verb));
+    if let Some(unknown) = context(ContextKind::InvalidSubcommand) {
+        return own.map_or_else(|| no_such_verb(program, &unknown, words), |own| no_such_act(own, &unknown));
+    }
     let wrong = context(ContextKind::InvalidArg);
     let hint = match (error.kind(), own, &wrong) {
         (ErrorKind::UnknownArgument, Some(verb), Some(wrong)) => unexpected(verb, wrong, words),
         (ErrorKind::InvalidValue, _, _) => {
             context(ContextKind::ValidValue).map(|all| format!("one of: {}", all.replace(' ', ", ")))
         }
+        (ErrorKind::MissingRequiredArgument, Some(verb), Some(missing)) => left_out(verb, missing, words),
         (_, _, _) => None,
     };
     let usual = match verb {
@@ -81,7 +82,7 @@ fn message(error: &clap::Error) -> String {
 }
 
 /// A verb that there is not; one that was probably meant, if there is one.
-pub(crate) fn no_such_verb(program: &Command, unknown: &str) -> Failure {
+pub(crate) fn no_such_verb(program: &Command, unknown: &str, words: &[String]) -> Failure {
     let failure = |text: String| Failure::new(Kind::Usage, text);
     if LATER.contains(&unknown) {
         return failure(format!("`{unknown}` is not in this version yet"))
@@ -90,10 +91,41 @@ pub(crate) fn no_such_verb(program: &Command, unknown: &str) -> Failure {
     let elsewhere = ELSEWHERE.iter().find(|(word, _)| *word == unknown).map(|(_, ours)| vec![*ours]);
     let near = elsewhere.unwrap_or_else(|| near(unknown, all_verbs(program).into_iter()));
     let meant: Vec<String> = near.iter().map(|verb| format!("`pinfold {verb}`")).collect();
-    failure(format!("there is no verb `{unknown}`")).hint(match meant.is_empty() {
-        true => "`pinfold help` lists what can be done".to_owned(),
-        false => format!("{}?", meant.join(" or ")),
+    let typed = words.iter().position(|word| word == unknown).filter(|_| is_program(unknown));
+    failure(format!("there is no verb `{unknown}`")).hint(match (meant.is_empty(), typed) {
+        (true, Some(at)) => format!("`pinfold new -- {}` keeps a program alive", line(&words[at..])),
+        (true, None) => "`pinfold help` lists what can be done".to_owned(),
+        (false, _) => format!("{}?", meant.join(" or ")),
     })
+}
+
+/// A verb of two words, whose second is not one of its own.
+fn no_such_act(verb: &Command, unknown: &str) -> Failure {
+    let name = verb.get_name();
+    let known: Vec<&str> =
+        verb.get_subcommands().map(Command::get_name).filter(|own| *own != "help").collect();
+    let all = known.iter().map(|own| format!("`pinfold {name} {own}`")).collect::<Vec<_>>().join(" or ");
+    let near = near(unknown, known.into_iter()).first().map(|near| format!("`pinfold {name} {near}`?"));
+    Failure::new(Kind::Usage, format!("there is no `pinfold {name} {unknown}`")).hint(near.unwrap_or(all))
+}
+
+/// Words as they are typed.
+fn line(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// Something that a verb needs and was not given.
+fn left_out(verb: &Command, missing: &str, words: &[String]) -> Option<String> {
+    let name = verb.get_name();
+    if (name, missing) == ("send", "<TEXT>") {
+        let session = words.last().filter(|word| !word.starts_with('-') && *word != name)?;
+        return Some(format!(
+            "and what? pinfold send {} 'TEXT', or `-` for what stands on stdin",
+            quoted(session)
+        ));
+    }
+    let named = ["<SESSION>", "<SESSIONS>...", "<SESSION> <TEXT>"].contains(&missing);
+    named.then(|| format!("which one? `pinfold ls` lists them; `pinfold help {name}` shows how it is used"))
 }
 
 /// Words that are at most two letters away, and more alike than not; the best first.
@@ -109,37 +141,68 @@ fn near<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str>
 /// A word or an option that a verb does not take.
 fn unexpected(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
     let name = verb.get_name();
-    if let Some(option) = wrong.strip_prefix("--") {
-        let option = option.split('=').next().unwrap_or(option);
-        let known = verb.get_arguments().filter_map(clap::Arg::get_long);
-        let known: Vec<&str> = known.collect();
-        let begun = known.iter().find(|known| option.len() > 1 && known.starts_with(option)).copied();
-        let near = begun.or_else(|| near(option, known.into_iter()).first().copied());
-        return near.map(|near| format!("`--{near}`? `pinfold help {name}` lists its options"));
-    }
     if wrong.starts_with('-') {
-        return None;
+        return unknown_option(verb, wrong, words);
     }
-    let takes_command = verb.get_positionals().any(clap::Arg::is_last_set);
     let at = words.iter().rposition(|word| word == wrong)?;
     let first = words.iter().position(|word| word == name)?;
-    let line = |words: &[String]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
-    if takes_command {
+    if takes_command(verb) {
         // The name may be left out: then what stands in its place is the program.
         let named = words.get(first + 1..at).unwrap_or_default();
         let program = named
             .last()
             .filter(|word| named.len() == 1 && name == "new" && is_program(word) && !is_program(wrong));
-        let from = if program.is_some() { at - 1 } else { at };
-        let (before, command) = (line(&words[..from]), line(&words[from..]));
-        return Some(format!("put `--` before the command: pinfold {before} -- {command}"));
+        return Some(before_command(words, if program.is_some() { at - 1 } else { at }));
     }
     if name == "send" {
         let text = words.get(first + 2..).unwrap_or_default().join(" ");
         let session = words.get(first + 1)?;
         return Some(format!("put the text in quotes: pinfold send {} {}", quoted(session), quoted(&text)));
     }
+    if name == "search" {
+        let text = words.get(first + 1..).unwrap_or_default().join(" ");
+        return Some(format!("put the words in quotes: pinfold search {}", quoted(&text)));
+    }
     None
+}
+
+/// An option that a verb does not take: one that was probably meant, or one of the program that is to be run.
+fn unknown_option(verb: &Command, wrong: &str, words: &[String]) -> Option<String> {
+    let name = verb.get_name();
+    let known: Vec<&str> = verb.get_arguments().filter_map(clap::Arg::get_long).collect();
+    let option = wrong.trim_start_matches('-').split('=').next().unwrap_or_default();
+    if wrong == "--all" && MANY.contains(&name) {
+        return Some(format!("for all of them: pinfold {name} $(pinfold ls -q)"));
+    }
+    let meant: Vec<&str> = if !wrong.starts_with("--") {
+        // A letter of another tool: what begins with it here.
+        known.iter().filter(|known| known.starts_with(option) && **known != "help").copied().take(2).collect()
+    } else {
+        let begun = known.iter().find(|known| option.len() > 1 && known.starts_with(option)).copied();
+        begun.or_else(|| near(option, known.into_iter()).first().copied()).into_iter().collect()
+    };
+    let program = words.iter().position(|word| word == name).and_then(|first| {
+        let at = words.iter().rposition(|word| word.split('=').next() == wrong.split('=').next())?;
+        (first + 1..at).find(|at| !words[*at].starts_with('-') && is_program(&words[*at]))
+    });
+    let command = program.filter(|_| takes_command(verb)).map(|at| before_command(words, at));
+    let meant: Vec<String> = meant.iter().map(|meant| format!("`--{meant}`")).collect();
+    match (meant.is_empty(), command) {
+        (true, command) => command,
+        (false, None) => Some(format!("{}? `pinfold help {name}` lists its options", meant.join(" or "))),
+        (false, Some(command)) => Some(format!("{}? Or {command}", meant.join(" or "))),
+    }
+}
+
+/// Verbs that take several sessions.
+const MANY: [&str; 6] = ["start", "stop", "restart", "archive", "rm", "logs"];
+
+fn takes_command(verb: &Command) -> bool {
+    verb.get_positionals().any(clap::Arg::is_last_set)
+}
+
+fn before_command(words: &[String], at: usize) -> String {
+    format!("put `--` before the command: pinfold {} -- {}", line(&words[..at]), line(&words[at..]))
 }
 
 /// Whether a word could be what is run.
@@ -176,7 +239,7 @@ mod tests {
 
     #[test]
     fn each_mistake_is_named() {
-        let rows: [(&[&str], &str); 20] = [
+        let rows: [(&[&str], &str); 33] = [
             (&["new", "x", "sleep", "10"], "put `--` before the command: pinfold new x -- sleep 10"),
             (&["new", "sleep", "10"], "put `--` before the command: pinfold new -- sleep 10"),
             (&["run", "x", "sh", "a b"], "put `--` before the command: pinfold run x -- sh 'a b'"),
@@ -189,7 +252,7 @@ mod tests {
             (&["logs", "a", "--taill", "2"], "`--tail`? `pinfold help logs` lists its options"),
             (&["ls", "--al"], "`--all`? `pinfold help ls` lists its options"),
             (&["ls", "--frobnicate"], "`pinfold help ls` shows how it is used"),
-            (&["show"], "`pinfold help show` shows how it is used"),
+            (&["show"], "which one? `pinfold ls` lists them; `pinfold help show` shows how it is used"),
             (&["strat"], "`pinfold start`?"),
             (&["lst"], "`pinfold ls`?"),
             (&["ps"], "`pinfold ls`?"),
@@ -200,6 +263,22 @@ mod tests {
             (&["tui"], "`pinfold help` lists what is"),
             (&["frobnicate"], "`pinfold help` lists what can be done"),
             (&["--home", "ls", "shwo", "a"], "`pinfold show`?"),
+            (&["sh", "-c", "a b"], "`pinfold new -- sh -c 'a b'` keeps a program alive"),
+            (&["new", "sh", "--login"], "put `--` before the command: pinfold new -- sh --login"),
+            (&["new", "x", "--model", "o"], "`--mode`? `pinfold help new` lists its options"),
+            (
+                &["new", "sh", "--model=o"],
+                "`--mode`? Or put `--` before the command: pinfold new -- sh --model=o",
+            ),
+            (&["new", "x", "-d", "/tmp"], "`--dir`? `pinfold help new` lists its options"),
+            (&["ls", "-l"], "`pinfold help ls` shows how it is used"),
+            (&["stop", "--all"], "for all of them: pinfold stop $(pinfold ls -q)"),
+            (&["stop"], "which one? `pinfold ls` lists them; `pinfold help stop` shows how it is used"),
+            (&["send", "a"], "and what? pinfold send a 'TEXT', or `-` for what stands on stdin"),
+            (&["search", "a", "b"], "put the words in quotes: pinfold search 'a b'"),
+            (&["rename", "a"], "`pinfold help rename` shows how it is used"),
+            (&["service", "instal"], "`pinfold service install`?"),
+            (&["service", "start"], "`pinfold service install` or `pinfold service uninstall`"),
         ];
         for (line, expected) in rows {
             assert_eq!(hint(line), expected, "{line:?}");

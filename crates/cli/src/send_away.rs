@@ -6,6 +6,7 @@ use crate::output::Failure;
 use pinfold_api::object::WentDown;
 use pinfold_api::{ClientError, endpoint, place, request};
 use pinfold_daemon::Home;
+use std::collections::BTreeMap;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -14,8 +15,8 @@ const ENDS_WITHIN: Duration = Duration::from_secs(8);
 
 /// When a daemon went.
 pub(crate) enum Gone {
-    /// It was asked to.
-    Now,
+    /// It was asked to; so many sessions lived by then, as far as it told.
+    Now(u64),
     /// There was none.
     Before,
 }
@@ -23,6 +24,7 @@ pub(crate) enum Gone {
 /// Asks the daemon to go, and returns when it has.
 pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     let Found::Up(client) = daemon::find(home)? else { return Ok(Gone::Before) };
+    let lived = client.ask(&endpoint::Status::call()).map_or(0, |status| living(&status.sessions));
     let went = match client.ask(&endpoint::Down::call(&request::Down { keep })) {
         Ok(went) => went,
         // It may be gone before its answer is out.
@@ -32,7 +34,12 @@ pub(crate) fn send_away(home: &Home, keep: bool) -> Result<Gone, Failure> {
     wait_until_gone(home)?;
     let hint = "their locks stay held; `pinfold up` finds them again";
     none_left(&went.left, "the daemon is down, but not everything has ended", hint)?;
-    Ok(Gone::Now)
+    Ok(Gone::Now(lived))
+}
+
+/// How many sessions have a process, by their states.
+fn living(sessions: &BTreeMap<String, u64>) -> u64 {
+    ["starting", "running", "stopping", "held"].iter().filter_map(|state| sessions.get(*state)).sum()
 }
 
 /// The daemon's locks are free when its process has ended, whatever its socket says.

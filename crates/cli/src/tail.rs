@@ -39,10 +39,12 @@ pub(crate) fn follow(
         match news {
             Ok(line) if daemon.global.json => say(&object(&line, &sessions[at], sessions.len())),
             Ok(line) => out[at].print(&line),
-            Err(failure) => _ = first.get_or_insert(failure),
-        }
-        if first.is_some() && sessions.len() == 1 {
-            break;
+            // The others are followed on: who looks must not wait for their end to hear of it.
+            Err(failure) if sessions.len() > 1 => {
+                failure.tell(&daemon.global);
+                first.get_or_insert(failure.once_told());
+            }
+            Err(failure) => return Err(failure),
         }
     }
     first.map_or(Ok(()), Err)

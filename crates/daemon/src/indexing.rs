@@ -32,6 +32,8 @@ struct Asked {
     served: u64,
     /// and so many wait now.
     waiting: u64,
+    /// The index is damaged, and to be begun anew.
+    distrusted: bool,
     over: bool,
 }
 
@@ -51,6 +53,14 @@ impl Indexing {
         let (mut asked, _) =
             self.changed.wait_timeout_while(asked, within, waits).unwrap_or_else(PoisonError::into_inner);
         asked.waiting -= 1;
+    }
+
+    /// Has the index begun anew: whoever sought in it found it damaged.
+    pub(crate) fn distrust(&self) {
+        let mut asked = self.lock();
+        asked.distrusted = true;
+        asked.begun += 1;
+        self.changed.notify_all();
     }
 
     /// Until somebody asks, a minute is over, or the daemon ends: the searches that are served by a look that begins now.
@@ -114,8 +124,8 @@ fn keep(shared: &Indexing, reader: &Reader) {
             Ok(false) => return,
             Err(error) => {
                 warn!("the index of full text is not up to date: {}", crate::error_chain::chain(&error));
-                // What is wrong with it is looked at anew: a damaged one is made again.
                 follower = None;
+                shared.lock().distrusted |= matches!(error, IndexError::Unusable(_));
             }
         }
         shared.serve(begun);
@@ -133,6 +143,12 @@ fn look(
     kept: &mut Option<Follower>,
     path: &Path,
 ) -> Result<bool, IndexError> {
+    let is_another = kept.as_ref().is_some_and(|follower| !follower.is_in_place());
+    if std::mem::take(&mut shared.lock().distrusted) || is_another {
+        *kept = None;
+        warn!("the index of full text is damaged, or is gone: it is made anew");
+        *kept = Some(Follower::anew(path, &**reader)?);
+    }
     let follower = match kept {
         Some(follower) => follower,
         None => kept.insert(Follower::open(path, &**reader)?),

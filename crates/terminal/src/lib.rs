@@ -2,7 +2,7 @@
 //!
 //! A [`Terminal`] keeps the two screens, the cursor, the pen and the modes; what has scrolled away is the log's. Its
 //! memory is bounded by the size of the screen, whatever is printed. A [`Transcript`] gives what was shown as lines of
-//! text, [`plain`] takes the sequences out of a text, a [`Filter`] lets those through that may reach a terminal.
+//! text, [`Terminal::pieces`] what is on the screen with its looks, [`plain`] takes the sequences out of a text, a [`Filter`] lets those through that may reach a terminal.
 #![forbid(unsafe_code)]
 
 mod attention;
@@ -11,9 +11,11 @@ mod control;
 mod cursor;
 mod filter;
 mod grid;
+mod looks;
 mod modes;
 mod paint;
 mod pen;
+mod pieces;
 mod plain;
 mod row;
 mod screen;
@@ -23,7 +25,9 @@ mod transcript;
 
 pub use attention::Attention;
 pub use filter::{Allow, Filter};
+pub use looks::{Colour, Looks};
 pub use paint::LEAVE;
+pub use pieces::Piece;
 pub use plain::plain;
 pub use size::Size;
 pub use terminal::Terminal;

@@ -1,5 +1,6 @@
 //! How characters look: colours and attributes, as `ESC [ ... m` sets them.
 
+use crate::looks::{Colour, Looks};
 use std::io::Write;
 
 /// The looks of what is printed next.
@@ -10,13 +11,6 @@ pub(crate) struct Pen {
     attributes: u16,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Colour {
-    Plain,
-    Numbered(u8),
-    Mixed(u8, u8, u8),
-}
-
 /// Attributes that are switched: their bit, and the numbers that set and clear them.
 const SWITCHES: [(u16, u16, u16); 8] =
     [(1, 1, 22), (2, 2, 22), (4, 3, 23), (8, 5, 25), (16, 7, 27), (32, 8, 28), (64, 9, 29), (128, 53, 55)];
@@ -25,6 +19,22 @@ const UNDERLINE: u16 = 0b111 << 8;
 
 impl Pen {
     pub(crate) const PLAIN: Pen = Pen { foreground: Colour::Plain, background: Colour::Plain, attributes: 0 };
+
+    /// The same for whoever draws.
+    pub(crate) fn looks(self) -> Looks {
+        let on = |bit: u16| self.attributes & bit != 0;
+        Looks {
+            foreground: self.foreground,
+            background: self.background,
+            bold: on(1),
+            faint: on(2),
+            italic: on(4),
+            underlined: on(UNDERLINE),
+            inverse: on(16),
+            hidden: on(32),
+            struck: on(64),
+        }
+    }
 
     /// The looks of what is erased with this pen.
     pub(crate) fn background_only(self) -> Pen {

@@ -29,6 +29,12 @@ pub(super) fn given(
 
 /// `K=V` sets a variable, `K` takes it from here.
 fn variable(word: &str) -> Result<(String, String), Failure> {
+    let name = word.split('=').next().unwrap_or_default();
+    if name.contains(char::is_whitespace) {
+        // What stands behind a `=` may be a secret, and is not repeated.
+        return Err(Failure::new(Kind::Usage, format!("`{name}` is not the name of a variable"))
+            .hint("NAME=VALUE, without spaces around the `=`, and without `export`"));
+    }
     match word.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         Some(_) => Err(Failure::new(Kind::Usage, format!("`{word}` has no variable name"))),
@@ -83,6 +89,14 @@ mod tests {
         assert_eq!((set["A"].as_str(), set["B"].as_str()), ("1=2", ""));
         assert_eq!(given_here(&[]).unwrap(), None);
         assert!(given_here(&["=x".into()]).is_err());
+        for wrong in ["export KEY=sk-secret", "KEY = sk-secret", "bad line"] {
+            let failure = given_here(&[wrong.into()]).unwrap_err();
+            let message = failure.message();
+            assert!(
+                message.contains("is not the name of a variable") && !message.contains("secret"),
+                "{message}"
+            );
+        }
         assert!(given_here(&["SURELY_NOT_SET_ANYWHERE".into()]).is_err());
     }
 

@@ -70,7 +70,11 @@ fn sessions(verb: &str, typed: &str, global: &Global) {
     let Ok(text) = client.text(&endpoint::Table::call(&which)) else { return };
     let rows: Vec<Row<'_>> = serde_json::from_slice(&text).unwrap_or_default();
     let meant = rows.iter().filter(|row| row.name.starts_with(typed) && suits(verb, &row.state));
-    meant.for_each(|row| tell(&row.name, &format!("{}: {}", row.state, row.why)));
+    let said = |row: &Row<'_>| match row.why.starts_with(row.state.word()) {
+        true => row.why.to_string(),
+        false => format!("{}: {}", row.state, row.why),
+    };
+    meant.for_each(|row| tell(&row.name, &said(row)));
 }
 
 /// Whether a verb has something to do with a session in this state.

@@ -22,19 +22,34 @@ impl Alone for Down {
         let home = home::home(global)?;
         inside::refuse(&home, "down")?;
         let (was_up, running) = match send_away(&home, self.keep)? {
-            Gone::Now => (true, Vec::new()),
-            Gone::Before => (false, running_on(global)?),
+            Gone::Now(lived) => (Some(lived), Vec::new()),
+            Gone::Before => (None, running_on(global)?),
         };
         if global.json {
-            say(&json!({ "was_up": was_up, "running": running }));
+            say(&json!({ "was_up": was_up.is_some(), "running": running }));
         } else if !global.quiet {
-            talk(&if was_up { "the daemon is down" } else { "the daemon was down already" });
+            talk(&was_up.map_or_else(|| "the daemon was down already".to_owned(), |lived| self.told(lived)));
             if !running.is_empty() {
                 talk(&warning(&running));
                 talk(&"hint: `pinfold up`, then `pinfold down`, stops them");
             }
         }
         Ok(())
+    }
+}
+
+impl Down {
+    /// What became of the agents that lived.
+    fn told(self, lived: u64) -> String {
+        let agents = if lived == 1 { "1 agent".to_owned() } else { format!("{lived} agents") };
+        match (lived, self.keep) {
+            (0, _) => "the daemon is down".to_owned(),
+            (1, true) => format!("the daemon is down; {agents} runs on, and `pinfold up` finds it again"),
+            (_, true) => format!("the daemon is down; {agents} run on, and `pinfold up` finds them again"),
+            (_, false) => {
+                format!("the daemon is down, with {agents}; `pinfold up` starts those of mode `always` again")
+            }
+        }
     }
 }
 

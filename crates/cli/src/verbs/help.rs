@@ -18,7 +18,7 @@ pub(crate) struct Help {
 impl Explains for Help {
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
         if let Some(unknown) = self.verb.as_ref().filter(|verb| program.find_subcommand(verb).is_none()) {
-            return Err(no_such_verb(program, unknown));
+            return Err(no_such_verb(program, unknown, &[]));
         }
         let verb = self.verb.as_deref();
         if global.json {

@@ -9,7 +9,7 @@ use crate::since::Since;
 use crate::tail;
 use clap::Args;
 use pinfold_api::object::LogLine;
-use pinfold_api::{ClientError, endpoint, query};
+use pinfold_api::{Client, ClientError, endpoint, query};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
 
@@ -52,35 +52,53 @@ impl Asks for Logs {
             return tail::follow(&self.sessions, &which, daemon, &|name| self.printed(name));
         }
         let client = daemon.client()?;
-        let mut all: Vec<Value> = Vec::new();
+        let (mut all, mut first): (Vec<Value>, Option<Failure>) = (Vec::new(), None);
         for session in &self.sessions {
-            let (rest, lines) = client.told_lines(&endpoint::Logs::call(session, &which))?;
-            let mut printed = self.printed(session);
-            let mut shown = 0;
-            for line in lines {
-                let line = line.map_err(ClientError::from)?;
-                shown += 1;
-                if daemon.global.json {
-                    all.extend(
-                        serde_json::from_str::<Value>(&line).map(|line| self.of_session(line, session)),
-                    );
-                } else if let Ok(line) = serde_json::from_str::<LogLine>(&line) {
-                    printed.print(&line);
+            match self.one(&client, session, &which, daemon, &mut all) {
+                Err(failure) if self.sessions.len() > 1 => {
+                    failure.tell(&daemon.global);
+                    all.push(json!({ "session": session, "error": failure.object() }));
+                    first.get_or_insert(failure.once_told());
                 }
-            }
-            let hidden = rest.total.unwrap_or(0).saturating_sub(shown);
-            if hidden > 0 && !daemon.global.quiet && !daemon.global.json {
-                talk(&format!("{hidden} earlier lines are not shown; `-n all` shows them"));
+                other => other?,
             }
         }
         if daemon.global.json {
             say(&Value::Array(all));
         }
-        Ok(())
+        first.map_or(Ok(()), Err)
     }
 }
 
 impl Logs {
+    /// Prints what one session printed, or adds it to all there is.
+    fn one(
+        &self,
+        client: &Client,
+        session: &str,
+        which: &query::Logs,
+        daemon: &Daemon,
+        all: &mut Vec<Value>,
+    ) -> Result<(), Failure> {
+        let (rest, lines) = client.told_lines(&endpoint::Logs::call(session, which))?;
+        let mut printed = self.printed(session);
+        let mut shown = 0;
+        for line in lines {
+            let line = line.map_err(ClientError::from)?;
+            shown += 1;
+            if daemon.global.json {
+                all.extend(serde_json::from_str::<Value>(&line).map(|line| self.of_session(line, session)));
+            } else if let Ok(line) = serde_json::from_str::<LogLine>(&line) {
+                printed.print(&line);
+            }
+        }
+        let hidden = rest.total.unwrap_or(0).saturating_sub(shown);
+        if hidden > 0 && !daemon.global.quiet && !daemon.global.json {
+            talk(&format!("{hidden} earlier lines are not shown; `-n all` shows them"));
+        }
+        Ok(())
+    }
+
     /// Of several sessions each line says whose it is.
     fn of_session(&self, mut line: Value, session: &str) -> Value {
         if self.sessions.len() > 1 {

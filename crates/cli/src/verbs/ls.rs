@@ -106,13 +106,22 @@ const HEADS: [(&str, Worth); 11] = [
 ];
 
 fn table(paper: Paper, rows: &[Row<'_>], home: Option<&str>) -> String {
-    // In a pipe a path is a path.
-    let home = home.filter(|_| paper.width().is_some());
-    let rows: Vec<[Cell<'_>; 11]> = rows.iter().map(|row| cells(row, home)).collect();
+    // In a pipe a path is a path, and a sentence is whole.
+    let people = paper.width().map(|_| People { home });
+    let rows: Vec<[Cell<'_>; 11]> = rows.iter().map(|row| cells(row, people)).collect();
     paper.fitted(HEADS, &rows)
 }
 
-fn cells<'a>(row: &'a Row<'_>, home: Option<&str>) -> [Cell<'a>; 11] {
+/// What people need not be told on a terminal: where they are at home, and what another column says.
+#[derive(Clone, Copy)]
+struct People<'a> {
+    home: Option<&'a str>,
+}
+
+fn cells<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 11] {
+    let home = people.and_then(|people| people.home);
+    let why = without_state(&row.why);
+    let why = if people.is_some() { without_dir(why, &row.dir) } else { why };
     let or_none = |text: Option<String>| plain(text.unwrap_or_else(|| "-".to_owned()));
     let activity = row.activity.as_ref().filter(|activity| **activity != Activity::Unknown);
     [
@@ -129,7 +138,7 @@ fn cells<'a>(row: &'a Row<'_>, home: Option<&str>) -> [Cell<'a>; 11] {
         plain(row.mode.word()),
         plain(row.restarts.to_string()),
         Cell { text: one_line(&row.command), shade: Shade::Faint },
-        plain(without_state(&row.why)),
+        Cell { text: names_home(why, home), shade: Shade::Plain },
     ]
 }
 
@@ -147,6 +156,14 @@ pub(crate) fn below_home<'a>(dir: &'a str, home: Option<&str>) -> Cow<'a, str> {
     }
 }
 
+/// A sentence in which directories stand as people write them.
+pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, str> {
+    match home.map(|home| format!("`{home}/")) {
+        Some(begin) if sentence.contains(&begin) => sentence.replace(&begin, "`~/").into(),
+        Some(_) | None => sentence.into(),
+    }
+}
+
 /// What a sentence says beside the state, which has its own column, as the time of a run has.
 fn without_state(why: &str) -> &str {
     let begins = ["idle: ", "starting: ", "waiting: ", "blocked: ", "stopped: ", "failed: ", "archived: "];
@@ -160,6 +177,12 @@ fn without_state(why: &str) -> &str {
         Some(rest) => rest.split_once("; ").map_or("", |(_, rest)| rest),
         None => why,
     }
+}
+
+/// Who holds its directory, which has its own column too.
+fn without_dir<'a>(why: &'a str, dir: &str) -> &'a str {
+    let rest = why.strip_prefix('`').and_then(|why| why.strip_prefix(dir)?.strip_prefix("` is "));
+    rest.filter(|rest| rest.starts_with("held by ")).unwrap_or(why)
 }
 
 /// How a state looks.
@@ -255,6 +278,8 @@ mod tests {
         for (why, told) in rows {
             assert_eq!(without_state(why), told);
         }
+        assert_eq!(without_dir("`/a` is held by session `b` (pid 1)", "/a"), "held by session `b` (pid 1)");
+        assert_eq!(without_dir("`/a/b` is held by session `b`", "/a"), "`/a/b` is held by session `b`");
     }
 
     #[test]
@@ -263,5 +288,8 @@ mod tests {
         assert_eq!(below_home("/home/u", Some("/home/u")), "~");
         assert_eq!(below_home("/home/user", Some("/home/u")), "/home/user");
         assert_eq!(below_home("/home/u/a", None), "/home/u/a");
+        let held = "`/home/u/a` is held by session `b` (pid 1, /home/u/run)";
+        assert_eq!(names_home(held, Some("/home/u")), "`~/a` is held by session `b` (pid 1, /home/u/run)");
+        assert_eq!(names_home(held, None), held);
     }
 }

@@ -22,7 +22,7 @@ pub(crate) struct Man {
 impl Explains for Man {
     fn explain(&self, program: &Command, global: &Global) -> Result<(), Failure> {
         if let Some(unknown) = self.verb.as_ref().filter(|verb| program.find_subcommand(verb).is_none()) {
-            return Err(no_such_verb(program, unknown));
+            return Err(no_such_verb(program, unknown, &[]));
         }
         if let Some(folder) = &self.into {
             let pages = all_pages(program);

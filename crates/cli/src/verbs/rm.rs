@@ -3,12 +3,11 @@
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::output::{Failure, Kind};
+use crate::removal;
 use crate::several::{self, Done};
 use crate::worktree;
 use clap::Args;
 use pinfold_api::object::Removed;
-use pinfold_api::word::State;
-use pinfold_api::{Client, ClientError, ErrorKind, endpoint};
 use pinfold_core::words;
 use serde_json::json;
 
@@ -37,35 +36,9 @@ impl Asks for Rm {
             return worktree::remove(&self.sessions, daemon);
         }
         several::each(&self.sessions, daemon, |client, session| {
-            let removed = removed(client, session)?;
+            let removed = removal::removed(client, session)?;
             Ok(Done { words: words_of(&removed), object: json!(removed) })
         })
-    }
-}
-
-/// Deletes one. A session that rests is archived first; one that lives is not touched.
-fn removed(client: &Client, session: &str) -> Result<Removed, ClientError> {
-    let refused = match client.ask(&endpoint::Remove::call(session)) {
-        Err(ClientError::Refused(body)) if body.kind == ErrorKind::Failed => body,
-        answer => return answer,
-    };
-    let found = client.ask(&endpoint::Show::call(session))?;
-    match found.state {
-        // By its id: its name is free when it is archived.
-        State::Stopped | State::Failed | State::Idle => {
-            client.ask(&endpoint::Archive::call(&found.id))?;
-            client.ask(&endpoint::Remove::call(&found.id))
-        }
-        State::Starting
-        | State::Running
-        | State::Stopping
-        | State::Backoff
-        | State::Blocked
-        | State::Held
-        | State::Archived
-        | State::Damaged
-        | State::Unknown
-        | State::Other(_) => Err(ClientError::Refused(refused)),
     }
 }
 

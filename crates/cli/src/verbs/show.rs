@@ -1,6 +1,6 @@
 //! `show`: one page about a session: state, last exit, process tree, memory, the last lines.
 
-use super::ls::{below_home, home, shade_of};
+use super::ls::{below_home, home, names_home, shade_of};
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::output::{Failure, Paper, Shade, ago, columns, moment, print, say, wrapped};
@@ -92,7 +92,7 @@ fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)>
     let inbox = session.inbox;
     let waits = inbox.queued + inbox.in_flight + inbox.failed + inbox.damaged;
     vec![
-        ("State", Some(session.why.clone())),
+        ("State", Some(names_home(&session.why, home.as_deref()).into_owned())),
         ("Activity", activity(session)),
         ("Asks", session.request.as_ref().map(|request| format!("{} ({})", request.title, request.id))),
         ("Status", session.status.clone()),
@@ -113,6 +113,7 @@ fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)>
                 if session.dir_lock { " (locked)" } else { "" }
             )),
         ),
+        ("Worktree", worktree::shown(Path::new(&session.dir)).map(|worktree| on_disk(&worktree))),
         ("Command", Some(session.command.join(" ")).filter(|command| !command.is_empty())),
         ("Conversation", session.vendor_session.clone()),
         ("Memory", memory(session)),
@@ -143,6 +144,12 @@ fn activity(session: &Session) -> Option<String> {
     }
     let from = session.activity_from.as_ref().map(|from| format!(" (by {from})")).unwrap_or_default();
     Some(format!("{}{from}", session.activity))
+}
+
+/// What a worktree takes on disk, as far as it was counted.
+fn on_disk(worktree: &Value) -> String {
+    let least = if worktree["counted"] == "all" { "" } else { "at least " };
+    format!("{least}{} on disk", words::size(worktree["disk_bytes"].as_u64().unwrap_or(0)))
 }
 
 fn memory(session: &Session) -> Option<String> {

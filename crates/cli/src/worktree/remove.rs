@@ -5,6 +5,7 @@ use crate::daemon::Daemon;
 use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, say, talk};
+use crate::removal;
 use pinfold_api::object::{Removed, Session};
 use pinfold_api::{Client, endpoint};
 use pinfold_lock::{Guard, Request, Resource};
@@ -37,11 +38,12 @@ fn one(client: &Client, session: &str, global: &Global) -> Result<Value, Failure
     tree.has_no_work()?;
     // A session that lives holds the lock itself: then its removal says what is wrong.
     let guard = if shown.pid.is_none() { Some(tree.lock(global)?) } else { None };
-    let removed: Removed = client.ask(&endpoint::Remove::call(session))?;
-    // From here on the record is gone: what goes wrong now leaves the worktree as it is, and says so.
+    let archived = removal::put_away(client, &shown)?;
+    // Nothing of it can run from here on. Work that came meanwhile keeps the worktree, and the record that says where it is.
     let gone = tree.has_no_work().and_then(|()| tree.take_away());
     drop(guard);
-    gone.map_err(|failure| kept(&failure, &shown.name, &tree.path))?;
+    gone.map_err(|failure| if archived { put_away(&failure) } else { failure })?;
+    let removed: Removed = client.ask(&endpoint::Remove::call(&shown.id))?;
     if !global.json && !global.quiet {
         talk(&format!("{} is deleted, and its worktree {} is removed", shown.name, tree.path.display()));
     }
@@ -50,13 +52,9 @@ fn one(client: &Client, session: &str, global: &Global) -> Result<Value, Failure
     Ok(object)
 }
 
-fn kept(failure: &Failure, name: &str, path: &Path) -> Failure {
-    let message = format!(
-        "session `{name}` is deleted, its worktree {} is kept: {}",
-        path.display(),
-        failure.message()
-    );
-    Failure::new(Kind::Failed, message).hint("`git worktree remove` removes it when that is settled")
+fn put_away(failure: &Failure) -> Failure {
+    let message = format!("{}; the session is archived, and not deleted", failure.message());
+    Failure::new(Kind::Failed, message).hint("when that is settled, the same again deletes both")
 }
 
 /// A worktree that is to go.

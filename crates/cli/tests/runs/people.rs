@@ -276,7 +276,7 @@ fn completions_know_sessions_and_their_states_and_start_nothing() {
     assert_eq!(names(&["show", "a"]), "api apx");
     assert_eq!(names(&["start", ""]), "apx");
     assert_eq!(names(&["restore", ""]), "old");
-    assert!(complete(&["show", "api"]).starts_with("api\trunning: running for "));
+    assert!(complete(&["show", "api"]).starts_with("api\trunning for "));
     assert_eq!(names(&["new", "x", "--agent", "cla"]), "claude");
     let bash = format!(
         "eval \"$({0} completions bash)\"; COMP_WORDS=({0} show ap); COMP_CWORD=2; _pinfold; echo \"${{COMPREPLY[@]}}\"",

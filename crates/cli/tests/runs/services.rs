@@ -16,7 +16,12 @@ pub(crate) fn words(unit: &str, key: &str) -> Vec<String> {
 
 /// Kills the daemon, every shim and every agent, as the end of a machine does: nobody is asked.
 fn lose_power(world: &World) {
+    let shims = world.sessions().into_values().filter_map(|session| session["shim_pid"].as_u64());
+    let shims: Vec<_> = shims.filter_map(|pid| processes::Held::open(u32::try_from(pid).ok()?)).collect();
     world.kill_daemon();
+    // Before their agents: nobody is left to write down how those ended.
+    shims.iter().for_each(processes::Held::kill);
+    shims.iter().for_each(processes::Held::wait);
     let all: Vec<_> = world.members().into_values().flatten().filter_map(processes::Held::open).collect();
     all.iter().for_each(processes::Held::kill);
     all.iter().for_each(processes::Held::wait);
@@ -108,4 +113,55 @@ fn what_the_unit_does_at_its_stop_leaves_agents_alone() {
     assert_eq!(number(&world.show("always")["pid"]), kept);
     world.within(Duration::from_secs(60), &["down"]);
     again.wait().unwrap();
+}
+
+/// A session of every kind that a boot may find, how it is after it, and what is said of that.
+const BOOTED: [(&str, &str, &str); 7] = [
+    ("always", "running", "running for "),
+    ("screen", "running", "running for "),
+    ("crasher", "running,starting,backoff", ""),
+    ("queued", "stopped", "a message is queued"),
+    ("stopped", "stopped", "stopped by a person"),
+    ("once", "failed", "was ended by a restart of the machine"),
+    ("done", "stopped", "its one run exited with 0"),
+];
+
+#[test]
+fn after_a_boot_it_is_said_why_each_runs_or_does_not() {
+    let world = World::new();
+    std::fs::create_dir(world.path("shared")).unwrap();
+    world.guarded("always", &[], "exec sleep 100000");
+    world.guarded("screen", &["--pty"], "exec sleep 100000");
+    world.guarded("crasher", &[], "exit 3");
+    world.wait("crasher", "backoff");
+    for name in ["stopped", "queued"] {
+        world.ok(&["new", name, "--mode", "on-demand", "--", "cat"]);
+        world.ok(&["stop", name]);
+    }
+    world.ok(&["send", "queued", "kept over the boot"]);
+    world.guarded("once", &["--mode", "once"], "exec sleep 100000");
+    world.ok(&["new", "done", "--mode", "once", "--", "true"]);
+    world.wait("done", "stopped");
+    for name in ["one", "other"] {
+        world.guarded(name, &["--dir", "shared"], "exec sleep 100000");
+    }
+    assert_eq!(world.show("other")["state"], "blocked");
+    lose_power(&world);
+    let mut daemon = boot(&world);
+    for (name, states, why) in BOOTED {
+        world.wait(name, states);
+        let told = world.show(name)["why"].as_str().unwrap().to_owned();
+        assert!(told.contains(why), "{name}: {told}");
+    }
+    assert_eq!(world.json(&["inbox", "queued"])[0]["text"], "kept over the boot");
+    // Two want one directory: one has it, whichever was first, and the other says who that is.
+    let shared = ["one", "other"].map(|name| world.show(name));
+    let blocked: Vec<_> = shared.iter().filter(|session| session["state"] == "blocked").collect();
+    assert_eq!(blocked.len(), 1, "{shared:?}");
+    assert!(blocked[0]["why"].as_str().unwrap().contains("is held by session `o"), "{blocked:?}");
+    // A crash of before the boot, and the boot itself, are charged to nobody.
+    assert_eq!(world.show("always")["crashes"], 0);
+    assert_eq!(world.doubles(), "");
+    world.within(Duration::from_secs(60), &["down"]);
+    daemon.wait().unwrap();
 }

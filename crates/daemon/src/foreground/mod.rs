@@ -10,6 +10,7 @@ mod terminal;
 
 use crate::define::definition::Definition;
 use crate::define::home::Home;
+use crate::define::preset::{Preset, Protocol, protocol_word};
 use crate::engine::input::{Agents, Create, Handle, Input};
 use crate::engine::{Alone, Engine, Limits, Parts, Snapshot, WhyNot};
 use crate::life::StartError;
@@ -85,9 +86,10 @@ fn run_through(
     options: Options,
     between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
 ) -> Result<u8, RunError> {
-    let (name, definition) = define(&options.request)?;
-    let limits = Limits { open_files: None, core: crate::life::leave_no_core() };
     let config = crate::define::config::load(&options.home.config).map_err(StartError::from)?;
+    let preset = options.request.agent.as_deref().and_then(|agent| config.preset(agent));
+    let (name, definition) = define(&options.request, preset.as_ref())?;
+    let limits = Limits { open_files: None, core: crate::life::leave_no_core() };
     crate::log::set_level(config.log_level());
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
     folders.audit_to(&options.home.audit(), || {});
@@ -148,11 +150,18 @@ async fn all_reaped(mut reaping: UnboundedReceiver<JoinHandle<()>>) {
 }
 
 /// Reads the request as `new` does; nothing is made where it cannot run.
-fn define(request: &NewSession) -> Result<(Name, Definition), ErrorBody> {
+fn define(request: &NewSession, preset: Option<&Preset>) -> Result<(Name, Definition), ErrorBody> {
     let usage = |message: String| ErrorBody::new(ErrorKind::Usage, message);
-    let name = request.name.parse().map_err(|error: NotAName| usage(error.to_string()))?;
+    let name: Name = request.name.parse().map_err(|error: NotAName| usage(error.to_string()))?;
     let mode = request.mode.clone().unwrap_or_else(|| "once".into());
-    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() }, None)?;
+    if let Some(Preset { protocol, .. }) = preset.filter(|preset| preset.protocol != Protocol::Line) {
+        let (agent, word) = (request.agent.as_deref().unwrap_or_default(), protocol_word(*protocol));
+        let hint = format!("`pinfold new {name} --agent {agent}` and `pinfold send` do");
+        return Err(
+            usage(format!("agent `{agent}` is spoken to (`{word}`), and `run` has no inbox")).hint(hint)
+        );
+    }
+    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() }, preset)?;
     if definition.mode == pinfold_core::Mode::OnDemand {
         let hint = "`pinfold new` makes a session that waits for messages; here: once or always";
         return Err(usage("`run` has no inbox, so mode `on-demand` would never run".into()).hint(hint));

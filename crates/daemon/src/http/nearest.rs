@@ -9,6 +9,9 @@ use pinfold_core::State;
 /// Nobody of this name: a person is told of the one that was probably meant. A run is not told whom else there is.
 pub(super) async fn nearest(context: &Context, why: WhyNot, wanted: String) -> Failure {
     let WhyNot::Unknown { .. } = why else { return why.into() };
+    if ["all", "*"].contains(&wanted.as_str()) {
+        return ErrorBody::from(why).hint("for all of them: `$(pinfold ls -q)` in its place").into();
+    }
     let near = move |view: View<'_>| {
         let names = view.sessions().filter(|known| known.state() != State::Archived);
         near_name(&wanted, names.map(Known::name)).map(str::to_owned)

@@ -12,7 +12,7 @@ use pinfold_api::object::Hit;
 use pinfold_api::query::Search;
 use pinfold_api::word::TextKind as Word;
 use pinfold_api::{ErrorBody, ErrorKind};
-use pinfold_store::search::{self, Found, Index, Indexed, Named, TextKind, Wanted, Words};
+use pinfold_store::search::{self, Found, Index, IndexError, Indexed, Named, TextKind, Wanted, Words};
 use pinfold_store::{ReadError, Reader, SessionId, Store};
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -44,7 +44,7 @@ pub(crate) async fn search(context: Context, Asked(asked): Asked<Search>) -> Res
     let seek = move || found(&context, store, &names, &wanted).map(|found| (found, names));
     let found = tokio::task::spawn_blocking(seek).await;
     let found = found.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?;
-    let (Found { hits, indexed }, names) = found.map_err(|error| super::unread(&error))?;
+    let (Found { hits, indexed, .. }, names) = found.map_err(|error| super::unread(&error))?;
     let names: BTreeMap<SessionId, String> = names.into_iter().map(|named| (named.id, named.name)).collect();
     let hits: Vec<Hit> = hits.into_iter().map(|hit| object(hit, &names)).collect();
     Ok((head(indexed), Json(hits)).into_response())
@@ -58,12 +58,18 @@ fn found(
     wanted: &Wanted,
 ) -> Result<Found, ReadError> {
     context.indexing.catch_up(CATCH_UP);
-    let index = Index::open(&context.indexing.path).ok();
+    let index = Index::open(&context.indexing.path);
+    let damaged = matches!(index, Err(IndexError::Unusable(_)));
+    let index = index.ok();
     let seek = |reader: &Reader| search::search(&**reader, index.as_ref(), names, wanted);
-    match store.and_then(|store| store.reader().ok()) {
+    let found = match store.and_then(|store| store.reader().ok()) {
         Some(reader) => seek(&reader),
         None => seek(&context.database.lock().unwrap_or_else(PoisonError::into_inner)),
+    };
+    if damaged || found.as_ref().is_ok_and(|found| found.damaged) {
+        context.indexing.distrust();
     }
+    found
 }
 
 fn names(view: View<'_>, pass: &Pass, one: Option<SessionId>) -> Vec<Named> {

@@ -4,8 +4,7 @@
 //! session by session: their events may have been forgotten.
 
 use super::index::{Doc, Index, IndexError};
-use super::words::folded;
-use super::{Candidate, Indexed, SEARCHED, has_own_words};
+use super::{Candidate, Indexed, has_own_words};
 use crate::query::{EventQuery, MessageQuery, Place, Query, Take};
 use crate::rows::{Event, Loaded, Message};
 use crate::ulid::{SessionId, Ulid};
@@ -21,6 +20,8 @@ const LOOKED_AT: usize = 128;
 const TIDIED: i64 = 48;
 /// So many pages are written anew in one step.
 const PAGES: i64 = 16;
+/// After so many steps what they wrote is brought from the log into the file, as a step of its own: that waits for the disk.
+const CARRIED: u32 = 4;
 
 /// What a step came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,8 @@ pub struct Follower {
     index: Index,
     /// Sessions whose messages are not all in it, in the order of their ids; nothing once all are.
     old: Option<Vec<SessionId>>,
+    /// Steps whose pages are only in the log.
+    carry: u32,
 }
 
 impl Follower {
@@ -46,7 +49,7 @@ impl Follower {
     /// The file cannot be used, or the store cannot be read.
     pub fn open(path: &Path, reader: &dyn Query) -> Result<Follower, IndexError> {
         let index = Index::open_or_make(path)?;
-        let mut follower = Follower { index, old: None };
+        let mut follower = Follower { index, old: None, carry: 0 };
         if !follower.is_of(reader)? {
             follower.begin(reader)?;
         }
@@ -54,6 +57,21 @@ impl Follower {
             follower.old = Some(ids(reader)?);
         }
         Ok(follower)
+    }
+
+    /// The same, of an index that is known to be damaged: it is begun anew.
+    ///
+    /// # Errors
+    /// As for [`Follower::open`].
+    pub fn anew(path: &Path, reader: &dyn Query) -> Result<Follower, IndexError> {
+        Index::remove(path)?;
+        Follower::open(path, reader)
+    }
+
+    /// Whether those who seek find the file that this one writes.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        self.index.is_in_place()
     }
 
     /// How much of the store is in it.
@@ -69,6 +87,12 @@ impl Follower {
     /// # Errors
     /// As for [`Follower::open`]; what the step had done is undone.
     pub fn step(&mut self, reader: &dyn Query) -> Result<Stepped, IndexError> {
+        if self.carry >= CARRIED {
+            self.carry = 0;
+            self.index.checkpoint()?;
+            return Ok(Stepped::More);
+        }
+        self.carry += 1;
         if self.follow(reader)? || self.walk(reader)? || self.recall(reader)? {
             self.index.tidy(TIDIED)?;
             return Ok(Stepped::More);
@@ -76,8 +100,12 @@ impl Follower {
         Ok(if self.sweep(reader)? || self.merge()? { Stepped::More } else { Stepped::UpToDate })
     }
 
-    /// Whether the store has the event that was the last one: one that was put back from a copy has another, or none.
+    /// Whether the store has the event that was the last one: one that was put back from a copy has another, or none. In a file that
+    /// was put in the place of ours, the log may have brought our words among others.
     fn is_of(&self, reader: &dyn Query) -> Result<bool, IndexError> {
+        if self.index.state::<i64>("file")? != Some(self.index.file_number()) {
+            return Ok(false);
+        }
         let (Some(seq), Some(mark)) = (self.index.state::<u64>("seq")?, self.index.state::<i64>("mark")?)
         else {
             return Ok(false);
@@ -93,6 +121,7 @@ impl Follower {
         }
         let mark = mark_of(reader, newest)?;
         self.index.at_once(|| {
+            self.index.put_state("file", self.index.file_number())?;
             self.index.put_state("begun", newest)?;
             self.index.put_state("seq", newest)?;
             self.index.put_state("mark", mark)?;
@@ -151,15 +180,15 @@ impl Follower {
 
     fn take_in(&self, message: &Message) -> Result<(), IndexError> {
         let (id, session) = (MessageId::from(message.id), Some(message.session));
-        self.index.put(&Candidate::Message(id), session, &folded(&message.text, SEARCHED))?;
+        self.index.put(&Candidate::Message(id), session, &message.text)?;
         match &message.answer {
-            Some(answer) => self.index.put(&Candidate::Answer(id), session, &folded(answer, SEARCHED)),
+            Some(answer) => self.index.put(&Candidate::Answer(id), session, answer),
             None => Ok(()),
         }
     }
 
     fn take_in_why(&self, event: &Event) -> Result<(), IndexError> {
-        self.index.put(&Candidate::Why(event.seq), event.session, &folded(&event.why, SEARCHED))
+        self.index.put(&Candidate::Why(event.seq), event.session, &event.why)
     }
 
     /// Takes in messages from before the index was begun; whether there are any left.
@@ -238,10 +267,13 @@ impl Follower {
         if self.index.state::<i64>("merge")?.is_none() {
             return Ok(false);
         }
-        self.index.at_once(|| match self.index.merge(PAGES)? {
-            true => Ok(()),
-            false => self.index.forget_state("merge"),
-        })?;
+        if self.index.at_once(|| self.index.merge(PAGES))? {
+            return Ok(true);
+        }
+        // The log has them too, until nobody reads it.
+        if self.index.empty_log()? {
+            self.index.forget_state("merge")?;
+        }
         Ok(true)
     }
 }

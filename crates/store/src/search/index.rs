@@ -1,6 +1,8 @@
 //! The index: a file of SQLite's with words and where they stand, and none of the texts themselves.
 
-use super::{Candidate, Indexed, Wanted};
+use super::shelf::{Question, Shelf};
+use super::words::folded;
+use super::{Candidate, Indexed, SEARCHED, Wanted};
 use crate::cause::Cause;
 use crate::query::Query;
 use crate::ulid::{SessionId, Ulid};
@@ -9,30 +11,32 @@ use rusqlite::types::FromSql;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, params};
 use std::fs::{File, remove_file};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// An index of another form is made anew.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 
-/// `words` has the words only; `docs` says whose they are. Diacritics count: a store in memory knows no better.
+/// `words` has the words only, cut and folded by us; `docs` says whose they are.
 const TABLES: &str = "
     CREATE TABLE state (key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
     CREATE TABLE docs (id INTEGER PRIMARY KEY AUTOINCREMENT, kind INTEGER NOT NULL, ref TEXT NOT NULL) STRICT;
     CREATE UNIQUE INDEX docs_by_ref ON docs (ref, kind);
     CREATE VIRTUAL TABLE words USING fts5 (
         session, text, content = '', contentless_delete = 1,
-        tokenize = 'unicode61 remove_diacritics 0'
+        tokenize = 'ascii'
     );
     -- Merging is done in steps of our own: by itself FTS5 would do it at a stroke, in the middle of one.
     INSERT INTO words (words, rank) VALUES ('automerge', 0);
     INSERT INTO words (words, rank) VALUES ('crisismerge', 64);
-    PRAGMA user_version = 1;";
+    PRAGMA user_version = 2;";
 
 /// The best are chosen among so many of the newest that have the words: to weigh all of a hundred thousand takes longer than
 /// a person wants to wait, and nobody reads the worst of them.
 const WEIGHED: usize = 2000;
+/// The same of some sessions, which stand among all others.
+const WEIGHED_WITHIN: usize = 400;
 
 /// Why an index cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -62,6 +66,8 @@ pub enum IndexError {
 pub struct Index {
     conn: Connection,
     path: PathBuf,
+    /// Which file it is, by its device and number.
+    file: Option<(u64, u64)>,
 }
 
 /// What a row of the index is about.
@@ -69,6 +75,14 @@ pub struct Index {
 pub(super) struct Doc {
     pub(super) id: i64,
     pub(super) of: Option<Candidate>,
+}
+
+/// A row that has the words, and how well it fits.
+#[derive(Debug)]
+struct Weighed {
+    row: i64,
+    score: f64,
+    of: Option<Candidate>,
 }
 
 impl Index {
@@ -104,8 +118,18 @@ impl Index {
         index.of_this_version()
     }
 
+    /// Whether its file still is the one that is found by its path: it may have been removed, or another put there.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.file.is_some() && self.file == file_at(&self.path)
+    }
+
+    /// What tells its file from a copy of it on the same disk.
+    pub(super) fn file_number(&self) -> i64 {
+        self.file.map_or(0, |(_, number)| number.cast_signed())
+    }
+
     /// Takes the files of an index away.
-    fn remove(path: &Path) -> Result<(), IndexError> {
+    pub(super) fn remove(path: &Path) -> Result<(), IndexError> {
         for ending in ["", "-wal", "-shm"] {
             let mut file = path.as_os_str().to_owned();
             file.push(ending);
@@ -127,7 +151,7 @@ impl Index {
             Ok(conn)
         };
         match connect() {
-            Ok(conn) => Ok(Index { conn, path: path.to_owned() }),
+            Ok(conn) => Ok(Index { conn, path: path.to_owned(), file: file_at(path) }),
             Err(source) => Err(failed(path, source)),
         }
     }
@@ -136,7 +160,7 @@ impl Index {
     fn prepare(&self) -> rusqlite::Result<()> {
         self.conn.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
         self.conn.pragma_update(None, "synchronous", "NORMAL")?;
-        self.conn.pragma_update(None, "wal_autocheckpoint", 256)?;
+        self.conn.pragma_update(None, "wal_autocheckpoint", 0)?;
         self.conn.pragma_update(None, "secure_delete", true)?;
         let version: i64 = self.conn.pragma_query_value(None, "user_version", |row| row.get(0))?;
         let tables: i64 = self.conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -200,12 +224,24 @@ impl Index {
         self.execute("INSERT OR REPLACE INTO state (key, value) VALUES (?1, ?2)", params![key, value])
     }
 
-    /// Puts words in, in the place of those that stood there for the same text.
+    /// Brings what is in the log into the file, as far as nobody reads it.
+    pub(super) fn checkpoint(&self) -> Result<(), IndexError> {
+        let done = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        done.map_err(|source| self.error(source))
+    }
+
+    /// The same, and leaves nothing in the log; whether that was possible.
+    pub(super) fn empty_log(&self) -> Result<bool, IndexError> {
+        let busy = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+        Ok(busy.map_err(|source| self.error(source))? == 0)
+    }
+
+    /// Puts the words of a text in, in the place of those that stood there for the same one.
     pub(super) fn put(
         &self,
         of: &Candidate,
         session: Option<SessionId>,
-        words: &str,
+        text: &str,
     ) -> Result<(), IndexError> {
         let (kind, name) = of.key();
         let known = self.conn.prepare_cached("SELECT id FROM docs WHERE ref = ?1 AND kind = ?2");
@@ -216,10 +252,11 @@ impl Index {
         }
         self.execute("INSERT INTO docs (kind, ref) VALUES (?1, ?2)", params![kind, name])?;
         let id = self.conn.last_insert_rowid();
-        let session = session.map(|id| id.to_string());
+        let shelf = Shelf::of(id);
+        let session = session.map(|id| shelf.session(id));
         self.execute(
             "INSERT INTO words (rowid, session, text) VALUES (?1, ?2, ?3)",
-            params![id, session, words],
+            params![id, session, folded(text, SEARCHED, &shelf.mark())],
         )
     }
 
@@ -230,12 +267,27 @@ impl Index {
 
     /// Some of the rows of a session.
     pub(super) fn of_session(&self, session: SessionId, most: usize) -> Result<Vec<i64>, IndexError> {
-        let sql = "SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2";
-        let query = format!("session : \"{session}\"");
-        let found = self.conn.prepare_cached(sql).and_then(|mut all| {
-            all.query_map(params![query, most], |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()
-        });
-        found.map_err(|source| self.error(source))
+        let mut found = Vec::new();
+        for shelf in self.shelves()? {
+            let sql = "SELECT rowid FROM words WHERE words MATCH ?1 LIMIT ?2";
+            let here = self.conn.prepare_cached(sql).and_then(|mut all| {
+                let rows =
+                    all.query_map(params![shelf.of_session(session), most - found.len()], |row| row.get(0))?;
+                rows.collect::<rusqlite::Result<Vec<i64>>>()
+            });
+            found.extend(here.map_err(|source| self.error(source))?);
+            if found.len() >= most {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// All shelves, the newest first.
+    fn shelves(&self) -> Result<impl Iterator<Item = Shelf> + use<>, IndexError> {
+        let newest = self.conn.query_row("SELECT max(id) FROM docs", [], |row| row.get::<_, Option<i64>>(0));
+        let newest = newest.map_err(|source| self.error(source))?;
+        Ok(newest.into_iter().flat_map(|row| Shelf::of(row).and_older()))
     }
 
     /// So many rows after one of them.
@@ -270,17 +322,46 @@ impl Index {
 
     /// The best rows that have the words.
     pub(super) fn candidates(&self, wanted: &Wanted) -> Result<Vec<Candidate>, IndexError> {
-        let Some(query) = query(wanted) else { return Ok(Vec::new()) };
-        let sql = "SELECT kind, ref FROM docs JOIN
+        let most = wanted.within.as_ref().map_or(WEIGHED, |_| WEIGHED_WITHIN).max(wanted.limit);
+        let mut found: Vec<Weighed> = Vec::new();
+        // One view of all shelves, whatever is put in meanwhile.
+        self.at_once(|| {
+            for shelf in self.shelves()? {
+                let Some(question) = shelf.question(wanted).filter(|_| found.len() < most) else { break };
+                if self.may_answer(&question)? {
+                    found.extend(self.weighed(&question, most - found.len())?);
+                }
+            }
+            Ok(())
+        })?;
+        found.sort_by(|one, other| one.score.total_cmp(&other.score).then(other.row.cmp(&one.row)));
+        Ok(found.into_iter().filter_map(|weighed| weighed.of).collect())
+    }
+
+    fn may_answer(&self, question: &Question) -> Result<bool, IndexError> {
+        let sql = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
+        for first in &question.first {
+            let found = self.conn.prepare_cached(sql).and_then(|mut one| one.exists([first]));
+            if !found.map_err(|source| self.error(source))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The newest rows that a question finds, each with its score: the lower, the better.
+    fn weighed(&self, question: &Question, most: usize) -> Result<Vec<Weighed>, IndexError> {
+        let sql = "SELECT at, score, kind, ref FROM docs JOIN
              (SELECT rowid AS at, bm25(words, 0.0, 1.0) AS score FROM words WHERE words MATCH ?1
-              ORDER BY rowid DESC LIMIT ?2) ON docs.id = at ORDER BY score, at DESC";
-        let read = |row: &Row<'_>| Ok(Candidate::of(row.get(0)?, &row.get::<_, String>(1)?));
+              ORDER BY rowid DESC LIMIT ?2) ON docs.id = at";
+        let read = |row: &Row<'_>| {
+            let of = Candidate::of(row.get(2)?, &row.get::<_, String>(3)?);
+            Ok(Weighed { row: row.get(0)?, score: row.get(1)?, of })
+        };
         let found = self.conn.prepare_cached(sql).and_then(|mut all| {
-            all.query_map(params![query, WEIGHED.max(wanted.limit)], read)?
-                .collect::<rusqlite::Result<Vec<_>>>()
+            all.query_map(params![question.all, most], read)?.collect::<rusqlite::Result<Vec<_>>>()
         });
-        let found = found.map_err(|source| self.error(source))?;
-        Ok(found.into_iter().flatten().collect())
+        found.map_err(|source| self.error(source))
     }
 
     fn execute(&self, sql: &str, params: impl rusqlite::Params) -> Result<(), IndexError> {
@@ -291,14 +372,6 @@ impl Index {
     fn error(&self, source: rusqlite::Error) -> IndexError {
         failed(&self.path, source)
     }
-}
-
-/// What is asked of FTS5; nothing where nothing can be found.
-fn query(wanted: &Wanted) -> Option<String> {
-    let words = wanted.words.query()?;
-    let Some(within) = &wanted.within else { return Some(format!("text : ({words})")) };
-    let sessions: Vec<String> = within.iter().map(|id| format!("\"{id}\"")).collect();
-    (!sessions.is_empty()).then(|| format!("session : ({}) AND text : ({words})", sessions.join(" OR ")))
 }
 
 impl Candidate {
@@ -320,6 +393,10 @@ impl Candidate {
             _ => None,
         }
     }
+}
+
+fn file_at(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().map(|facts| (facts.dev(), facts.ino()))
 }
 
 fn failed(path: &Path, source: rusqlite::Error) -> IndexError {

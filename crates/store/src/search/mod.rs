@@ -8,6 +8,7 @@ mod excerpt;
 mod follow;
 mod index;
 mod scan;
+mod shelf;
 mod words;
 
 use crate::query::{Query, Read};
@@ -103,6 +104,8 @@ pub struct Found {
     pub hits: Vec<Hit>,
     /// How much was looked through.
     pub indexed: Indexed,
+    /// An index was there and is damaged: everything was read instead.
+    pub damaged: bool,
 }
 
 /// Seeks in everything: names first, then the best of the index, or of all there is where there is no index.
@@ -112,12 +115,12 @@ pub struct Found {
 pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted: &Wanted) -> Read<Found> {
     let there: BTreeSet<SessionId> = names.iter().map(|named| named.id).collect();
     let mut hits = named(names, wanted);
-    let proposed =
-        index.and_then(|index| Some((index.candidates(wanted).ok()?, index.indexed(reader).ok()?)));
-    let Some((candidates, indexed)) = proposed else {
+    let proposed = index.map(|index| Ok((index.candidates(wanted)?, index.indexed(reader)?)));
+    let damaged = matches!(proposed, Some(Err(IndexError::Unusable(_))));
+    let Some(Ok((candidates, indexed))) = proposed else {
         let indexed = scan::scan(reader, &there, wanted, &mut hits)?;
         hits.truncate(wanted.limit);
-        return Ok(Found { hits, indexed });
+        return Ok(Found { hits, indexed, damaged });
     };
     for candidate in candidates {
         if hits.len() >= wanted.limit {
@@ -126,7 +129,7 @@ pub fn search(reader: &dyn Query, index: Option<&Index>, names: &[Named], wanted
         hits.extend(looked_up(reader, &candidate, wanted)?.filter(|hit| is_shown(hit, &there)));
     }
     hits.truncate(wanted.limit);
-    Ok(Found { hits, indexed })
+    Ok(Found { hits, indexed, damaged })
 }
 
 /// What is told of a session that was removed is for `events` only.

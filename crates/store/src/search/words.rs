@@ -24,11 +24,17 @@ impl Words {
         self.phrases.is_empty()
     }
 
-    /// As a query of FTS5, or nothing where there are none. Every word is quoted: none of it is syntax.
-    pub(super) fn query(&self) -> Option<String> {
-        let quoted = |phrase: &Vec<String>| format!("\"{}\" *", phrase.join(" "));
+    /// As a query of FTS5, each word with a mark before it, or nothing where there are none. Every word is quoted: none of it is
+    /// syntax. Where there are several, the longest, which is probably the rarest, is also there alone.
+    pub(super) fn query(&self, mark: &str) -> Option<(String, Option<String>)> {
+        let marked = |word: &String| format!("{mark}{word}");
+        let quoted = |phrase: &Vec<String>| {
+            format!("\"{}\" *", phrase.iter().map(marked).collect::<Vec<_>>().join(" "))
+        };
+        let longest =
+            self.phrases.iter().max_by_key(|phrase| phrase.iter().map(String::len).sum::<usize>())?;
         let all: Vec<String> = self.phrases.iter().map(quoted).collect();
-        (!all.is_empty()).then(|| all.join(" AND "))
+        Some((all.join(" AND "), (all.len() > 1).then(|| quoted(longest))))
     }
 
     /// Whether a name has them: all of them as words, or what was typed anywhere in it.
@@ -75,11 +81,12 @@ struct Token {
     to: usize,
 }
 
-/// A text as the index is given it: words between spaces, no longer than so many bytes of it.
-pub(super) fn folded(text: &str, most: usize) -> String {
+/// A text as the index is given it: words between spaces, each with a mark before it, of so many bytes of the text.
+pub(super) fn folded(text: &str, most: usize, mark: &str) -> String {
     let text = &text[..text.floor_char_boundary(most)];
-    let mut folded = String::with_capacity(text.len() + 16);
+    let mut folded = String::with_capacity(2 * text.len() + 16);
     for token in tokens(text) {
+        folded.push_str(mark);
         folded.push_str(&token.word);
         folded.push(' ');
     }
@@ -143,7 +150,7 @@ mod tests {
             ("\"*^()", None),
         ];
         for (typed, query) in rows {
-            assert_eq!(Words::new(typed).query().as_deref(), query, "{typed}");
+            assert_eq!(Words::new(typed).query("").map(|(all, _)| all).as_deref(), query, "{typed}");
         }
     }
 
@@ -155,7 +162,8 @@ mod tests {
 
     #[test]
     fn a_text_is_cut_between_letters() {
-        assert_eq!(folded("Ab-cd", 100), "ab cd ");
-        assert_eq!(folded("aé", 2), "a ");
+        assert_eq!(folded("Ab-cd", 100, ""), "ab cd ");
+        assert_eq!(folded("Ab-cd", 100, "0f"), "0fab 0fcd ");
+        assert_eq!(folded("aé", 2, ""), "a ");
     }
 }

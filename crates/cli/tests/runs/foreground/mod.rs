@@ -344,3 +344,18 @@ fn folders_of_a_user_in_the_home_are_left_alone() {
     assert_eq!(world.run(&["run", "x", "--", "true"]).code, 0);
     assert_eq!(std::fs::read_to_string(&weights).unwrap(), "weights");
 }
+
+#[test]
+fn a_preset_of_lines_runs_in_the_foreground_and_others_say_why_not() {
+    let world = World::new();
+    configure(&world, "[agents.hi]\ncommand = [\"echo\", \"hello\"]\n");
+    let ran = world.run(&["run", "a", "--agent", "hi"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, "hello\n"), "{ran:?}");
+    let spoken = world.run(&["run", "a", "--agent", "claude"]);
+    assert_eq!(spoken.code, 2, "{spoken:?}");
+    assert!(spoken.stderr.contains("`run` has no inbox"), "{spoken:?}");
+    assert!(spoken.stderr.contains("pinfold new a --agent claude"), "{spoken:?}");
+    let unknown = world.run(&["run", "a", "--agent", "hii"]);
+    assert_eq!(unknown.code, 78, "{unknown:?}");
+    assert_nothing_left(&world);
+}

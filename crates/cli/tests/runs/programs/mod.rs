@@ -4,4 +4,5 @@
 mod examples;
 mod people;
 mod services;
+mod shells;
 mod terminals;

@@ -1,4 +1,4 @@
-//! Every page for people on terminals of 60, 80 and 200 columns, with and without colour.
+//! Every page for people, and what every other verb says, on terminals of 60, 80 and 200 columns, with and without colour.
 
 use super::coverage::verbs;
 use super::redact::Redaction;
@@ -39,6 +39,14 @@ fn plain(text: &str) -> String {
     parts.fold(first, |all, part| all + part.split_once('m').map_or(part, |(_, rest)| rest))
 }
 
+/// How much of a line is shown behind a duration depends on how many digits that has.
+fn cut_at_durations(line: &str) -> String {
+    match line.split_once("[duration]") {
+        Some((before, _)) if line.ends_with('…') => format!("{before}[duration]…\n"),
+        _ => format!("{line}\n"),
+    }
+}
+
 fn cells(line: &str) -> usize {
     line.chars()
         .map(|letter| if ('\u{1100}'..'\u{ffef}').contains(&letter) && letter != '…' { 2 } else { 1 })
@@ -46,28 +54,36 @@ fn cells(line: &str) -> usize {
 }
 
 impl Stage {
-    /// A case: one verb at all widths. In colour it says the same.
+    /// A case: a page at all widths, which it fits. In colour it says the same.
     fn widths(&self, name: &str, words: &[&str]) {
-        let mut text = String::new();
         for columns in [60, 80, 200] {
             let shown = on_terminal(self, words, columns, false);
-            assert!(!shown.contains('\x1b'), "{shown:?}");
             for line in shown.lines().filter(|line| !line.starts_with("  pinfold ")) {
                 assert!(cells(line) <= usize::from(columns), "{columns}: {line}");
             }
-            let redaction = Redaction::of(&self.world);
-            write!(
-                text,
-                "$ pinfold {} # {columns} columns\n{}---\n",
-                words.join(" "),
-                redaction.tables(&shown)
-            )
-            .unwrap();
         }
-        let coloured = on_terminal(self, words, 80, true);
-        let uncoloured = on_terminal(self, words, 80, false);
-        let redaction = Redaction::of(&self.world);
-        assert_eq!(redaction.tables(&plain(&coloured)), redaction.tables(&uncoloured), "{words:?}");
+        self.widths_after(name, &[], words);
+    }
+
+    /// A case: a verb at all widths, each time after others. Sentences may be longer than the terminal, which wraps them.
+    fn widths_after(&self, name: &str, before: &[&[&str]], words: &[&str]) {
+        let mut text = String::new();
+        let on_terminal = |words: &[&str], columns: u16, colour: bool| {
+            before.iter().for_each(|words| _ = self.ok(words));
+            on_terminal(self, words, columns, colour)
+        };
+        for columns in [60, 80, 200] {
+            let shown = on_terminal(words, columns, false);
+            assert!(!shown.contains('\x1b'), "{shown:?}");
+            let redaction = Redaction::of(&self.world);
+            let shown: String = redaction.tables(&shown).lines().map(cut_at_durations).collect();
+            write!(text, "$ pinfold {} # {columns} columns\n{shown}---\n", words.join(" ")).unwrap();
+        }
+        let coloured = on_terminal(words, 80, true);
+        let uncoloured = on_terminal(words, 80, false);
+        // Each by itself: what is made twice has two ids.
+        let named = |text: &str| Redaction::of(&self.world).tables(text);
+        assert_eq!(named(&plain(&coloured)), named(&uncoloured), "{words:?}");
         self.text(name, &text);
     }
 }
@@ -132,6 +148,88 @@ fn what_people_look_at_fits_the_terminal() {
         ("events", &["events", "--session", "job"]),
     ] {
         stage.widths(name, words);
+    }
+    stage.done();
+}
+
+/// Verbs whose output is not for people at a terminal, or is a terminal itself, and where it is shown instead.
+const ELSEWHERE: [(&str, &str); 8] = [
+    ("attach", "it has the whole terminal: tests/runs/attach.rs"),
+    ("completions", "a script for a shell, the same at any width"),
+    ("demo", "its lines are those of README, the same at any width: surface/others.rs"),
+    ("help", "the snapshots of help_widths"),
+    ("man", "a page that `man` sets"),
+    ("metrics", "for Prometheus, the same at any width"),
+    ("run", "what its program prints: tests/runs/foreground"),
+    ("service", "what it says depends on the machine: surface/declared.rs"),
+];
+
+type Words = &'static [&'static str];
+
+/// What every other verb says at a terminal: the lines before it, and the line.
+const SAID: [(&str, &[Words], Words); 31] = [
+    ("agents", &[], &["agents"]),
+    ("answer", &[], &["answer", "chat", "allow"]),
+    ("apply", &[], &["apply", "sessions.toml", "--dry-run"]),
+    ("archive", &[&["restore", "old"]], &["archive", "old"]),
+    ("backup", &[], &["backup", "kept.db"]),
+    ("export", &[], &["export", "chat"]),
+    ("inbox", &[], &["inbox", "chat"]),
+    ("interrupt", &[], &["interrupt", "chat"]),
+    ("lock", &[], &["lock", "key:free", "--", "echo", "done"]),
+    ("new", &[&["rm", "made", "--yes"]], &["new", "made", "--mode", "on-demand", "--", "cat"]),
+    ("new_refused", &[], &["new", "x", "--", "sleep 100"]),
+    ("purge", &[], &["purge", "--dry-run"]),
+    ("reload", &[], &["reload"]),
+    ("rename", &[&["rename", "named", "named-2"]], &["rename", "named-2", "named"]),
+    ("restart", &[], &["restart", "api"]),
+    ("restore", &[&["archive", "named"]], &["restore", "named"]),
+    ("restore-backup", &[], &["restore-backup", "nowhere.db"]),
+    ("rm", &[&["new", "gone", "--mode", "on-demand", "--", "cat"]], &["rm", "gone", "--yes"]),
+    ("rm_unsure", &[], &["rm", "api"]),
+    ("search", &[], &["search", "how far"]),
+    ("send", &[], &["send", "chat", "again", "--key", "once"]),
+    ("set", &[], &["set", "chat", "--memory", "2G"]),
+    ("start", &[&["stop", "api"]], &["start", "api"]),
+    ("status", &[], &["status"]),
+    ("stop", &[&["start", "api"]], &["stop", "api"]),
+    ("unlock", &[], &["unlock", "key:free", "--kill"]),
+    ("up", &[], &["up"]),
+    ("version", &[], &["version"]),
+    ("wait", &[], &["wait", "chat", "--for", "stopped"]),
+    ("who", &[], &["who", "services"]),
+    ("down", &[&["up"], &["start", "api"]], &["down"]),
+];
+
+/// The pages, which have a test of their own.
+const PAGES: [&str; 8] = ["ls", "show", "why", "tree", "logs", "locks", "inbox", "events"];
+
+#[test]
+fn what_every_verb_says_at_a_terminal() {
+    let stage = Stage::new("said_widths");
+    let verbs = verbs(&stage);
+    let shown = |verb: &&String| {
+        let of = |name: &str| name.split('_').next() == Some(verb.as_str());
+        SAID.iter().any(|(name, _, _)| of(name)) || PAGES.contains(&verb.as_str())
+    };
+    let elsewhere = |verb: &&String| ELSEWHERE.iter().any(|(name, _)| name == verb);
+    let missing: Vec<&String> = verbs.iter().filter(|verb| !shown(verb) && !elsewhere(verb)).collect();
+    assert!(missing.is_empty(), "without a snapshot of what they say at a terminal: {missing:?}");
+    std::fs::create_dir_all(stage.world.path("user")).unwrap();
+    std::fs::create_dir_all(stage.world.root.join("services")).unwrap();
+    let text = "[sessions.chat]\nmode = \"always\"\n[sessions.fresh]\ncommand = [\"cat\"]\n";
+    std::fs::write(stage.world.root.join("sessions.toml"), text).unwrap();
+    stage.ok(&["new", "api", "--", "sleep", "100000"]);
+    for name in ["chat", "named", "old", "made"] {
+        stage.ok(&["new", name, "--mode", "on-demand", "--", "cat"]);
+    }
+    stage.ok(&["backup", "kept.db"]);
+    stage.ok(&["archive", "old"]);
+    stage.ok(&["stop", "chat"]);
+    stage.ok(&["send", "chat", "how far are you with the new API, and what is left?", "--key", "first"]);
+    stage.ok(&["send", "chat", "again", "--key", "once"]);
+    for (name, before, words) in SAID {
+        stage.widths_after(name, before, words);
     }
     stage.done();
 }

@@ -234,7 +234,84 @@ fn an_old_store_is_taken_in_step_by_step_and_it_is_said_how_far(ground: &Ground)
     assert_eq!(kinds(&found(ground, &store, &wanted("number399"))), ["message"]);
 }
 
+/// More rows than one shelf of the index has.
+const MANY: u128 = 9000;
+
+fn what_stands_on_an_older_shelf_is_found_and_removed_too(ground: &Ground) {
+    let store = filled(ground);
+    let mut batch = Batch::new();
+    for number in 0..MANY {
+        let session = 1 + u64::try_from(number % 2).unwrap();
+        let text = format!("many n{number} {}", if number % 3000 == 0 { "seldom" } else { "often" });
+        batch.append(sent(session, 1000 + number, &text));
+    }
+    store.commit(batch).wait().unwrap();
+    let reader = store.reader().unwrap();
+    drop(followed(ground, &reader));
+    let sought = |text: &str, within: Option<u64>| {
+        let index = Index::open(&ground.beside("search.db")).unwrap();
+        let within = within.map(|number| [id(number)].into());
+        let wanted = Wanted { within, ..wanted(text) };
+        let mut hits = search(&*reader, Some(&index), &names(&reader), &wanted).unwrap().hits;
+        hits.sort_by_key(|hit| hit.at);
+        hits.iter().map(|hit| hit.at.0).collect::<Vec<_>>()
+    };
+    assert_eq!(sought("n0", None), [1000]);
+    assert_eq!(sought("seldom", None), [1000, 4000, 7000]);
+    assert_eq!(sought("m seldom", None), [1000, 4000, 7000], "a broad beginning beside a rare word");
+    assert_eq!(sought("seldom", Some(1)), [1000, 4000, 7000]);
+    assert_eq!(sought("seldom", Some(2)), <[i64; 0]>::default());
+    assert_eq!(sought("often nowhere", None), <[i64; 0]>::default());
+    let broad = sought("m", None);
+    assert!(broad.len() == 20 && broad[0] > 7999, "the best of the newest: {broad:?}");
+    let mut batch = Batch::new();
+    batch.remove(id(1));
+    batch.event(AuditEvent { session: Some(id(1)), ..audit("removed", 9, &[]) });
+    store.commit(batch).wait().unwrap();
+    drop(followed(ground, &reader));
+    let file = std::fs::read(ground.beside("search.db")).unwrap();
+    assert!(!file.windows(6).any(|piece| piece == b"seldom"), "its words are still in the file");
+    assert_eq!(sought("often", Some(1)), <[i64; 0]>::default());
+    assert_eq!(sought("n1", Some(2)).first(), Some(&1001));
+}
+
+/// A file that was put in the place of ours, beside a log of ours, is not taken for ours.
+fn a_file_in_the_place_of_the_index_is_noticed(ground: &Ground) {
+    let store = filled(ground);
+    let reader = store.reader().unwrap();
+    let follower = followed(ground, &reader);
+    assert!(follower.is_in_place());
+    let (path, copy) = (ground.beside("search.db"), ground.beside("copy.db"));
+    std::fs::copy(&path, &copy).unwrap();
+    std::fs::rename(&copy, &path).unwrap();
+    assert!(!follower.is_in_place());
+    drop(follower);
+    let opened = Follower::open(&path, &*reader).unwrap();
+    assert_eq!(opened.indexed(&*reader).unwrap().done, 0, "it is begun anew");
+    drop(opened);
+    assert_eq!(kinds(&found(ground, &store, &wanted("login"))), ["answer", "message"]);
+    let anew = Follower::anew(&path, &*reader).unwrap();
+    assert!(anew.is_in_place() && anew.indexed(&*reader).unwrap().done == 0);
+}
+
+fn damage_that_is_met_while_seeking_is_told_and_everything_is_read(ground: &Ground) {
+    let store = filled(ground);
+    let reader = store.reader().unwrap();
+    drop(followed(ground, &reader));
+    let path = ground.beside("search.db");
+    let index = Index::open(&path).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // The pages of the words; the first ones say what is in the file.
+    bytes[8192..].fill(0x55);
+    std::fs::write(&path, bytes).unwrap();
+    let damaged = search(&*reader, Some(&index), &names(&reader), &wanted("login")).unwrap();
+    assert_eq!((kinds(&damaged.hits), damaged.damaged), (vec!["answer", "message"], true));
+}
+
 on_every_back_end! {
+    what_stands_on_an_older_shelf_is_found_and_removed_too,
+    a_file_in_the_place_of_the_index_is_noticed,
+    damage_that_is_met_while_seeking_is_told_and_everything_is_read,
     names_messages_answers_and_whys_are_found_best_first,
     a_hit_says_whose_it_is_and_what_stands_around_it,
     only_what_is_asked_for_is_found,

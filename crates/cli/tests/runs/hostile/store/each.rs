@@ -98,19 +98,42 @@ fn files_of_the_store_after_kill_9() {
     each(When::Killed, is_of_store);
 }
 
+fn is_of_search(kind: Kind) -> bool {
+    matches!(kind, Kind::Search | Kind::SearchLog | Kind::SearchIndex)
+}
+
+#[test]
+fn files_of_the_search_under_a_daemon() {
+    each(When::Running, is_of_search);
+}
+
+#[test]
+fn files_of_the_search_after_down() {
+    each(When::Down, is_of_search);
+}
+
+#[test]
+fn files_of_the_search_after_kill_9() {
+    each(When::Killed, is_of_search);
+}
+
+fn is_another(kind: Kind) -> bool {
+    !is_of_store(kind) && !is_of_search(kind)
+}
+
 #[test]
 fn all_other_files_under_a_daemon() {
-    each(When::Running, |kind| !is_of_store(kind));
+    each(When::Running, is_another);
 }
 
 #[test]
 fn all_other_files_after_down() {
-    each(When::Down, |kind| !is_of_store(kind));
+    each(When::Down, is_another);
 }
 
 #[test]
 fn all_other_files_after_kill_9() {
-    each(When::Killed, |kind| !is_of_store(kind) && is_left_otherwise(kind));
+    each(When::Killed, |kind| is_another(kind) && is_left_otherwise(kind));
 }
 
 /// Whether a daemon that is killed leaves such a file otherwise than one that goes down.
@@ -131,7 +154,10 @@ fn is_left_otherwise(kind: Kind) -> bool {
         | Kind::SessionLock
         | Kind::SessionLedger
         | Kind::DirectoryLock
-        | Kind::Ledger => true,
+        | Kind::Ledger
+        | Kind::Search
+        | Kind::SearchLog
+        | Kind::SearchIndex => true,
         Kind::Reserve
         | Kind::Stops
         | Kind::Marker
@@ -143,7 +169,6 @@ fn is_left_otherwise(kind: Kind) -> bool {
         | Kind::KeyLock
         | Kind::Gate
         | Kind::Test
-        | Kind::Old
-        | Kind::Search => false,
+        | Kind::Old => false,
     }
 }

@@ -4,7 +4,7 @@ use super::cure::{self, Cure};
 use super::files::Kind;
 use super::harm::Harm;
 use super::inhabited::{DEADLINE, Inhabited, Known, anothers, by, settled};
-use super::{When, is_of_store};
+use super::{When, is_of_search, is_of_store};
 use crate::world::Answer;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -92,6 +92,9 @@ impl Case<'_> {
         if kind == Kind::Reserve {
             self.home.reserved();
         }
+        if is_of_search(kind) {
+            self.home.searched();
+        }
         match when {
             When::Running => {}
             When::Down => _ = world.ok(&["down"]),
@@ -145,7 +148,7 @@ impl Case<'_> {
     /// All verbs, and again after `down`, until damage is named. What a daemon of its own has read at its start and found
     /// well, the next one need not read again, unless the store is at stake.
     fn rounds(&mut self) -> Result<Round, String> {
-        self.verbs(&["ls", "show", "inbox", "events", "send", "stop", "start"])?;
+        self.verbs(&["ls", "show", "inbox", "events", "send", "search", "stop", "start"])?;
         if self.hint.is_some() {
             return Ok(Round::Named);
         }
@@ -154,7 +157,7 @@ impl Case<'_> {
         }
         self.ask(&["down"])?;
         let before = self.said.len();
-        self.verbs(&["ls", "inbox", "events", "send"])?;
+        self.verbs(&["ls", "inbox", "events", "send", "search"])?;
         Ok(if self.said.len() == before { Round::Well } else { Round::Named })
     }
 
@@ -167,12 +170,14 @@ impl Case<'_> {
 
     fn verbs(&mut self, verbs: &[&str]) -> Done {
         let text = self.home.fresh("text");
-        for verb in verbs {
+        let asked = |verb: &&&str| **verb != "search" || is_of_search(self.kind);
+        for verb in verbs.iter().filter(asked).collect::<Vec<_>>() {
             let words: &[&str] = match *verb {
                 "ls" => &["ls", "--all"],
                 "events" => &["events"],
                 "send" => &["send", "chat", &text],
                 "inbox" => &["inbox", "chat"],
+                "search" => &["search", "question"],
                 verb => &[verb, "runs"],
             };
             let answer = self.ask(words)?;
@@ -207,7 +212,7 @@ impl Case<'_> {
 
     /// SQLite has its index mapped: whoever writes into it in place ends the daemon, and the next verb starts another.
     fn kills_the_daemon(&self) -> bool {
-        (self.kind, self.when) == (Kind::Index, When::Running)
+        matches!(self.kind, Kind::Index | Kind::SearchIndex) && self.when == When::Running
     }
 
     fn say(&mut self, verb: &str, text: &str) {
@@ -237,6 +242,11 @@ impl Case<'_> {
                 equal(&self.known.messages, &by(list, "id"))
             }
             "events" => equal(&self.known.events, &by(list, "seq")),
+            // The message, and its answer.
+            "search" => match list.iter().filter(|hit| hit["session"] == "chat").count() {
+                2 => Ok(()),
+                _ => Err(format!("`question` is found as {told}")),
+            },
             _ => Ok(()),
         }
     }

@@ -38,10 +38,12 @@ pub(super) enum Kind {
     Old,
     /// Finds words in all the others; one that cannot be read is made anew.
     Search,
+    SearchLog,
+    SearchIndex,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 26] = [
+    pub(super) const ALL: [Kind; 29] = [
         Kind::Database,
         Kind::Log,
         Kind::Index,
@@ -68,6 +70,9 @@ impl Kind {
         Kind::Gate,
         Kind::Ledger,
         Kind::Test,
+        Kind::Search,
+        Kind::SearchLog,
+        Kind::SearchIndex,
     ];
 
     /// What a file of this path is; `root` has the home and the lock folder.
@@ -79,7 +84,9 @@ impl Kind {
             ["home", "pinfold.db-wal"] => Kind::Log,
             ["home", "pinfold.db-shm"] => Kind::Index,
             ["home", "pinfold.db.old" | "pinfold.db.old-wal"] => Kind::Old,
-            ["home", "search.db" | "search.db-wal" | "search.db-shm"] => Kind::Search,
+            ["home", "search.db"] => Kind::Search,
+            ["home", "search.db-wal"] => Kind::SearchLog,
+            ["home", "search.db-shm"] => Kind::SearchIndex,
             ["home", "witness"] => Kind::Witness,
             ["home", "reserve"] => Kind::Reserve,
             ["home", "stops"] => Kind::Stops,

@@ -84,6 +84,11 @@ impl Inhabited {
         }
     }
 
+    /// Has the words of everything in the index, as they are after a search.
+    pub(super) fn searched(&self) {
+        self.world.ok(&["search", "question"]);
+    }
+
     /// Ends the holder of a lock, which is written down for the daemon.
     fn unlock(&self) {
         let key = format!("key:{}", self.fresh("held"));
@@ -155,6 +160,7 @@ pub(super) fn anothers(kind: Kind) -> Option<PathBuf> {
     let other = OTHER.get_or_init(|| {
         let other = Inhabited::new();
         other.world.ok(&["send", "chat", "of another home"]);
+        other.searched();
         other.read();
         other
     });

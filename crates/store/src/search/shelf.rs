@@ -1,0 +1,95 @@
+//! Shelves: rows that were put in one after another share one, and every word of theirs begins with its mark.
+//!
+//! FTS5 reads all there is of the beginning of a word before it gives the first row, and merges all there is of a word at a stroke.
+//! With a mark before each word both are no more than one shelf has, however much is stored. A search goes from the newest
+//! shelf to the oldest, and stops when it has enough.
+
+use super::Wanted;
+use crate::ulid::SessionId;
+
+/// So many rows stand on one: fewer would be more places to look for a rare word, more would be more to read of a common one.
+const ROWS: i64 = 4096;
+
+/// One of them, by its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shelf(i64);
+
+impl Shelf {
+    /// Where a row stands.
+    pub(super) fn of(row: i64) -> Shelf {
+        Shelf(row / ROWS)
+    }
+
+    /// From this one to the oldest.
+    pub(super) fn and_older(self) -> impl Iterator<Item = Shelf> {
+        (0..=self.0).rev().map(Shelf)
+    }
+
+    /// What each word on it begins with: always as long, so that no word is taken for another's beginning.
+    pub(super) fn mark(self) -> String {
+        format!("{:06x}", self.0)
+    }
+
+    /// The name of a session, as it stands here.
+    pub(super) fn session(self, id: SessionId) -> String {
+        format!("{}{}", self.mark(), id)
+    }
+
+    /// What finds the rows of one session here.
+    pub(super) fn of_session(self, id: SessionId) -> String {
+        format!("session : \"{}\"", self.session(id))
+    }
+
+    /// What is asked here; nothing where nothing can be found.
+    pub(super) fn question(self, wanted: &Wanted) -> Option<Question> {
+        let (words, longest) = wanted.words.query(&self.mark())?;
+        let longest = longest.map(|longest| format!("text : {longest}"));
+        let Some(within) = &wanted.within else {
+            return Some(Question { all: format!("text : ({words})"), first: longest.into_iter().collect() });
+        };
+        let sessions: Vec<String> = within.iter().map(|id| format!("\"{}\"", self.session(*id))).collect();
+        let sessions = (!sessions.is_empty()).then(|| format!("session : ({})", sessions.join(" OR ")))?;
+        let all = format!("{sessions} AND text : ({words})");
+        Some(Question { all, first: [Some(sessions), longest].into_iter().flatten().collect() })
+    }
+}
+
+/// A question to FTS5, and what must be there for it to have an answer: FTS5 reads all that each part of a question finds,
+/// also where another part finds nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) all: String,
+    pub(super) first: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Words;
+    use crate::ulid::Ulid;
+
+    fn asked(text: &str, within: Option<&[u64]>) -> Option<Question> {
+        let within = within.map(|ids| ids.iter().map(|id| SessionId(Ulid::new(*id, 0))).collect());
+        Shelf(0x1a).question(&Wanted { words: Words::new(text), within, limit: 20 })
+    }
+
+    #[test]
+    fn rows_that_follow_each_other_stand_together_and_the_newest_comes_first() {
+        assert_eq!(Shelf::of(ROWS - 1), Shelf(0));
+        assert_eq!(Shelf::of(ROWS), Shelf(1));
+        assert_eq!(Shelf(2).and_older().collect::<Vec<_>>(), [Shelf(2), Shelf(1), Shelf(0)]);
+    }
+
+    #[test]
+    fn a_rare_word_is_looked_for_before_all_of_them() {
+        let question = asked("a zebra b", None).unwrap();
+        assert_eq!(question.all, "text : (\"00001aa\" * AND \"00001azebra\" * AND \"00001ab\" *)");
+        assert_eq!(question.first, ["text : \"00001azebra\" *"]);
+        assert_eq!(asked("!", None), None);
+        assert_eq!(asked("a", Some(&[])), None);
+        assert_eq!(asked("zebra", None).unwrap().first, <[&str; 0]>::default(), "it is the question itself");
+        let [session, word] = &asked("a bc", Some(&[7])).unwrap().first[..] else { panic!("two of them") };
+        assert!(session.starts_with("session : (\"00001a0"), "{session}");
+        assert_eq!(word, "text : \"00001abc\" *");
+    }
+}
