@@ -13,6 +13,8 @@ use tracing::{info, warn};
 
 /// Between two looks that nobody asked for: to be told of each message would cost each of them.
 const EVERY: Duration = Duration::from_secs(60);
+/// Before the first look that nobody asked for: a daemon that begins has sessions to start, and both cores are theirs.
+const AT_FIRST: Duration = Duration::from_secs(10);
 /// Rest for so many times the work, so that it takes under a tenth of one core while nobody waits.
 const REST: u32 = 12;
 
@@ -63,10 +65,10 @@ impl Indexing {
         self.changed.notify_all();
     }
 
-    /// Until somebody asks, a minute is over, or the daemon ends: the searches that are served by a look that begins now.
-    fn wanted(&self) -> Option<u64> {
+    /// Until somebody asks, the time is up, or the daemon ends: the searches that are served by a look that begins now.
+    fn wanted(&self, within: Duration) -> Option<u64> {
         let rests = |asked: &mut Asked| asked.begun == asked.served && !asked.over;
-        let waited = self.changed.wait_timeout_while(self.lock(), EVERY, rests);
+        let waited = self.changed.wait_timeout_while(self.lock(), within, rests);
         let (asked, _) = waited.unwrap_or_else(PoisonError::into_inner);
         (!asked.over).then_some(asked.begun)
     }
@@ -117,8 +119,8 @@ impl Drop for Indexer {
 }
 
 fn keep(shared: &Indexing, reader: &Reader) {
-    let (mut follower, mut begun) = (None, 0);
-    loop {
+    let (mut follower, mut within) = (None, AT_FIRST);
+    while let Some(begun) = shared.wanted(within) {
         match look(shared, reader, &mut follower, &shared.path) {
             Ok(true) => {}
             Ok(false) => return,
@@ -129,10 +131,7 @@ fn keep(shared: &Indexing, reader: &Reader) {
             }
         }
         shared.serve(begun);
-        match shared.wanted() {
-            Some(wanted) => begun = wanted,
-            None => return,
-        }
+        within = EVERY;
     }
 }
 
