@@ -9,7 +9,7 @@ use super::{Engine, WhyNot};
 use crate::caller::Act;
 use crate::define::config::Retention;
 use crate::define::definition::Definition;
-use crate::define::id_files::Others;
+use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::memory::Without;
 use crate::output::written::Written;
