@@ -93,7 +93,7 @@ impl Client {
         stream.set_write_timeout(Some(ANSWERS_WITHIN)).map_err(failed)?;
         let ping = endpoint::Ping::DESCRIPTION;
         http::write_request(&mut stream, ping.method.word(), ping.path, None).map_err(failed)?;
-        let text = answer(stream).map_err(failed)??.whole().map_err(failed)?;
+        let text = answer(BufReader::new(stream)).map_err(failed)??.whole().map_err(failed)?;
         serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
@@ -121,6 +121,31 @@ impl Client {
         E: Endpoint<Answer = Whole<T>>,
     {
         serde_json::from_slice(&self.text(call)?).map_err(ClientError::Garbled)
+    }
+
+    /// Asks an endpoint for what must not be done twice: only who has answered a ping on the same connection is asked. Where
+    /// nobody has, nothing was asked, and that is [`ClientError::Down`].
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks after that, or the daemon refuses.
+    pub fn ask_once<T, E>(&self, call: &Call<E>) -> Result<T, ClientError>
+    where
+        T: DeserializeOwned,
+        E: Endpoint<Answer = Whole<T>>,
+    {
+        let body = call.body().map_err(ClientError::Garbled)?;
+        let unheard = |source: io::Error| match ClientError::from(source) {
+            ClientError::Broken(source) => ClientError::Down { socket: self.address(), source },
+            other => other,
+        };
+        let mut stream = Watched::new(self.connect()?, Box::new(self.clone())).map_err(unheard)?;
+        let ping = endpoint::Ping::DESCRIPTION;
+        http::write_first_request(&mut stream, ping.method.word(), ping.path).map_err(unheard)?;
+        let mut stream = answer(BufReader::new(stream)).map_err(unheard)??.passed().map_err(unheard)?;
+        let written =
+            http::write_request(stream.get_mut(), E::DESCRIPTION.method.word(), call.address(), body);
+        let text = answer(stream).map_err(|error| written.err().unwrap_or(error))??.whole()?;
+        serde_json::from_slice(&text).map_err(ClientError::Garbled)
     }
 
     /// Asks an endpoint, and leaves the text of its answer to the caller, who may borrow from it.
@@ -200,7 +225,7 @@ impl Client {
         let mut stream = Watched::new(self.connect()?, Box::new(self.clone()))?;
         // A daemon that has heard enough answers and closes: its answer counts, not that we were cut short.
         let written = http::write_request(&mut stream, method, path, body);
-        answer(stream).map_err(|error| written.err().unwrap_or(error))?
+        answer(BufReader::new(stream)).map_err(|error| written.err().unwrap_or(error))?
     }
 
     /// Connects where the home says its daemon is. A place that its daemon left behind is not the last word, nor is
@@ -276,8 +301,7 @@ fn only_ours(stream: UnixStream, socket: &Path) -> io::Result<UnixStream> {
 }
 
 /// The answer's body, or what was refused.
-fn answer<R: Read>(stream: R) -> io::Result<Result<BodyReader<R>, ClientError>> {
-    let mut from = BufReader::new(stream);
+fn answer<R: Read>(mut from: BufReader<R>) -> io::Result<Result<BodyReader<R>, ClientError>> {
     let head = http::read_head(&mut from)?;
     let status = head.status;
     let mut body = BodyReader::new(from, head);

@@ -42,15 +42,24 @@ pub(crate) fn write_request(
     path: &str,
     body: Option<&[u8]>,
 ) -> io::Result<()> {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: pinfold\r\nconnection: close\r\n");
+    to.write_all(&request(method, path, body, "connection: close\r\n"))
+}
+
+/// The same, with another request to follow on the connection.
+pub(crate) fn write_first_request(to: &mut impl Write, method: &str, path: &str) -> io::Result<()> {
+    to.write_all(&request(method, path, None, ""))
+}
+
+/// A request in one piece: where it fits, the daemon reads it in one go.
+fn request(method: &str, path: &str, body: Option<&[u8]>, fields: &str) -> Vec<u8> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\nhost: pinfold\r\n{fields}");
     if let Some(body) = body {
         head.push_str(&format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len()));
     }
     head.push_str("\r\n");
-    // One write where it fits: the daemon then reads the request in one go.
     let mut request = head.into_bytes();
     request.extend_from_slice(body.unwrap_or_default());
-    to.write_all(&request)
+    request
 }
 
 pub(crate) fn read_head(from: &mut impl BufRead) -> io::Result<Head> {
@@ -107,6 +116,12 @@ pub(crate) struct BodyReader<R> {
 impl<R: Read> BodyReader<R> {
     pub(crate) fn new(from: BufReader<R>, head: Head) -> Self {
         BodyReader { from, rest: head.rest, body: head.body, chunk: 0 }
+    }
+
+    /// Passes over what is left of it; what follows is the next answer.
+    pub(crate) fn passed(mut self) -> io::Result<BufReader<R>> {
+        io::copy(&mut self, &mut io::sink())?;
+        Ok(self.from)
     }
 
     /// All of it.

@@ -76,6 +76,9 @@ fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
 
 /// Nothing but options that every verb takes: the list. A terminal gets it too.
 fn without_verb(words: &[OsString]) -> Option<Command> {
+    if words.get(1).is_some_and(is_plain) {
+        return None;
+    }
     let Alone { global, verb: NoVerb {} } = Alone::<NoVerb>::try_parse_from(words).ok()?;
     Some(Command { global, verb: Verb::Ls(Ls::default()) })
 }
@@ -102,10 +105,7 @@ fn frequent(words: &[OsString]) -> Option<Command> {
         // Nothing to read: a tenth of what `ls` takes would be spent on it.
         ("ls", 1) => bare(Verb::Ls(Ls::default())),
         ("status", 1) => bare(Verb::Status(Status {})),
-        ("send", 3) => plain_words(rest).map(|[session, text]| Command {
-            global: Global::default(),
-            verb: Verb::Send(Send::of(session, text)),
-        }),
+        ("send", _) => send(rest),
         ("ls", _) => alone(rest, Verb::Ls),
         ("status", _) => alone(rest, Verb::Status),
         ("lock", _) => alone(rest, Verb::Lock),
@@ -113,12 +113,24 @@ fn frequent(words: &[OsString]) -> Option<Command> {
     }
 }
 
-/// Two words behind the verb, of which neither could be an option.
-fn plain_words(words: &[OsString]) -> Option<[&str; 2]> {
-    let [_, first, second] = words else { return None };
-    let plain = |word: &'_ OsString| word.to_str().filter(|word| !word.starts_with('-')).map(str::len);
-    plain(first).and(plain(second))?;
-    Some([first.to_str()?, second.to_str()?])
+/// A session and a text that cannot be options, and options behind them.
+fn send(words: &[OsString]) -> Option<Command> {
+    let [_, session, text, options @ ..] = words else { return None };
+    if !is_plain(session) || !is_plain(text) {
+        return None;
+    }
+    let given = Send::of(session.to_str()?, text.to_str()?);
+    let sent = |send| Some(Command { global: Global::default(), verb: Verb::Send(send) });
+    match options {
+        [] => sent(given),
+        [only] if only == "--wait" => sent(given.and_wait()),
+        _ => alone(words, Verb::Send),
+    }
+}
+
+/// A word that cannot be an option.
+fn is_plain(word: &OsString) -> bool {
+    !word.as_encoded_bytes().starts_with(b"-")
 }
 
 fn alone<V: Args>(words: &[OsString], verb: impl Fn(V) -> Verb) -> Option<Command> {
@@ -142,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_read_the_short_way_is_read_as_by_all_of_the_parser() {
-        let lines: [&[&str]; 7] = [
+        let lines: [&[&str]; 13] = [
             &["ls"],
             &["status"],
             &["ls", "--all", "--json"],
@@ -150,6 +162,12 @@ mod tests {
             &["send", "api", ""],
             &["send", "", "a\nb"],
             &["send", "help", "help"],
+            &["send", "api", "how are you?", "--wait"],
+            &["send", "api", "text", "--wait", "30s"],
+            &["send", "api", "text", "--wait=30s", "--json"],
+            &["send", "api", "text", "--json"],
+            &["send", "api", "text", "--key", "k"],
+            &["send", "api", "text", "--wait", "--home", "/h"],
         ];
         for line in lines {
             let short = frequent(&words(line)).expect("it is read the short way");
@@ -160,13 +178,16 @@ mod tests {
 
     #[test]
     fn a_send_in_which_a_word_may_be_an_option_is_left_to_all_of_the_parser() {
-        let lines: [&[&str]; 6] = [
+        let lines: [&[&str]; 9] = [
             &["send", "api"],
             &["send", "api", "-"],
             &["send", "api", "--help"],
             &["send", "--json", "api"],
-            &["send", "api", "text", "--json"],
             &["send", "--", "api", "text"],
+            &["send", "--wait", "api", "text"],
+            &["send", "api", "--wait", "text"],
+            &["send", "api", "text", "--help"],
+            &["send", "api", "text", "-h", "--wait"],
         ];
         for line in lines {
             assert!(frequent(&words(line)).is_none(), "{line:?}");

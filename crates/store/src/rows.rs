@@ -1,6 +1,6 @@
 //! What readers return: rows as they are stored, with their times and ids parsed.
 
-use crate::answer::Kept;
+use crate::answer::{BEGINNING, Kept};
 use crate::ulid::{RunId, SessionId, Ulid};
 use pinfold_core::{EventKind, RunNumber, Session, Wall};
 use serde_json::{Map, Value};
@@ -156,6 +156,15 @@ pub struct Message {
     pub place: Option<TurnPlace>,
     /// It is not as it was written; then nothing else in here counts.
     pub damage: Option<RowDamage>,
+}
+
+impl Message {
+    /// Whether all of its answer is here: only of a long one the row may have the beginning alone.
+    #[must_use]
+    pub fn has_short_answer(&self) -> bool {
+        // A character that would not fit is not in the beginning.
+        self.answer.as_ref().is_none_or(|answer| answer.len() + 4 <= BEGINNING)
+    }
 }
 
 /// One run.

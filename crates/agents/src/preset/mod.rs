@@ -7,6 +7,7 @@ mod place;
 mod reads;
 mod registry;
 mod shipped;
+mod vendor_daemon;
 
 pub use fill::{Filling, NotFilled, PLACEHOLDERS, Transcript};
 pub use id_file::{Does, IdFile, IdFileKeys, LONGEST_ID_FILE};
@@ -14,6 +15,7 @@ pub use place::Store;
 pub use reads::{Ends, Joined, Reads, Recognises, UsageAt};
 pub use registry::{NotAnEntry, from_registry};
 pub use shipped::{names, shipped};
+pub use vendor_daemon::{LONGEST_ROSTER, VendorDaemon};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -62,6 +64,8 @@ pub struct PresetChanges {
     pub last_line: Option<String>,
     /// See [`Preset::writer_lock`].
     pub writer_lock: Option<String>,
+    /// See [`Preset::vendor_daemon`].
+    pub vendor_daemon: Option<VendorDaemon>,
     /// See [`Preset::set`].
     pub set: Option<BTreeMap<String, String>>,
     /// See [`Preset::strip`].
@@ -127,6 +131,8 @@ pub struct Preset {
     pub last_line: Option<String>,
     /// The file that whoever writes a vendor session has a flock on, below the store.
     pub writer_lock: Option<String>,
+    /// The vendor's own daemon, where it has one that keeps sessions.
+    pub vendor_daemon: Option<VendorDaemon>,
     /// Variables that every run is given, unless the session has others.
     pub set: BTreeMap<String, String>,
     /// Names of variables that no run is given: they would tell it that it runs inside of another one.
@@ -260,6 +266,7 @@ impl PresetChanges {
             id_file_keys: above.id_file_keys.clone().or(self.id_file_keys),
             last_line: above.last_line.clone().or(self.last_line),
             writer_lock: above.writer_lock.clone().or(self.writer_lock),
+            vendor_daemon: above.vendor_daemon.clone().or(self.vendor_daemon),
             set: above.set.clone().or(self.set),
             strip: above.strip.clone().or(self.strip),
             install: above.install.clone().or(self.install),
@@ -295,6 +302,7 @@ impl PresetChanges {
             id_file_keys: self.id_file_keys.unwrap_or_default(),
             last_line: self.last_line,
             writer_lock: self.writer_lock,
+            vendor_daemon: self.vendor_daemon,
             set: self.set.unwrap_or_default(),
             strip: self.strip.unwrap_or_default(),
             install: self.install,

@@ -138,6 +138,8 @@ mod tests {
             assert_eq!(claude.left_in(line), left, "{line}");
         }
         assert_eq!(preset("codex").left_in("claude --resume ee39-1"), None);
+        let gemini = preset("gemini");
+        assert_eq!(gemini.left_in("To resume this session: gemini --resume c7c6-8"), Some("c7c6-8"));
     }
 
     #[test]

@@ -120,7 +120,9 @@ pub(crate) fn idle(state: &mut StreamJson) -> Vec<Word> {
 /// What its complaints say of the vendor session, once: it says the same on both streams.
 pub(crate) fn refusal(state: &mut StreamJson, text: &str) -> Option<Word> {
     let unknown = text.contains("No conversation found with session ID");
-    let busy = text.contains("is already in use") || text.contains("running as a background agent");
+    let busy = ["is already in use", "session is running in the background", "running as a background agent"]
+        .iter()
+        .any(|words| text.contains(words));
     let why = match (unknown, busy) {
         (true, _) => SessionRefused::Unknown,
         (false, true) => SessionRefused::Busy,

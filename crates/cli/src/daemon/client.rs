@@ -35,6 +35,15 @@ impl Daemon {
             answer => Ok(answer?),
         }
     }
+
+    /// Asks for what must not be done twice, with [`Client::ask_once`].
+    pub(crate) fn once<T>(&self, ask: impl Fn(&Client) -> Result<T, ClientError>) -> Result<T, Failure> {
+        match ask(&at(&home::home(&self.global)?)) {
+            // Nothing was asked yet.
+            Err(ClientError::Down { .. }) => Ok(ask(&self.client()?)?),
+            answer => Ok(answer?),
+        }
+    }
 }
 
 /// A client of a daemon that runs already, for a verb that does its work without one.

@@ -41,6 +41,11 @@ impl Send {
     pub(crate) fn of(session: &str, text: &str) -> Send {
         Send { session: session.to_owned(), text: text.to_owned(), key: None, wait: None }
     }
+
+    /// The same, waiting for the answer however long it takes.
+    pub(crate) fn and_wait(self) -> Send {
+        Send { wait: Some(None), ..self }
+    }
 }
 
 impl Asks for Send {
@@ -49,7 +54,7 @@ impl Asks for Send {
         let text = if self.text == "-" { from_stdin()? } else { self.text.clone() };
         let message = NewMessage { text, key: self.key.clone() };
         let call = endpoint::Send::call(&self.session, &query::Patience::default(), &message);
-        let sent = daemon.client()?.ask(&call)?;
+        let sent = daemon.once(|client| client.ask_once(&call))?;
         if let Some(note) = sent.note.as_ref().filter(|_| !daemon.global.quiet) {
             talk(note);
         }

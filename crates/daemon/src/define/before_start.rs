@@ -1,7 +1,8 @@
 //! What is looked at before a run is started: whether the vendor has a file of the session, and who else is in it.
 
 use crate::define::definition::Definition;
-use crate::define::id_files::{Others, Outsider};
+use crate::define::id_files::Outsider;
+use crate::define::others::Others;
 use crate::define::preset::{Preset, Transcript};
 use crate::define::transcript::Sought;
 use std::io;

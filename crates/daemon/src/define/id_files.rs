@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// A file that is being written is whole soon: it is read again so often, after this pause each time.
-const TORN: (u32, Duration) = (5, Duration::from_millis(10));
+pub(super) const TORN: (u32, Duration) = (5, Duration::from_millis(10));
 
 /// Where such files are, and what their keys mean.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,19 +23,23 @@ pub(crate) struct IdFiles {
     pub(crate) keys: IdFileKeys,
 }
 
-/// The processes of an agent that are in one vendor session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Others {
-    pub(crate) files: IdFiles,
-    pub(crate) session: String,
-}
-
 /// A process that has a vendor session, and that pinfold did not start for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Outsider {
     pub(crate) pid: u32,
     pub(crate) start_ticks: u64,
     pub(crate) command: String,
+    /// Who told of it.
+    pub(crate) told_by: ToldBy,
+}
+
+/// Where it stands that a process has a vendor session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToldBy {
+    /// In the file that it keeps about itself.
+    IdFile,
+    /// In the list of what the vendor's daemon keeps: it is that daemon.
+    Roster,
 }
 
 /// What was read of one process.
@@ -84,7 +88,7 @@ impl IdFiles {
     }
 
     /// Every pid that has a file, alive or not.
-    fn pids(&self) -> io::Result<Vec<u32>> {
+    pub(super) fn pids(&self) -> io::Result<Vec<u32>> {
         let entries = match std::fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if is_missing(&error) => return Ok(Vec::new()),
@@ -98,7 +102,7 @@ impl IdFiles {
 
     /// What the file of a process says, if that process lives.
     fn read(&self, pid: u32) -> io::Result<Reading> {
-        let text = match read_bounded(&self.file_of(pid)) {
+        let text = match read_bounded(&self.file_of(pid), LONGEST_ID_FILE) {
             Ok(text) => text,
             Err(error) if is_missing(&error) => return Ok(Reading::Absent),
             Err(error) => return Err(error),
@@ -113,7 +117,7 @@ impl IdFiles {
     }
 
     /// The same, where a file that is being written is waited for. One that is never whole says nothing.
-    fn read_whole(&self, pid: u32) -> io::Result<Option<IdFile>> {
+    pub(super) fn read_whole(&self, pid: u32) -> io::Result<Option<IdFile>> {
         for _ in 0..TORN.0 {
             match self.read(pid)? {
                 Reading::Absent => return Ok(None),
@@ -125,34 +129,6 @@ impl IdFiles {
     }
 }
 
-impl Others {
-    /// Those in the vendor session of a session, where their agent's processes say that.
-    pub(crate) fn of(definition: &Definition, preset: &Preset) -> Option<Others> {
-        let session = definition.vendor_session.clone()?;
-        Some(Others { files: IdFiles::of(definition, preset)?, session })
-    }
-
-    /// Who is in the session. Blocks. What cannot be looked at is an error, never "nobody".
-    pub(crate) fn look(&self) -> io::Result<Option<Outsider>> {
-        for pid in self.files.pids()? {
-            let said = self.files.read_whole(pid)?;
-            let here = said.filter(|said| said.session.as_ref() == Some(&self.session));
-            if let Some(start_ticks) = here.and_then(|said| said.start_ticks) {
-                return Ok(Some(Outsider { pid, start_ticks, command: proc::command(pid) }));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether somebody who was found is still there. Blocks; what cannot be looked at is.
-    pub(crate) fn has(&self, outsider: &Outsider) -> bool {
-        let Ok(said) = self.files.read_whole(outsider.pid) else { return true };
-        said.is_some_and(|said| {
-            said.session.as_ref() == Some(&self.session) && said.start_ticks == Some(outsider.start_ticks)
-        })
-    }
-}
-
 /// When a process was started, as its own `/proc` shows it; none where it has ended.
 pub(crate) fn started(pid: u32) -> io::Result<Option<u64>> {
     let line = proc::seen(sys::read_file(&proc::path(pid, "stat"))).map_err(io::Error::from)?;
@@ -161,15 +137,14 @@ pub(crate) fn started(pid: u32) -> io::Result<Option<u64>> {
     Ok(stat.and_then(|stat| stat.start_ticks()))
 }
 
-fn read_bounded(file: &Path) -> io::Result<Vec<u8>> {
+/// A file of another program's, up to a length.
+pub(super) fn read_bounded(file: &Path, longest: u64) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
-    std::fs::File::open(file)?.take(LONGEST_ID_FILE).read_to_end(&mut text)?;
+    std::fs::File::open(file)?.take(longest).read_to_end(&mut text)?;
     Ok(text)
 }
 
-fn is_missing(error: &io::Error) -> bool {
+/// Whether an error says that there is no such file.
+pub(super) fn is_missing(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,9 +4,9 @@
 //! [`Preset::interactive`] make the words to execute, with what a session knows filled in.
 
 pub use pinfold_agents::preset::{
-    Attach, Does, Exec, ExecChanges, Filling, IdFile, IdFileKeys, Input, LONGEST_ID_FILE, NotAnEntry,
-    NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol, SessionIds, Store, Transcript, Turns,
-    from_registry,
+    Attach, Does, Exec, ExecChanges, Filling, IdFile, IdFileKeys, Input, LONGEST_ID_FILE, LONGEST_ROSTER,
+    NotAnEntry, NotFilled, PLACEHOLDERS, Preset, PresetChanges, PromptBy, Protocol, SessionIds, Store,
+    Transcript, Turns, VendorDaemon, from_registry,
 };
 use pinfold_agents::{Fold, Setup};
 use pinfold_core::RunNumber;

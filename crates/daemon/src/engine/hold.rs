@@ -8,6 +8,7 @@ use crate::crash;
 use crate::define::preset::chosen;
 use crate::engine::input::Input;
 use crate::engine::session::Handing;
+use crate::output::last_line;
 use crate::ports::locks::{Awaited, Held, Refused, Wanted};
 use pinfold_agents::GaveUp;
 use pinfold_core::exit::Recognised;
@@ -100,9 +101,9 @@ impl Engine {
         crash::point("hold.sent");
     }
 
-    /// A vendor's own terminal program has ended: its last line may name the conversation that it leaves, and the next run
-    /// goes on with that.
-    pub(super) fn note_left(&mut self, id: SessionId, run: RunNumber, last_line: Option<&str>) {
+    /// A vendor's own terminal program has ended: the last of its lines may name the conversation that it leaves, and the next
+    /// run goes on with that.
+    pub(super) fn note_left(&mut self, id: SessionId, run: RunNumber, output: &[String]) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let interactive = match tracked.session.life() {
             Life::Held { .. } => true,
@@ -115,9 +116,10 @@ impl Engine {
             | Life::Failed { .. }
             | Life::Archived { .. } => false,
         };
-        let Some(line) = last_line.filter(|_| interactive) else { return };
-        let preset = self.config.preset(&tracked.definition.agent);
-        let left = preset.and_then(|preset| preset.left_in(line).map(str::to_owned));
+        let preset = self.config.preset(&tracked.definition.agent).filter(|_| interactive);
+        let left = preset.and_then(|preset| {
+            last_line::whole(output).find_map(|line| preset.left_in(&line).map(str::to_owned))
+        });
         let known = self.as_known(tracked).vendor_session.clone();
         if let Some(left) = left.filter(|left| known.as_ref() != Some(left)) {
             self.of_run(id, run, RunEvent::VendorLeft { id: left });
@@ -126,15 +128,19 @@ impl Engine {
 
     /// Its vendor does not know the conversation that it was to go on with. Nothing is lost with one of pinfold's own
     /// choice that never answered: some vendors write down an id whose first turn failed, and then neither begin nor
-    /// resume it. The next run begins another one.
+    /// resume it. Nor is anything with one that was begun in the vendor's terminal just before, if nothing was said in it: that
+    /// is not resumed either. The next run begins another one.
     pub(super) fn vendor_unknown(&mut self, id: SessionId, run: RunNumber) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let (answered, _) = tracked.session.inbox().settled();
-        if answered > 0 || !tracked.definition.vendor_chosen {
+        let chosen_now = answered == 0 && tracked.definition.vendor_chosen;
+        let vendor = tracked.session.talk().vendor();
+        let begun_before = vendor.is_some_and(|vendor| vendor.run.0 + 1 == run.0);
+        if !chosen_now && !begun_before {
             warn!(%id, run = run.0, "its vendor does not know the session that it was to go on with");
             return;
         }
-        warn!(%id, run = run.0, "its vendor does not know the session that pinfold chose: it gets another one");
+        warn!(%id, run = run.0, "its vendor does not know its session, in which nothing was answered: it gets another one");
         let another = chosen(self.ports.clock.dice());
         self.of_run(id, run, RunEvent::VendorLeft { id: another });
     }

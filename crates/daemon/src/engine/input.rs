@@ -4,7 +4,7 @@ use crate::caller::By;
 use crate::define::before_start::Found;
 use crate::define::config::{Config, LoadError};
 use crate::define::definition::Definition;
-use crate::define::id_files::Others;
+use crate::define::others::Others;
 use crate::define::preset::IdFile;
 use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};

@@ -134,7 +134,7 @@ impl Engine {
         let failures = seen.failures.into_iter().map(|(run, why)| (run, self.cannot_start(id, why)));
         let (failures, last_line) = (failures.collect(), crate::output::last_line::of(&output));
         if let Some(run) = run.filter(|run| seen.world.exits.iter().any(|(ended, _)| ended == run)) {
-            self.note_left(id, run, last_line.as_deref());
+            self.note_left(id, run, &output);
         }
         let world = World { failures, last_line, dialog: self.unseen_dialog(id), ..seen.world };
         let facts = Facts { output, ..Facts::default() };

@@ -138,7 +138,7 @@ impl Engine {
         let silent = before == Some(exited.log) && exited.tape.is_none();
         let output = if silent { Vec::new() } else { self.last_lines(id, run) };
         let last_line = last_line::of(&output);
-        self.note_left(id, run, last_line.as_deref());
+        self.note_left(id, run, &output);
         let ended = Ended { at: Some(exited.at), last_line, read, ..exited.ended.clone() };
         let facts = Facts { output, ..Facts::default() };
         let ended = self.recognise(id, run, ended);

@@ -9,14 +9,14 @@ use super::{Engine, WhyNot};
 use crate::caller::Act;
 use crate::define::config::Retention;
 use crate::define::definition::Definition;
-use crate::define::id_files::Others;
+use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::memory::Without;
 use crate::output::written::Written;
 use pinfold_api::object::{Metric, Unknown};
 use pinfold_api::request::Purge;
-use pinfold_core::{RunNumber, Session, State, Wall};
-use pinfold_store::{DamagedSession, RunId, SessionId, Store};
+use pinfold_core::{MessageId, RunNumber, Session, State, Wall};
+use pinfold_store::{DamagedSession, Message, ReadError, RunId, SessionId, Store};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -122,6 +122,11 @@ impl<'a> View<'a> {
 
     pub(crate) fn session(self, id: SessionId) -> Option<Known<'a>> {
         self.0.sessions.get(&id).map(|tracked| Known(tracked))
+    }
+
+    /// A message as it is on disk, with the beginning of its answer.
+    pub(crate) fn message(self, message: MessageId) -> Result<Option<Message>, ReadError> {
+        self.0.ports.journal.message(message)
     }
 
     /// All sessions, in the order in which they were made.

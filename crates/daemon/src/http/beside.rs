@@ -2,7 +2,7 @@
 //! whether a program that pinfold did not start has its vendor session.
 
 use super::Context;
-use crate::define::id_files::Others;
+use crate::define::others::Others;
 use crate::engine::{SessionView, View, WhyNot};
 use crate::output::written::Written;
 use crate::show::session::holder_value;

@@ -384,12 +384,27 @@ async fn answer_or_none(
             return Err(Failure::conflict(over));
         }
         tokio::select! {
+            // Both are told at once, and the end is what is waited for.
+            biased;
             // Where the session was removed, or the daemon ends, the row says so.
-            _ = &mut settled => return row(context, id, message).await,
+            _ = &mut settled => return over(context, id, message).await,
             changed = seen.changed() => if changed.is_err() {
                 return row(context, id, message).await;
             }
         }
+    }
+}
+
+/// A message that has come to its end. Most answers are short: the loop's own reader has them at hand, which is faster than a thread
+/// that has to be woken. What is long, or cannot be read, is read apart.
+async fn over(context: &Context, id: SessionId, message: MessageId) -> Result<Message, Failure> {
+    let at_hand = move |view: View<'_>| {
+        let row = view.message(message).ok()?.filter(|row| row.session == id && row.has_short_answer())?;
+        Some(show::message::message(row, view.session(id)?.name())).filter(is_settled)
+    };
+    match context.handle.view(at_hand).await? {
+        Some(message) => Ok(message),
+        None => row(context, id, message).await,
     }
 }
 

@@ -10,7 +10,7 @@ use super::{kin, nearest};
 use crate::caller::Pass;
 use crate::clock::Clock;
 use crate::define::definition::{COMMAND, Definition};
-use crate::define::id_files::Others;
+use crate::define::others::Others;
 use crate::define::preset::Preset;
 use crate::engine::input::{Create, Define, Given, Input};
 use crate::engine::session::STATES;

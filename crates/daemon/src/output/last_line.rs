@@ -5,7 +5,20 @@ const LONGEST: usize = 200;
 
 /// The last line among these that has something to read.
 pub(crate) fn of(lines: &[String]) -> Option<String> {
-    lines.iter().rev().map(|line| plain(line)).find(|line| !line.is_empty())
+    readable(lines).next()
+}
+
+/// The same, and behind it that line with the one before: on a narrow terminal they may be one.
+pub(crate) fn whole(lines: &[String]) -> impl Iterator<Item = String> {
+    let mut from_end = readable(lines);
+    let last = from_end.next();
+    let joined = from_end.next().zip(last.as_ref()).map(|(before, last)| format!("{before} {last}"));
+    last.into_iter().chain(joined)
+}
+
+/// The lines that have something to read, the last one first.
+fn readable(lines: &[String]) -> impl Iterator<Item = String> {
+    lines.iter().rev().map(|line| plain(line)).filter(|line| !line.is_empty())
 }
 
 /// What is to be read of a line: without the sequences that a terminal would obey, cut where it is long.
@@ -24,7 +37,12 @@ fn plain(line: &str) -> String {
             other => text.push(other),
         }
     }
-    cut(text.trim())
+    cut(text.trim_matches(is_frame))
+}
+
+/// What is around text: space, and the lines of a box.
+fn is_frame(letter: char) -> bool {
+    letter.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&letter)
 }
 
 fn cut(text: &str) -> String {
@@ -69,6 +87,14 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_a_narrow_terminal_parted_is_whole_with_the_one_before() {
+        let lines = ["│ bye │", "│ resume: │", "│ prog a-1 │", "╰───╯", ""].map(str::to_owned);
+        assert_eq!(whole(&lines).collect::<Vec<_>>(), ["prog a-1", "resume: prog a-1"]);
+        assert_eq!(whole(&lines[..1]).collect::<Vec<_>>(), ["bye"]);
+        assert_eq!(whole(&[]).count(), 0);
+    }
+
+    #[test]
     fn nothing_is_left_that_a_terminal_would_obey() {
         let rows = [
             ("plain  text", "plain  text"),
@@ -79,6 +105,8 @@ mod tests {
             ("done\r", "done"),
             ("a\tb\u{7}\u{8}\u{7f}", "a b"),
             ("cut in \u{1b}[3", "cut in"),
+            ("│  in a box ─ so  │", "in a box ─ so"),
+            ("╰────────╯", ""),
         ];
         for (line, expected) in rows {
             assert_eq!(plain(line), expected, "{line:?}");

@@ -4,7 +4,8 @@ use super::Then;
 use super::async_fd;
 use super::file_watch;
 use super::waiting::Waiting;
-use crate::define::id_files::{Others, Outsider};
+use crate::define::id_files::Outsider;
+use crate::define::others::Others;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;
@@ -53,7 +54,7 @@ fn pidfd(pid: u32) -> io::Result<Option<OwnedFd>> {
 }
 
 async fn gone(others: Others, outsider: Outsider, ended: AsyncFd<OwnedFd>) {
-    let mut changed = file_watch::watch(&others.files.file_of(outsider.pid));
+    let mut changed = file_watch::watch(&others.told_in(&outsider));
     // Looked at with both watches set: what happens from now on wakes us, and the pid is that of whom we mean.
     while is_there(&others, &outsider).await {
         tokio::select! {

@@ -5,7 +5,6 @@ use super::errors::read_error;
 use super::open;
 use super::parse::{BesideRow, Waiting, answer_row, waiting_row};
 use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
-use crate::answer::BEGINNING;
 use crate::open::{OpenError, Options};
 use crate::query::{Read, ReadError, Take};
 use crate::rows::{Loaded, Lookup, Message, RowDamage, StoredSession};
@@ -93,9 +92,7 @@ impl Reader {
 
     /// Nearly all answers are too short for more to be known of them than their message says.
     fn kept(&self, message: &Message) -> Read<Option<Result<BesideRow, RowDamage>>> {
-        // A character that would not fit is not in the beginning.
-        let is_long = |answer: &String| answer.len() + 4 > BEGINNING;
-        if !message.answer.as_ref().is_some_and(is_long) {
+        if message.has_short_answer() {
             return Ok(None);
         }
         self.one(&format!("{} WHERE message = ?1", *ANSWER), [message.id.to_string()], answer_row)

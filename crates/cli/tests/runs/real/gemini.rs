@@ -85,6 +85,66 @@ fn a_person_takes_over_and_the_session_goes_on_where_the_terminal_left() {
     stage.shown("hand-back");
 }
 
+/// Clears the conversation in its terminal.
+fn clears(tty: &mut Tty) {
+    types(tty, "/clear", |tty| !tty.contents().contains("reply to"));
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn a_conversation_that_was_begun_in_its_terminal_is_gone_on_with() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    stage.says("TURN-one");
+    let before = stage.show()["vendor_session"].clone();
+    // As wide as most: the line that names the conversation does not fit.
+    let mut tty = Tty::start(stage.command(&["attach", "api"]), 40, 80);
+    tty.shows("reply to one");
+    clears(&mut tty);
+    types(&mut tty, "TURN-two", |_| stage.model.times("two") > 0);
+    tty.shows("reply to two");
+    types(&mut tty, "/quit", Tty::is_over);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
+    assert_ne!(stage.show()["vendor_session"], before);
+    stage.shown("hand-back after a clear");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn a_conversation_that_was_begun_while_no_daemon_lived_is_gone_on_with() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    stage.says("TURN-one");
+    let mut tty = stage.attach();
+    tty.shows("reply to one");
+    stage.world.kill_daemon();
+    clears(&mut tty);
+    types(&mut tty, "TURN-two", |_| stage.model.times("two") > 0);
+    tty.shows("reply to two");
+    types(&mut tty, "/quit", Tty::is_over);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
+    stage.shown("hand-back after a clear, daemon killed meanwhile");
+}
+
+#[test]
+#[ignore = "takes long: `./test --full` runs it"]
+fn a_conversation_that_was_begun_and_not_used_is_begun_with_the_next_message() {
+    let stage = Stage::new("gemini");
+    stage.new_session();
+    stage.says("TURN-one");
+    let mut tty = stage.attach();
+    tty.shows("reply to one");
+    clears(&mut tty);
+    types(&mut tty, "/quit", Tty::is_over);
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!(stage.model.shown_with("two"), ["two"]);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
+    stage.shown("hand-back after a clear and nothing else");
+}
+
 #[test]
 #[ignore = "takes long: `./test --full` runs it"]
 fn a_conversation_whose_first_turn_failed_goes_on() {

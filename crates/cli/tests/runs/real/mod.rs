@@ -1,6 +1,7 @@
 //! Tests with real agents, against a model that plays what a prompt says. `./test agents` runs these, and installs the agents
 //! at the versions of `crates/agents/presets`; every other test does without.
 
+mod background;
 mod beside;
 mod claude;
 mod codex;

@@ -33,10 +33,14 @@ fn a_session_begins_in_the_terminal_of_its_vendor_too() {
     stage.new_session();
     let mut tty = stage.attach();
     tty.shows("Claude Code");
+    // With the agent view this moves the conversation into the vendor's daemon.
+    tty.keys(b"\x1b[D");
     tty.keys(b"TURN-one\r");
     tty.shows("reply to one");
+    tty.keys(b"\x1b[D");
     tty.keys(b"/exit\r");
     assert!(tty.ended().success());
+    assert!(!stage.world.path("user/.claude/daemon.lock").exists());
     assert_eq!(stage.says("TURN-two"), "reply to two");
     assert_eq!(stage.model.shown_with("two"), ["one", "two"]);
     stage.shown("begun in its own terminal");
@@ -59,4 +63,22 @@ fn a_conversation_that_was_begun_while_no_daemon_lived_is_gone_on_with() {
     assert_eq!(stage.says("TURN-three"), "reply to three");
     assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
     stage.shown("hand-back after a clear, daemon killed meanwhile");
+}
+
+#[test]
+fn a_conversation_that_was_begun_and_not_used_is_begun_with_the_next_message() {
+    let stage = Stage::new("claude");
+    stage.new_session();
+    stage.says("TURN-one");
+    let mut tty = stage.attach();
+    tty.shows("reply to one");
+    tty.keys(b"/clear\r");
+    tty.until("an empty conversation", |screen| !screen.contents().contains("reply to"));
+    tty.keys(b"/exit\r");
+    assert!(tty.ended().success());
+    assert_eq!(stage.says("TURN-two"), "reply to two");
+    assert_eq!(stage.model.shown_with("two"), ["two"]);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.shown_with("three"), ["two", "three"]);
+    stage.shown("hand-back after a clear and nothing else");
 }

@@ -6,7 +6,7 @@ use super::value::{Flag, Names, Quoted, Text, Word, Words, wrong};
 use crate::caller::{Act, MAY};
 use crate::define::preset::{
     ATTACHES, Attach, ExecChanges, INPUTS, IdFileKeys, Input, PLACEHOLDERS, PROTOCOLS, PresetChanges,
-    Protocol, SESSION_IDS, SessionIds, Store, TURNS, Turns,
+    Protocol, SESSION_IDS, SessionIds, Store, TURNS, Turns, VendorDaemon,
 };
 use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -43,6 +43,8 @@ pub(super) struct Agent {
     id_file_keys: Option<IdFileKeys>,
     last_line: Option<Quoted>,
     writer_lock: Option<Quoted>,
+    /// The vendor's own daemon.
+    vendor_daemon: Option<VendorDaemon>,
     install: Option<Quoted>,
     /// How the output of an agent of protocol `exec` is read.
     exec: Option<ExecChanges>,
@@ -83,6 +85,7 @@ impl Agent {
             id_file_keys: self.id_file_keys.clone(),
             last_line: text(&self.last_line),
             writer_lock: text(&self.writer_lock),
+            vendor_daemon: self.vendor_daemon.clone(),
             install: text(&self.install),
             exec: self.exec.clone().unwrap_or_default(),
             ..PresetChanges::default()

@@ -2,7 +2,8 @@
 //! a program of the vendor's that pinfold did not start may have it. Both are met with the session's own locks taken.
 
 use crate::define::before_start::{BeforeStart, Found};
-use crate::define::id_files::{Others, Outsider};
+use crate::define::id_files::Outsider;
+use crate::define::others::Others;
 use crate::engine::Engine;
 use crate::engine::input::{Input, Looked};
 use crate::ports::locks::{Awaited, passing};

@@ -1,6 +1,8 @@
 use super::*;
+use crate::define::id_files::{Reading, started};
 use crate::define::preset::{Does, PresetChanges};
 use std::io::{Read, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 /// A program that lives until it is dropped.
@@ -44,7 +46,7 @@ fn say(files: &IdFiles, pid: u32, session: &str, start: u64) {
 }
 
 fn others(files: &IdFiles, session: &str) -> Others {
-    Others { files: files.clone(), session: session.to_owned() }
+    Others { files: files.clone(), daemon: None, session: session.to_owned() }
 }
 
 #[test]
@@ -124,4 +126,69 @@ fn a_program_behind_a_launcher_is_found_below_it() {
     say(&files, own, "b", started(own).unwrap().unwrap());
     let (_, Reading::Said(said)) = files.of_agent(own).unwrap() else { panic!("it is there") };
     assert_eq!(said.session.as_deref(), Some("b"));
+}
+
+/// The vendor's daemon as Claude Code's tells of itself.
+fn daemon(folder: &Path) -> VendorDaemon {
+    let keys = pinfold_agents::preset::shipped("claude").unwrap().preset().vendor_daemon.unwrap();
+    VendorDaemon { file: folder.join("lock"), roster: folder.join("roster"), keys }
+}
+
+fn is(daemon: &VendorDaemon, pid: u32, start: u64) {
+    std::fs::write(&daemon.file, format!(r#"{{"pid":{pid},"procStart":"{start}"}}"#)).unwrap();
+}
+
+fn keeps(daemon: &VendorDaemon, session: &str) {
+    let text = format!(r#"{{"workers":{{"1":{{"pid":1,"sessionId":"{session}"}}}}}}"#);
+    std::fs::write(&daemon.roster, text).unwrap();
+}
+
+#[test]
+fn the_vendors_daemon_has_what_it_keeps_also_while_no_process_is_in_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, daemon, mut program) = (files(temp.path()), daemon(temp.path()), Program::new());
+    let others = |session: &str| Others { daemon: Some(daemon.clone()), ..others(&files, session) };
+    assert_eq!(others("a").look().unwrap(), None, "it was never started");
+    keeps(&daemon, "a");
+    assert_eq!(others("a").look().unwrap(), None, "a list of nobody says nothing");
+    is(&daemon, program.0.id(), program.ticks());
+    let found = others("a").look().unwrap().unwrap();
+    assert_eq!((found.pid, found.told_by, found.command.as_str()), (program.0.id(), ToldBy::Roster, "cat"));
+    assert_eq!((others("b").look().unwrap(), others("a").told_in(&found)), (None, daemon.roster.clone()));
+    assert!(others("a").has(&found));
+    keeps(&daemon, "b");
+    assert!(!others("a").has(&found) && others("a").look().unwrap().is_none());
+    keeps(&daemon, "a");
+    program.end();
+    assert!(
+        !others("a").has(&found) && others("a").look().unwrap().is_none(),
+        "the files of a killed daemon stay"
+    );
+}
+
+#[test]
+fn the_vendors_daemon_comes_before_the_process_that_it_keeps_and_that_comes_after_it() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, daemon) = (files(temp.path()), daemon(temp.path()));
+    let (mut keeper, worker) = (Program::new(), Program::new());
+    let others = Others { daemon: Some(daemon.clone()), ..others(&files, "a") };
+    say(&files, worker.0.id(), "a", worker.ticks());
+    keeps(&daemon, "a");
+    is(&daemon, keeper.0.id(), keeper.ticks());
+    assert_eq!(others.look().unwrap().map(|found| found.pid), Some(keeper.0.id()));
+    keeper.end();
+    assert_eq!(others.look().unwrap().map(|found| found.pid), Some(worker.0.id()));
+}
+
+#[test]
+fn a_list_that_cannot_be_read_is_an_error_and_one_that_is_never_whole_says_nothing() {
+    let temp = tempfile::tempdir().unwrap();
+    let (files, daemon, program) = (files(temp.path()), daemon(temp.path()), Program::new());
+    let others = Others { daemon: Some(daemon.clone()), ..others(&files, "a") };
+    is(&daemon, program.0.id(), program.ticks());
+    std::fs::write(&daemon.roster, r#"{"workers":{"1":"#).unwrap();
+    assert_eq!(others.look().unwrap(), None);
+    std::fs::remove_file(&daemon.roster).unwrap();
+    std::os::unix::fs::symlink(&daemon.roster, &daemon.roster).unwrap();
+    assert!(others.look().is_err());
 }
