@@ -61,7 +61,7 @@ fn a_bridge_says_why() {
         &Stage::new(BRIDGE).with("CLAUDE_CODE_MAX_RETRIES", Some("1")),
         &[
             fails("HTTP=400", "as the prompt says", "400"),
-            fails("HTTP=401", "401", "401"),
+            fails("HTTP=401", "Authentication required", "401"),
             fails("HTTP=404", "model", "404"),
             fails("HTTP=429,3600", "429", "limit without a time"),
         ],
@@ -84,29 +84,39 @@ fn the_usage_limit_of_codex_names_its_end() {
     stage.shown("limit with a time");
 }
 
-/// Some say nothing for as long as the vendor says: that is seen, and can be ended.
-fn is_waited_for_in_silence(agent: &'static str) {
+/// Some say nothing for as long as the vendor says; that is seen.
+fn waits_in_silence(agent: &'static str) -> (Stage, String) {
     let stage = begun(agent);
     stage.says("TURN-one");
-    let pid = stage.pid();
     let message = stage.sends("TURN-two LIMIT=3600");
     stage.model.is_asked("two");
     assert_eq!(stage.show()["activity"], "working");
+    stage.shown("limit: waited for in silence");
+    (stage, message)
+}
+
+#[test]
+fn a_limit_that_opencode_waits_for_in_silence_can_be_interrupted() {
+    let (stage, message) = waits_in_silence("opencode");
+    let pid = stage.pid();
     stage.ok(&["interrupt", "api"]);
     stage.comes_to(&message, "failed");
     assert_eq!(stage.says("TURN-three"), "reply to three");
     assert_eq!((stage.pid(), stage.model.times_told("two")), (pid, 1));
-    stage.shown("limit: waited for in silence, and ended by an interrupt");
+    stage.shown("limit: waited for in silence, interrupted");
 }
 
+/// It hears no interrupt before its wait is over.
 #[test]
-fn a_limit_of_opencode_is_waited_for_in_silence() {
-    is_waited_for_in_silence("opencode");
-}
-
-#[test]
-fn a_limit_of_pi_is_waited_for_in_silence() {
-    is_waited_for_in_silence("pi");
+fn a_limit_that_pi_waits_for_in_silence_is_ended_by_a_stop() {
+    let (stage, message) = waits_in_silence("pi");
+    stage.ok(&["stop", "api"]);
+    stage.world.assert_no_members();
+    stage.comes_to(&message, "queued");
+    stage.ok(&["inbox", "api", "--cancel", &message]);
+    stage.ok(&["start", "api"]);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.times_told("two"), 1);
 }
 
 /// What took long to say so: they try again by themselves first.

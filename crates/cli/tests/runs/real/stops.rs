@@ -84,6 +84,9 @@ fn leaves_nothing(stage: &Stage, asks: bool) {
     let (tool, beside) = (stage.text("work/child"), stage.text("work/server"));
     let with_server = has_server(stage, &server(&beside));
     stage.new_session_with(&["--stop-grace", "1s"]);
+    // What is kept for later starts is there after the first one.
+    stage.ok(&["new", "first", "--mode", "once", "--no-dir-lock", "--", "true"]);
+    stage.ok(&["wait", "first", "--for", "stopped"]);
     let before = around(&stage.world.root);
     stage.sends(&format!("TURN-one RUN={};;", stubborn(&tool)));
     if asks {
