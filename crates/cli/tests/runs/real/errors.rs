@@ -47,11 +47,7 @@ fn opencode_says_why() {
 fn pi_says_why() {
     in_one_process(
         &Stage::new("pi"),
-        &[
-            fails("HTTP=400", "400", "400"),
-            fails("HTTP=401", "401", "401"),
-            fails("HTTP=404", "404", "404"),
-        ],
+        &[fails("HTTP=400", "400", "400"), fails("HTTP=401", "401", "401"), fails("HTTP=404", "404", "404")],
     );
 }
 
@@ -134,4 +130,29 @@ fn opencode_gives_up_at_a_limit_without_a_time() {
 #[ignore = "takes long: `./test --full` runs it"]
 fn pi_gives_up_at_a_limit_without_a_time() {
     tries_again("pi", "429");
+}
+
+/// A conversation that is gone is said to be, and not tried again and again.
+fn is_unknown(agent: &'static str, id: &str) {
+    let stage = Stage::new(agent);
+    stage.new_session_with(&["--vendor-session", id]);
+    let message = stage.sends("TURN-one");
+    stage.ok(&["wait", "api", "--for", "failed", "--timeout", "60s"]);
+    let why = stage.ok(&["why", "api"]).stdout;
+    assert!(why.contains("its vendor does not know the conversation"), "{why}");
+    let exits = stage.world.events_of("api", "run_exited");
+    assert_eq!((exits.len(), &exits[0]["verdict"]), (1, &"hopeless".into()), "{exits:?}");
+    stage.comes_to(&message, "queued");
+    assert_eq!((stage.world.events_of("api", "run_started").len(), stage.model.times("one")), (1, 0));
+    stage.shown("a conversation that it does not know");
+}
+
+#[test]
+fn a_conversation_that_opencode_does_not_know_is_not_tried_again() {
+    is_unknown("opencode", "ses_0123456789abcdef0123456789");
+}
+
+#[test]
+fn a_conversation_that_a_bridge_does_not_know_is_not_tried_again() {
+    is_unknown(BRIDGE, "0b0f6f0c-7f0e-4c39-9d55-7d8b0d3c6a11");
 }
