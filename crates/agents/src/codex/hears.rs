@@ -130,13 +130,7 @@ fn retries(told: Told) -> Option<Word> {
 }
 
 /// A request of ours was answered.
-fn answered(
-    state: &mut Codex,
-    number: u64,
-    purpose: Purpose,
-    opened: Opened,
-    see: &View<'_>,
-) -> Vec<Word> {
+fn answered(state: &mut Codex, number: u64, purpose: Purpose, opened: Opened, see: &View<'_>) -> Vec<Word> {
     match purpose {
         Purpose::Initialize => vec![Word::Want(Want::Handshake(OPEN))],
         Purpose::Open => {

@@ -60,8 +60,7 @@ fn resume(number: u64, id: &str, see: &View<'_>) -> Spoken {
 /// Only how it ended: what was said in it may be long.
 fn last_turn(number: u64, see: &View<'_>) -> Spoken {
     let thread = see.ledger.session().unwrap_or_default();
-    let params =
-        json!({ "threadId": thread, "limit": 1, "sortDirection": "desc", "itemsView": "notLoaded" });
+    let params = json!({ "threadId": thread, "limit": 1, "sortDirection": "desc", "itemsView": "notLoaded" });
     BARE.request(number, "thread/turns/list", &params)
 }
 

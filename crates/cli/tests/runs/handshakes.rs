@@ -6,7 +6,8 @@ use serde_json::json;
 /// An agent of the agent client protocol that answers its second line with an error, and leaves when it is told to.
 fn refuses(world: &World, error: &str) -> String {
     let script = world.path("agent.sh");
-    let can = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
+    let can =
+        r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1,"agentCapabilities":{"loadSession":true}}}"#;
     let lines = [can, &format!(r#"{{"jsonrpc":"2.0","id":2,"error":{error}}}"#)];
     let says = lines.map(|line| format!("read -r line\nprintf '%s\\n' '{line}'\n")).concat();
     std::fs::write(&script, format!("{says}cat >/dev/null\n")).unwrap();
@@ -24,8 +25,7 @@ impl World {
 fn a_conversation_that_the_agent_does_not_know_fails_the_session_and_is_not_tried_again() {
     let world = World::new();
     // opencode's own words for it.
-    let error =
-        r#"{"code":-32603,"message":"Internal error: OpenCode service failure","data":{"service":"session"}}"#;
+    let error = r#"{"code":-32603,"message":"Internal error: OpenCode service failure","data":{"service":"session"}}"#;
     let script = refuses(&world, error);
     world.ok(&["new", "a", "--agent", "acp", "--vendor-session", "gone", "--", "sh", &script]);
     let message = world.ok(&["send", "a", "hello"]).stdout.trim().to_owned();

@@ -87,8 +87,7 @@ fn run_through(
     between: impl FnOnce(UnboundedReceiver<Input>) -> UnboundedReceiver<Input>,
 ) -> Result<u8, RunError> {
     let config = crate::define::config::load(&options.home.config).map_err(StartError::from)?;
-    let preset = options.request.agent.as_deref().and_then(|agent| config.preset(agent));
-    let (name, definition) = define(&options.request, preset.as_ref())?;
+    let (name, definition) = define(&options.request, |agent| config.preset(agent))?;
     let limits = Limits { open_files: None, core: crate::life::leave_no_core() };
     crate::log::set_level(config.log_level());
     let folders = Folders::open(&options.home).map_err(StartError::from)?;
@@ -150,18 +149,24 @@ async fn all_reaped(mut reaping: UnboundedReceiver<JoinHandle<()>>) {
 }
 
 /// Reads the request as `new` does; nothing is made where it cannot run.
-fn define(request: &NewSession, preset: Option<&Preset>) -> Result<(Name, Definition), ErrorBody> {
+fn define(
+    request: &NewSession,
+    presets: impl Fn(&str) -> Option<Preset>,
+) -> Result<(Name, Definition), ErrorBody> {
+    let preset = request.agent.as_deref().and_then(presets);
     let usage = |message: String| ErrorBody::new(ErrorKind::Usage, message);
     let name: Name = request.name.parse().map_err(|error: NotAName| usage(error.to_string()))?;
     let mode = request.mode.clone().unwrap_or_else(|| "once".into());
-    if let Some(Preset { protocol, .. }) = preset.filter(|preset| preset.protocol != Protocol::Line) {
+    if let Some(Preset { protocol, .. }) = preset.as_ref().filter(|preset| preset.protocol != Protocol::Line)
+    {
         let (agent, word) = (request.agent.as_deref().unwrap_or_default(), protocol_word(*protocol));
         let hint = format!("`pinfold new {name} --agent {agent}` and `pinfold send` do");
         return Err(
             usage(format!("agent `{agent}` is spoken to (`{word}`), and `run` has no inbox")).hint(hint)
         );
     }
-    let mut definition = Definition::new(&NewSession { mode: Some(mode), ..request.clone() }, preset)?;
+    let mut definition =
+        Definition::new(&NewSession { mode: Some(mode), ..request.clone() }, preset.as_ref())?;
     if definition.mode == pinfold_core::Mode::OnDemand {
         let hint = "`pinfold new` makes a session that waits for messages; here: once or always";
         return Err(usage("`run` has no inbox, so mode `on-demand` would never run".into()).hint(hint));

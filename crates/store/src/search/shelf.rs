@@ -8,7 +8,7 @@ use super::Wanted;
 use crate::ulid::SessionId;
 
 /// So many rows stand on one: fewer would be more places to look for a rare word, more would be more to read of a common one.
-const ROWS: i64 = 4096;
+const ROWS: i64 = 2048;
 
 /// One of them, by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

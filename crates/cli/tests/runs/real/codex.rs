@@ -185,8 +185,29 @@ fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_a
     });
     is_the_same_run(&stage, &before);
     assert_eq!(stage.says("TURN-six"), "reply to six");
-    assert!(!stage.world.path("user/.codex/packages").exists(), "no server that all terminals share was made");
+    assert!(
+        !stage.world.path("user/.codex/packages").exists(),
+        "no server that all terminals share was made"
+    );
     stage.shown("its own terminal joins a turn under way");
+}
+
+#[test]
+fn after_a_kill_the_next_run_knows_that_the_last_turn_was_cut_off() {
+    let stage = Stage::new("codex");
+    let config = stage.world.home.join("config.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}[log]\nlevel = \"debug\"\n")).unwrap();
+    stage.new_session();
+    let message = stage.sends("TURN-one HOLD");
+    stage.model.is_asked("one");
+    processes::kill(stage.pid());
+    stage.model.let_go();
+    stage.model.let_go();
+    stage.comes_to(&message, "done");
+    let log = stage.world.daemon_log();
+    assert!(log.contains("the last turn of its thread was interrupted"), "{log}");
+    stage.shown("turn status after resume");
 }
 
 #[test]
@@ -214,7 +235,10 @@ fn a_users_own_terminal_and_the_server_that_it_shares_are_not_disturbed_by_a_sto
     drop(tty);
     shared.iter().for_each(|server| processes::kill(*server));
     assert_eq!(stage.says("TURN-three"), "reply to three");
-    assert_eq!((stage.pid(), stage.model.shown_with("three")), (pid, ["one", "two", "three"].map(String::from).to_vec()));
+    assert_eq!(
+        (stage.pid(), stage.model.shown_with("three")),
+        (pid, ["one", "two", "three"].map(String::from).to_vec())
+    );
     stage.shown("beside the user's own terminal");
 }
 

@@ -47,11 +47,7 @@ fn opencode_says_why() {
 fn pi_says_why() {
     in_one_process(
         &Stage::new("pi"),
-        &[
-            fails("HTTP=400", "400", "400"),
-            fails("HTTP=401", "401", "401"),
-            fails("HTTP=404", "404", "404"),
-        ],
+        &[fails("HTTP=400", "400", "400"), fails("HTTP=401", "401", "401"), fails("HTTP=404", "404", "404")],
     );
 }
 
@@ -61,7 +57,7 @@ fn a_bridge_says_why() {
         &Stage::new(BRIDGE).with("CLAUDE_CODE_MAX_RETRIES", Some("1")),
         &[
             fails("HTTP=400", "as the prompt says", "400"),
-            fails("HTTP=401", "401", "401"),
+            fails("HTTP=401", "Authentication required", "401"),
             fails("HTTP=404", "model", "404"),
             fails("HTTP=429,3600", "429", "limit without a time"),
         ],
@@ -84,29 +80,39 @@ fn the_usage_limit_of_codex_names_its_end() {
     stage.shown("limit with a time");
 }
 
-/// Some say nothing for as long as the vendor says: that is seen, and can be ended.
-fn is_waited_for_in_silence(agent: &'static str) {
+/// Some say nothing for as long as the vendor says; that is seen.
+fn waits_in_silence(agent: &'static str) -> (Stage, String) {
     let stage = begun(agent);
     stage.says("TURN-one");
-    let pid = stage.pid();
     let message = stage.sends("TURN-two LIMIT=3600");
     stage.model.is_asked("two");
     assert_eq!(stage.show()["activity"], "working");
+    stage.shown("limit: waited for in silence");
+    (stage, message)
+}
+
+#[test]
+fn a_limit_that_opencode_waits_for_in_silence_can_be_interrupted() {
+    let (stage, message) = waits_in_silence("opencode");
+    let pid = stage.pid();
     stage.ok(&["interrupt", "api"]);
     stage.comes_to(&message, "failed");
     assert_eq!(stage.says("TURN-three"), "reply to three");
     assert_eq!((stage.pid(), stage.model.times_told("two")), (pid, 1));
-    stage.shown("limit: waited for in silence, and ended by an interrupt");
+    stage.shown("limit: waited for in silence, interrupted");
 }
 
+/// It hears no interrupt before its wait is over.
 #[test]
-fn a_limit_of_opencode_is_waited_for_in_silence() {
-    is_waited_for_in_silence("opencode");
-}
-
-#[test]
-fn a_limit_of_pi_is_waited_for_in_silence() {
-    is_waited_for_in_silence("pi");
+fn a_limit_that_pi_waits_for_in_silence_is_ended_by_a_stop() {
+    let (stage, message) = waits_in_silence("pi");
+    stage.ok(&["stop", "api"]);
+    stage.world.assert_no_members();
+    stage.comes_to(&message, "queued");
+    stage.ok(&["inbox", "api", "--cancel", &message]);
+    stage.ok(&["start", "api"]);
+    assert_eq!(stage.says("TURN-three"), "reply to three");
+    assert_eq!(stage.model.times_told("two"), 1);
 }
 
 /// What took long to say so: they try again by themselves first.
@@ -124,4 +130,29 @@ fn opencode_gives_up_at_a_limit_without_a_time() {
 #[ignore = "takes long: `./test --full` runs it"]
 fn pi_gives_up_at_a_limit_without_a_time() {
     tries_again("pi", "429");
+}
+
+/// A conversation that is gone is said to be, and not tried again and again.
+fn is_unknown(agent: &'static str, id: &str) {
+    let stage = Stage::new(agent);
+    stage.new_session_with(&["--vendor-session", id]);
+    let message = stage.sends("TURN-one");
+    stage.ok(&["wait", "api", "--for", "failed", "--timeout", "60s"]);
+    let why = stage.ok(&["why", "api"]).stdout;
+    assert!(why.contains("its vendor does not know the conversation"), "{why}");
+    let exits = stage.world.events_of("api", "run_exited");
+    assert_eq!((exits.len(), &exits[0]["verdict"]), (1, &"hopeless".into()), "{exits:?}");
+    stage.comes_to(&message, "queued");
+    assert_eq!((stage.world.events_of("api", "run_started").len(), stage.model.times("one")), (1, 0));
+    stage.shown("a conversation that it does not know");
+}
+
+#[test]
+fn a_conversation_that_opencode_does_not_know_is_not_tried_again() {
+    is_unknown("opencode", "ses_0123456789abcdef0123456789");
+}
+
+#[test]
+fn a_conversation_that_a_bridge_does_not_know_is_not_tried_again() {
+    is_unknown(BRIDGE, "0b0f6f0c-7f0e-4c39-9d55-7d8b0d3c6a11");
 }

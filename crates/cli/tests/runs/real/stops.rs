@@ -37,17 +37,19 @@ fn server(file: &str) -> String {
 fn has_server(stage: &Stage, script: &str) -> bool {
     let words = json!({ "command": "/bin/sh", "args": ["-c", script] });
     match stage.agent() {
-        "claude" | BRIDGE => has_in(stage, "user/.claude.json", "mcpServers", words),
-        "gemini" => has_in(stage, "user/.gemini/settings.json", "mcpServers", words),
+        "claude" | BRIDGE => has_in(stage, "user/.claude.json", "mcpServers", &words),
+        "gemini" => has_in(stage, "user/.gemini/settings.json", "mcpServers", &words),
         "opencode" => {
             let words = json!({ "type": "local", "command": ["/bin/sh", "-c", script], "enabled": true });
-            has_in(stage, "user/.config/opencode/opencode.json", "mcp", words)
+            has_in(stage, "user/.config/opencode/opencode.json", "mcp", &words);
         }
         "codex" => {
             let path = stage.world.path("user/.codex/config.toml");
             let mut text = std::fs::read_to_string(&path).unwrap();
             let script = script.replace('\\', "\\\\").replace('"', "\\\"");
-            text.push_str(&format!("[mcp_servers.stubborn]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n"));
+            text.push_str(&format!(
+                "[mcp_servers.stubborn]\ncommand = \"/bin/sh\"\nargs = [\"-c\", \"{script}\"]\n"
+            ));
             std::fs::write(path, text).unwrap();
         }
         _ => return false,
@@ -56,7 +58,7 @@ fn has_server(stage: &Stage, script: &str) -> bool {
 }
 
 /// Writes an MCP server into a file of an agent's settings.
-fn has_in(stage: &Stage, settings: &str, key: &str, server: Value) {
+fn has_in(stage: &Stage, settings: &str, key: &str, server: &Value) {
     let path = stage.world.path(settings);
     let mut all: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
     all[key] = json!({ "stubborn": server });
@@ -84,6 +86,9 @@ fn leaves_nothing(stage: &Stage, asks: bool) {
     let (tool, beside) = (stage.text("work/child"), stage.text("work/server"));
     let with_server = has_server(stage, &server(&beside));
     stage.new_session_with(&["--stop-grace", "1s"]);
+    // What is kept for later starts is there after the first one.
+    stage.ok(&["new", "first", "--mode", "once", "--no-dir-lock", "--", "true"]);
+    stage.ok(&["wait", "first", "--for", "stopped"]);
     let before = around(&stage.world.root);
     stage.sends(&format!("TURN-one RUN={};;", stubborn(&tool)));
     if asks {
