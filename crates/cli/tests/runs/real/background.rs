@@ -22,8 +22,9 @@ impl Kept {
         stage.ok(&["stop", "api"]);
         let id = stage.show()["vendor_session"].as_str().unwrap().to_owned();
         let kept = Kept { stage, id };
-        kept.by_hand(&["--resume", &kept.id, "--bg", "TURN-two"]);
-        kept.stage.model.is_asked("two");
+        let backgrounded = kept.by_hand(&["--resume", &kept.id, "--bg"]);
+        assert_eq!(backgrounded.code, 0, "{backgrounded:?}");
+        assert!(backgrounded.stdout.contains(&kept.id[..8]), "it is another session: {backgrounded:?}");
         kept.stage.world.until("a session that it keeps, idle", || kept.is_idle().then_some(()));
         kept
     }
@@ -53,7 +54,7 @@ impl Kept {
         Some((number(worker.get("replPid")?), worker["attempt"].as_u64()?))
     }
 
-    /// Whether what it was told is answered and written down.
+    /// Whether its process waits for a message.
     fn is_idle(&self) -> bool {
         let file = self.worker().and_then(|(pid, _)| self.file(&format!("sessions/{pid}.json")));
         file.is_some_and(|file| file["status"] == "idle")
@@ -75,9 +76,9 @@ impl Kept {
         assert_eq!(self.stage.comes_to(message, "queued")["state"], "queued");
         let stopped = self.by_hand(&["stop", &self.id[..8]]);
         assert_eq!(stopped.code, 0, "{stopped:?}");
-        assert_eq!(self.stage.comes_to(message, "done")["answer"], "reply to three");
-        assert_eq!(self.stage.model.shown_with("three"), ["one", "two", "three"]);
-        assert_eq!(self.stage.model.times_told("three"), 1);
+        assert_eq!(self.stage.comes_to(message, "done")["answer"], "reply to two");
+        assert_eq!(self.stage.model.shown_with("two"), ["one", "two"]);
+        assert_eq!(self.stage.model.times_told("two"), 1);
     }
 }
 
@@ -92,7 +93,7 @@ impl Drop for Kept {
 fn what_it_keeps_is_not_started_and_goes_on_when_it_lets_go() {
     let kept = Kept::new();
     kept.is_refused();
-    let message = kept.stage.sends("TURN-three");
+    let message = kept.stage.sends("TURN-two");
     kept.is_let_go(&message);
     kept.stage.shown("kept by its own daemon: named and waited for");
 }
@@ -102,7 +103,7 @@ fn what_it_keeps_is_not_started_and_goes_on_when_it_lets_go() {
 fn what_it_starts_again_is_its_own_also_while_nobody_is_in_it() {
     let kept = Kept::new();
     kept.is_refused();
-    let message = kept.stage.sends("TURN-three");
+    let message = kept.stage.sends("TURN-two");
     let (worker, started) = kept.worker().unwrap();
     processes::kill(worker);
     kept.stage.world.until("its process has ended", || (!lives(worker)).then_some(()));

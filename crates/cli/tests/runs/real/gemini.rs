@@ -55,10 +55,15 @@ fn a_stop_in_a_turn_ends_all_of_its_processes() {
 
 /// Types a line. Gemini takes an Enter that comes right after other keys for a part of what is pasted: it is pressed until
 /// something comes of it.
-fn types(tty: &mut Tty, text: &str, mut came: impl FnMut(&mut Tty) -> bool) {
+fn types(tty: &mut Tty, text: &str, came: impl FnMut(&mut Tty) -> bool) {
+    types_until(tty, text, text, came);
+}
+
+/// The same, where it is shown that the line is understood.
+fn types_until(tty: &mut Tty, text: &str, shown: &str, mut came: impl FnMut(&mut Tty) -> bool) {
     tty.shows("Type your message");
     tty.keys(text.as_bytes());
-    tty.shows(text);
+    tty.shows(shown);
     let until = Instant::now() + PATIENCE;
     while !came(tty) {
         assert!(Instant::now() < until, "nothing comes of {text}:\n{}", tty.contents());
@@ -85,9 +90,9 @@ fn a_person_takes_over_and_the_session_goes_on_where_the_terminal_left() {
     stage.shown("hand-back");
 }
 
-/// Clears the conversation in its terminal.
+/// Clears the conversation in its terminal. A command that it has not read in yet would be a message.
 fn clears(tty: &mut Tty) {
-    types(tty, "/clear", |tty| !tty.contents().contains("reply to"));
+    types_until(tty, "/clear", "start a new session", |tty| !tty.contents().contains("reply to"));
 }
 
 #[test]
