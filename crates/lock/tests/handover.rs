@@ -226,6 +226,18 @@ fn a_surviving_run_is_ended_or_waited_for_before_the_next_grant() {
     }
 }
 
+/// A daemon takes a lock for a run that lives, and dies before the run's shim has it: the next daemon takes it again.
+#[test]
+fn a_run_that_lives_is_no_survivor_to_itself() {
+    let place = place();
+    let guard = place.folder.try_acquire(&key(), &run("lives", Survivors::End)).unwrap();
+    let child = cat(Command::new("cat").env(pinfold_lock::RUN_VARIABLE, "lives"));
+    assert_eq!(guard.surrender().mark, Mark::Unreleased);
+    let again = place.folder.try_acquire(&key(), &run("lives", Survivors::End)).unwrap();
+    assert_eq!(again.surrender().mark, Mark::Unreleased);
+    assert_eq!(stranger_status(child), Some(0), "it ended by itself");
+}
+
 #[test]
 fn the_first_process_of_a_run_is_ended_by_its_identity() {
     let place = place();

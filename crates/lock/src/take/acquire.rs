@@ -106,7 +106,7 @@ impl Acquiring<'_> {
         let mut wait = Wait { ready: None, gates: Vec::new() };
         for _ in 0..REPLACEMENTS {
             let held = self.take_flocks(&mut wait)?;
-            match grant::settle(self.folder, &held, self.patience) {
+            match grant::settle(self.folder, &held, self.request.run.as_ref(), self.patience) {
                 Ok(settled) if self.patience.is_cancelled() => {
                     drop(settled);
                     return Err(self.cancelled());

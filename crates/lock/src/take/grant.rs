@@ -8,7 +8,7 @@ use crate::files::file::{self, Head, Last};
 use crate::files::folder::Folder;
 use crate::files::ledger::Made;
 use crate::files::name::FileName;
-use crate::files::record::{Below, Record};
+use crate::files::record::{Below, Record, Run};
 use crate::judge::holder::Holder;
 use crate::judge::identity::BootId;
 use crate::look::removed::removed_holder;
@@ -59,15 +59,21 @@ pub(crate) struct Settled {
     pub(crate) files: Vec<FileId>,
 }
 
-/// Checks every file and clears away what is left of earlier runs.
-pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) -> Result<Settled, Denied> {
+/// Checks every file and clears away what is left of earlier runs. `own` is the run that the files are for: what it has left is
+/// itself.
+pub(crate) fn settle(
+    folder: &Folder,
+    held: &[Held],
+    own: Option<&Run>,
+    patience: &Patience<'_>,
+) -> Result<Settled, Denied> {
     let shared = held.iter().filter(|one| one.mode == Mode::Shared);
     let above: Vec<FileName> = shared.map(|one| one.name).collect();
     let mut settled = Settled { writers: Vec::with_capacity(2), files: Vec::with_capacity(held.len()) };
     for one in held {
         let id = match one.mode {
             Mode::Exclusive => {
-                let (id, writer) = settle_exclusive(folder, one, &above, patience)?;
+                let (id, writer) = settle_exclusive(folder, one, own, &above, patience)?;
                 settled.writers.push(writer);
                 id
             }
@@ -81,6 +87,7 @@ pub(crate) fn settle(folder: &Folder, held: &[Held], patience: &Patience<'_>) ->
 fn settle_exclusive(
     folder: &Folder,
     held: &Held,
+    own: Option<&Run>,
     above: &[FileName],
     patience: &Patience<'_>,
 ) -> Result<(FileId, Writer), Denied> {
@@ -106,7 +113,10 @@ fn settle_exclusive(
         Last::Unreleased(record) => Some(record.fence),
         Last::Nothing | Last::Released => None,
     };
-    if let Last::Unreleased(record) = last {
+    // Whoever took it for a run that lives may have died before it was handed over: that run is no survivor.
+    if let Last::Unreleased(record) = last
+        && (own.is_none() || record.run.as_ref() != own)
+    {
         clear(folder, &held.name, *record, patience)?;
     }
     // Runs below name their ancestors by inode; under its path the directory need not be searched again.

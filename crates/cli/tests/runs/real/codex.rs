@@ -7,7 +7,7 @@ use crate::processes;
 use crate::tty::Tty;
 use crate::world::{finish, number};
 use serde_json::Value;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The app servers that run with the home of this stage, whoever started them.
 fn servers(stage: &Stage) -> Vec<u32> {
@@ -124,6 +124,18 @@ fn types(tty: &Tty, stage: &Stage, text: &str, came: impl Fn() -> bool) {
     });
 }
 
+/// Leaves a terminal of Codex, as a person does.
+fn quits(tty: &mut Tty) {
+    tty.keys(b"/quit");
+    tty.shows("/quit");
+    let until = Instant::now() + processes::PATIENCE;
+    while !tty.is_over() {
+        assert!(Instant::now() < until, "it does not quit:\n{}", tty.contents());
+        tty.keys(b"\r");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+}
+
 /// The run, and what it is known by, is the one that it was before.
 #[track_caller]
 fn is_the_same_run(stage: &Stage, before: &Value) -> Value {
@@ -175,14 +187,7 @@ fn its_own_terminal_joins_a_turn_under_way_and_neither_it_nor_its_end_disturbs_a
     assert_eq!(is_the_same_run(&stage, &before)["guest_pid"], Value::Null);
     let mut tty = stage.attach();
     tty.shows("reply to five");
-    let quits = std::cell::RefCell::new(&mut tty);
-    quits.borrow().keys(b"/quit");
-    quits.borrow().shows("/quit");
-    stage.world.until("it quits", || {
-        quits.borrow().keys(b"\r");
-        std::thread::sleep(Duration::from_millis(200));
-        quits.borrow_mut().is_over().then_some(())
-    });
+    quits(&mut tty);
     is_the_same_run(&stage, &before);
     assert_eq!(stage.says("TURN-six"), "reply to six");
     assert!(
