@@ -1,5 +1,5 @@
 //! Draws what a program shows on a terminal: it runs on a real one ([`Sitting`]), its screen is read by the mirror that `attach` uses,
-//! and becomes an SVG ([`svg`]) without fonts or hosts of others. [`scenes`] are the pictures of the documentation.
+//! and becomes an SVG ([`svg()`]) without fonts or hosts of others. [`scenes`] are the pictures of the documentation.
 //!
 //! Two runs differ in pids, times and sizes. So a picture that is kept is not compared byte for byte: [`differs`] compares the words.
 

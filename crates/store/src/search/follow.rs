@@ -40,6 +40,8 @@ pub struct Follower {
     old: Option<Vec<SessionId>>,
     /// Steps whose pages are only in the log.
     carry: u32,
+    /// The log as the last step left it.
+    log: Option<(u64, u64, u64)>,
 }
 
 impl Follower {
@@ -49,13 +51,14 @@ impl Follower {
     /// The file cannot be used, or the store cannot be read.
     pub fn open(path: &Path, reader: &dyn Query) -> Result<Follower, IndexError> {
         let index = Index::open_or_make(path)?;
-        let mut follower = Follower { index, old: None, carry: 0 };
+        let mut follower = Follower { index, old: None, carry: 0, log: None };
         if !follower.is_of(reader)? {
             follower.begin(reader)?;
         }
         if follower.index.state::<i64>("walked")?.is_none() {
             follower.old = Some(ids(reader)?);
         }
+        follower.log = follower.index.log();
         Ok(follower)
     }
 
@@ -68,10 +71,10 @@ impl Follower {
         Follower::open(path, reader)
     }
 
-    /// Whether those who seek find the file that this one writes.
+    /// Whether those who seek find the files that this one writes, as it left them.
     #[must_use]
     pub fn is_in_place(&self) -> bool {
-        self.index.is_in_place()
+        self.index.is_in_place() && self.log == self.index.log()
     }
 
     /// How much of the store is in it.
@@ -87,6 +90,12 @@ impl Follower {
     /// # Errors
     /// As for [`Follower::open`]; what the step had done is undone.
     pub fn step(&mut self, reader: &dyn Query) -> Result<Stepped, IndexError> {
+        let stepped = self.go_on(reader);
+        self.log = self.index.log();
+        stepped
+    }
+
+    fn go_on(&mut self, reader: &dyn Query) -> Result<Stepped, IndexError> {
         if self.carry >= CARRIED {
             self.carry = 0;
             self.index.checkpoint()?;

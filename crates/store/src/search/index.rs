@@ -123,6 +123,13 @@ impl Index {
         self.file.is_some() && self.file == file_at(&self.path)
     }
 
+    /// Its log, by its device, number and length: nobody writes there but who writes the index.
+    pub(super) fn log(&self) -> Option<(u64, u64, u64)> {
+        let mut log = self.path.as_os_str().to_owned();
+        log.push("-wal");
+        Path::new(&log).metadata().ok().map(|facts| (facts.dev(), facts.ino(), facts.len()))
+    }
+
     /// What tells its file from a copy of it on the same disk.
     pub(super) fn file_number(&self) -> i64 {
         self.file.map_or(0, |(_, number)| number.cast_signed())

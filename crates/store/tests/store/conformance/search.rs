@@ -291,8 +291,12 @@ fn a_file_in_the_place_of_the_index_is_noticed(ground: &Ground) {
     assert_eq!(opened.indexed(&*reader).unwrap().done, 0, "it is begun anew");
     drop(opened);
     assert_eq!(kinds(&found(ground, &store, &wanted("login"))), ["answer", "message"]);
-    let anew = Follower::anew(&path, &*reader).unwrap();
+    let mut anew = Follower::anew(&path, &*reader).unwrap();
     assert!(anew.is_in_place() && anew.indexed(&*reader).unwrap().done == 0);
+    while anew.step(&*reader).unwrap() == Stepped::More {}
+    assert!(anew.is_in_place());
+    std::fs::write(ground.beside("search.db-wal"), "").unwrap();
+    assert!(!anew.is_in_place(), "its log is not as it was left");
 }
 
 fn damage_that_is_met_while_seeking_is_told_and_everything_is_read(ground: &Ground) {
