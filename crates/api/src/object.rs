@@ -1,8 +1,10 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
 mod declared;
+mod usage;
 
 pub use declared::{Declared, Difference};
+pub use usage::{Account, Usage, UsageSum, Window};
 
 use crate::word::{
     Activity, EventKind, HolderVerdict, LockKind, MessageState, MetricKind, Mode, RequestKind, State, Stream,
@@ -73,6 +75,12 @@ pub struct Session {
     pub foreign: bool,
     pub command: Vec<String>,
     pub vendor_session: Option<String>,
+    /// The account that its runs use: `AGENT:NAME`; null where pinfold knows of none.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// What it has used, where its agent tells.
+    #[serde(default)]
+    pub usage: Option<Usage>,
     /// How its last run ended.
     #[serde(default)]
     pub last_exit: Option<LastExit>,
@@ -99,7 +107,7 @@ pub struct Request {
 }
 
 /// A session as one row of a table: what people look at, and no more. It borrows what it is read from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are those of the session")]
 pub struct Row<'a> {
     #[serde(borrow)]
@@ -116,6 +124,9 @@ pub struct Row<'a> {
     #[serde(default)]
     pub memory_bytes: Option<u64>,
     pub restarts: u64,
+    /// What it has cost, where its agent tells.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
     #[serde(borrow, default)]
     pub dir: Cow<'a, str>,
     /// Its command, as one line; with `brief` the beginning of it.
@@ -257,7 +268,7 @@ fn is_none(count: &u64) -> bool {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Message {
     pub id: String,
@@ -284,7 +295,13 @@ pub struct Message {
     /// The same in words, where more is known: what the agent said, or how it exited.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What it waits for while it is queued, beside its turn: a dialog that is open.
+    /// What its turns took, where its agent tells.
+    #[serde(default)]
+    pub usage: Option<Usage>,
+    /// The files that it was sent with.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// What it waits for while it is queued, beside its turn: a dialog that is open, a limit.
     #[serde(default)]
     pub waits_for: Option<String>,
     /// Where the output of its last turn stands.
@@ -348,7 +365,7 @@ pub struct Removed {
 }
 
 /// A message that was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// As it is now.
     #[serde(flatten)]

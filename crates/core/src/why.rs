@@ -87,6 +87,12 @@ pub enum Why {
     Refused,
     GoingDown,
 
+    AccountHeld {
+        hold: String,
+    },
+    AccountFree,
+    BudgetRaised,
+
     Person(PersonAsked),
     Memory(MemorySeen),
     Takeover(TakeoverStep),
@@ -280,6 +286,9 @@ impl fmt::Display for Why {
             Why::VendorSessionBusy => f.write_str("its vendor session is held by somebody else"),
             Why::Refused => f.write_str("that cannot be done in its state"),
             Why::GoingDown => f.write_str("the daemon is going down"),
+            Why::AccountHeld { hold } => f.write_str(hold),
+            Why::AccountFree => f.write_str("its account works again, as far as it goes"),
+            Why::BudgetRaised => f.write_str("a person lets it spend more"),
         }
     }
 }

@@ -44,6 +44,11 @@ impl Gathered {
         std::mem::replace(&mut self.joined, true)
     }
 
+    /// Adds what becomes durable with it, and is not a decision of the session.
+    pub(super) fn add(&mut self, batch: Batch) {
+        self.batch.append(batch);
+    }
+
     pub(super) fn is_of(&self, id: SessionId) -> bool {
         self.id == id
     }
@@ -261,6 +266,9 @@ impl Engine {
         decide(self);
         let Some(Gathered { mut batch, joined, .. }) = self.gathered.take() else { return };
         if !joined {
+            if !batch.is_empty() {
+                self.commit(None, batch);
+            }
             return;
         }
         let noted = self.note_cursor(id, &mut batch);

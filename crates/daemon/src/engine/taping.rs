@@ -3,7 +3,7 @@
 use crate::ports::shims::observe::Seen;
 use pinfold_agents::{Fold, Intent, Label, Observation};
 use pinfold_core::event::Shim;
-use pinfold_core::{Boot, RunNumber, Wall};
+use pinfold_core::{Boot, MessageId, RunNumber, Wall};
 use pinfold_shim::{Exited, Flow};
 use pinfold_store::{AnswerPart, Cursor, SessionId};
 
@@ -87,6 +87,15 @@ pub(crate) struct Noted {
     pub(crate) to: u64,
     /// From where on it is needed.
     pub(crate) from: u64,
+}
+
+/// One delivery of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) message: MessageId,
+    pub(crate) attempt: u32,
+    pub(crate) delivery: u64,
+    pub(crate) repetition: bool,
 }
 
 impl Taping {

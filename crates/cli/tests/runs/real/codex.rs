@@ -120,12 +120,13 @@ fn a_turn_that_fails_says_why_and_the_next_one_works() {
 }
 
 #[test]
-fn a_limit_fails_the_turn_and_its_own_words_say_when_it_resets() {
+fn a_limit_holds_the_account_and_its_own_words_say_when_it_resets() {
     let stage = codex();
-    let answer = stage.run(&["send", "api", "TURN-one LIMIT=3600", "--wait"]);
-    assert_eq!(answer.code, 1, "{answer:?}");
-    let failed = stage.world.events_of("api", "message_failed");
-    assert!(failed[0].to_string().contains("usage limit"), "{failed:?}");
+    let message = stage.sends("TURN-one LIMIT=3600");
+    stage.world.until("it is held", || (stage.show()["state"] == "blocked").then_some(()));
+    let held = stage.world.events_of("api", "account_held");
+    assert!(held[0].to_string().contains("usage limit"), "{held:?}");
+    assert_eq!(stage.comes_to(&message, "queued")["tries"], 0);
     assert_eq!(stage.model.times("one"), 1, "it is not tried again");
     stage.shown("usage limit");
 }

@@ -393,6 +393,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::DownOverdue { id }
         | Input::HolderEnded { id, .. }
         | Input::WriterSeen { id, .. }
+        | Input::FilesSeen { id, .. }
         | Input::StopNoted { id, .. }
         | Input::FilesDeleted { id, .. } => Some(*id),
         Input::Committed { of, .. } => of.map(|of| of.id),
