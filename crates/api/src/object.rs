@@ -1,14 +1,16 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
 mod declared;
+mod found;
 mod usage;
 
 pub use declared::{Declared, Difference};
+pub use found::Hit;
 pub use usage::{Account, Usage, UsageSum, Window};
 
 use crate::word::{
     Activity, EventKind, HolderVerdict, LockKind, MessageState, MetricKind, Mode, RequestKind, State, Stream,
-    TextKind, Upcoming, Verdict,
+    Upcoming, Verdict,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -141,21 +143,6 @@ pub struct Row<'a> {
 pub struct Reloaded {
     /// The file; it need not exist.
     pub config: String,
-}
-
-/// Something that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct Hit {
-    /// Its name; nothing where it belongs to none.
-    pub session: Option<String>,
-    /// What kind of text it was found in.
-    pub kind: TextKind,
-    /// The id of the session or message, or the number of the event.
-    pub id: String,
-    pub at: String,
-    /// What stands around it, on one line.
-    pub excerpt: String,
 }
 
 /// A process of a run.

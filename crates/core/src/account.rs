@@ -7,6 +7,7 @@
 use crate::hold::{Hold, HoldKind};
 use crate::rules::refused;
 use crate::time::{Moment, Now, Wall};
+use crate::usage::Money;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -51,6 +52,8 @@ pub struct Account {
     pub windows: BTreeMap<String, Window>,
     /// Whether work is refused.
     pub held: Option<Held>,
+    /// What it spent on a day, by the day's first moment, that does not count because a person said so.
+    pub waived: Option<(Wall, Money)>,
 }
 
 /// One limit of a vendor's.
@@ -334,5 +337,4 @@ fn later(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
 }
 
 #[cfg(test)]
-#[path = "account_tests.rs"]
 mod tests;

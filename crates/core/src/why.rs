@@ -87,13 +87,8 @@ pub enum Why {
     Refused,
     GoingDown,
 
-    AccountHeld {
-        hold: String,
-    },
-    AccountFree,
-    BudgetRaised,
-
     Person(PersonAsked),
+    Account(AccountStep),
     Memory(MemorySeen),
     Takeover(TakeoverStep),
     Guest(GuestStep),
@@ -115,6 +110,16 @@ pub enum PersonAsked {
     Purged,
     PurgedOthers,
     Interrupted,
+}
+
+/// What an account, or a budget, means for a session from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum AccountStep {
+    Held,
+    Free,
+    BudgetRaised,
 }
 
 /// A memory reading that calls for something short of an end.
@@ -263,6 +268,7 @@ impl fmt::Display for Why {
             }
             Why::Unended { by } => write!(f, "it should have ended, but {by}"),
             Why::Person(asked) => f.write_str(asked.sentence()),
+            Why::Account(step) => f.write_str(step.sentence()),
             Why::Memory(seen) => f.write_str(seen.sentence()),
             Why::Takeover(step) => f.write_str(step.sentence()),
             Why::Guest(step) => f.write_str(step.sentence()),
@@ -286,9 +292,6 @@ impl fmt::Display for Why {
             Why::VendorSessionBusy => f.write_str("its vendor session is held by somebody else"),
             Why::Refused => f.write_str("that cannot be done in its state"),
             Why::GoingDown => f.write_str("the daemon is going down"),
-            Why::AccountHeld { hold } => f.write_str(hold),
-            Why::AccountFree => f.write_str("its account works again, as far as it goes"),
-            Why::BudgetRaised => f.write_str("a person lets it spend more"),
         }
     }
 }
@@ -326,6 +329,16 @@ impl PersonAsked {
             PersonAsked::Purged => "it was purged",
             PersonAsked::PurgedOthers => "it is in use, so purge leaves it alone",
             PersonAsked::Interrupted => "a person interrupted its turn",
+        }
+    }
+}
+
+impl AccountStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            AccountStep::Held => "its account is held",
+            AccountStep::Free => "its account works again, as far as it goes",
+            AccountStep::BudgetRaised => "a person lets it spend more",
         }
     }
 }

@@ -52,7 +52,7 @@ impl World {
         self.ok(&[&["new", name, "--agent", agent, "--dir", &dir, "--env", "ROOT"], more].concat());
     }
 
-    fn asked(&self) -> Vec<(String, String)> {
+    fn asked_for(&self) -> Vec<(String, String)> {
         let text = std::fs::read_to_string(self.path("asked")).unwrap_or_default();
         let pair = |line: &str| line.split_once(' ').map(|(one, two)| (one.to_owned(), two.to_owned()));
         text.lines().filter_map(pair).collect()
@@ -92,7 +92,7 @@ fn twenty_sessions_meet_a_limit_at_once_and_none_of_their_messages_is_lost() {
     world.spender("other", "another", &[]);
     assert_eq!(world.ok(&["send", "other", "hello", "--wait", "60s"]).stdout, "played\n", "another account");
     world.until("all are held", || (world.states("blocked") == 20).then_some(()));
-    let before = world.asked().len() - 1;
+    let before = world.asked_for().len() - 1;
     assert!((1..=20).contains(&before), "{before}");
     world.kill_daemon();
     world.ok(&["up"]);
@@ -108,7 +108,7 @@ fn twenty_sessions_meet_a_limit_at_once_and_none_of_their_messages_is_lost() {
     let waiting = &world.json(&["inbox", "s7"])[0];
     assert_eq!(waiting["tries"], 0, "{waiting}");
     assert!(waiting["waits_for"].as_str().unwrap().contains("usage limit"), "{waiting}");
-    assert_eq!(world.asked().len() - 1, before, "nobody asks while it is held");
+    assert_eq!(world.asked_for().len() - 1, before, "nobody asks while it is held");
 
     std::fs::remove_file(world.path("limited")).unwrap();
     world.ok(&["answer", "s3", "allow"]);
@@ -117,7 +117,7 @@ fn twenty_sessions_meet_a_limit_at_once_and_none_of_their_messages_is_lost() {
         let done = |one: &Value| one["name"] == "other" || one["inbox"]["done"] == 2;
         all.as_array().unwrap().iter().all(done).then_some(())
     });
-    let asked = world.asked();
+    let asked = world.asked_for();
     let after = asked.len() - 1 - before;
     println!(
         "requests at the model: {before} of 20 sessions before the hold, {after} for 40 messages after it"
@@ -149,12 +149,12 @@ fn a_login_dies_and_comes_back() {
         (&world.show("b")["request"]["kind"], &world.show("b")["next"]),
         (&json!("login"), &Value::Null)
     );
-    let asked = world.asked().len();
+    let asked = world.asked_for().len();
     // Still logged out: one word of a person is one try.
     world.ok(&["accounts", "--resume", "player:default"]);
-    world.until("one tried", || (world.asked().len() == asked + 1).then_some(()));
+    world.until("one tried", || (world.asked_for().len() == asked + 1).then_some(()));
     world.until("it is held again", || (world.states("blocked") == 2).then_some(()));
-    assert_eq!(world.asked().len(), asked + 1);
+    assert_eq!(world.asked_for().len(), asked + 1);
     std::fs::remove_file(world.path("logged_out")).unwrap();
     world.ok(&["answer", "b", "allow", "login"]);
     for name in ["a", "b"] {

@@ -5,7 +5,7 @@ use crate::decision::{Answer, Change, Refusal};
 use crate::hold::{Hold, HoldKind};
 use crate::session::Session;
 use crate::usage::{Allowance, Took};
-use crate::why::Why;
+use crate::why::{AccountStep, Why};
 use crate::words;
 use std::borrow::Cow;
 use std::time::Duration;
@@ -55,8 +55,8 @@ impl Draft<'_> {
             return Why::Stale;
         }
         let why = match hold {
-            Some(hold) => Why::AccountHeld { hold: hold.to_string() },
-            None => Why::AccountFree,
+            Some(_) => Why::Account(AccountStep::Held),
+            None => Why::Account(AccountStep::Free),
         };
         self.change(Change::Hold(hold.cloned().map(Box::new)));
         why
@@ -71,7 +71,7 @@ impl Draft<'_> {
         let cost = usage.sum.cost.unwrap_or_default();
         self.change(Change::BudgetRaised(Allowance { cost, time: usage.time }));
         self.answer(Answer::Done);
-        Why::BudgetRaised
+        Why::Account(AccountStep::BudgetRaised)
     }
 
     /// The time of turns is counted where it is bounded.

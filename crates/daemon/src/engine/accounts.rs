@@ -38,9 +38,8 @@ pub(crate) struct Known {
     pub(crate) core: Account,
     /// What it may do at once.
     bounds: Bounds,
-    /// What it spent on a day, by the day's first moment, and what of that does not count because a person said so.
+    /// What it spent on a day, by the day's first moment.
     pub(crate) today: (Wall, Money),
-    waived: Money,
 }
 
 impl Known {
@@ -223,10 +222,11 @@ impl Engine {
         let Some(known) = self.accounts.known.get_mut(&name) else { return };
         let day = crate::clock::midnight(now.wall);
         if known.today.0 != day {
-            (known.today, known.waived) = ((day, Money(0)), Money(0));
+            known.today = (day, Money(0));
         }
         known.today.1 = known.today.1 + cost;
-        let spent = known.today.1.less(known.waived);
+        let waived = known.core.waived.filter(|(of, _)| *of == day).map(|(_, waived)| waived);
+        let spent = known.today.1.less(waived.unwrap_or_default());
         if known.core.held.is_none() && known.bounds.budget.is_some_and(|budget| spent >= budget) {
             let until = Some(crate::clock::next_midnight(now.wall));
             let refused = Refused { kind: HoldKind::AccountBudget, until, window: None, text: None };
@@ -241,7 +241,7 @@ impl Engine {
         let (name, over) = (Arc::clone(name), known.core.held.as_ref().map(|held| held.kind));
         let Some(known) = self.accounts.known.get_mut(&name) else { return false };
         if over == Some(HoldKind::AccountBudget) {
-            known.waived = known.today.1;
+            known.core.waived = Some(known.today);
         }
         let went_on = known.core.go_on(now);
         if went_on {
@@ -458,7 +458,9 @@ fn standing(tracked: &Tracked) -> Standing {
         | Life::Held { .. }
         | Life::Stopping { .. }
         | Life::Backoff { .. } => match session.inbox() {
-            inbox if inbox.in_flight().is_some() => Wants::AtWork,
+            // Until its agent has it, the next one waits.
+            inbox if inbox.in_flight().is_some_and(|turn| turn.taken) => Wants::AtWork,
+            inbox if inbox.in_flight().is_some() => Wants::Turn,
             inbox if inbox.queued() > 0 && session.over_budget().is_none() => Wants::Turn,
             _ => Wants::Nothing,
         },

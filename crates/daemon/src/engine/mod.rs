@@ -126,7 +126,7 @@ pub(crate) struct Engine {
     pub(crate) config_refused: Option<String>,
     timer: Timer,
     /// What of one session becomes durable together, while that is being found out.
-    gathered: Option<fold::Gathered>,
+    gathered: Option<taping::Gathered>,
     /// Sessions whose cursor is behind their fold, and when that is looked at.
     unswept: BTreeSet<SessionId>,
     sweep_at: Option<Boot>,
@@ -208,10 +208,8 @@ impl Engine {
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
-            Input::Memory { .. }
-            | Input::Filed { .. }
-            | Input::WriterSeen { .. }
-            | Input::FilesSeen { .. } => self.take_watched(input),
+            Input::Memory { .. } | Input::Filed { .. } => self.take_watched(input),
+            Input::WriterSeen { .. } | Input::FilesSeen { .. } => self.take_watched(input),
             Input::Reload => self.reload(),
             Input::ConfigRead(read) => self.config_read(*read),
             Input::Ping { reply } => _ = reply.send(self.ping()),

@@ -51,6 +51,8 @@ mod tests {
             enqueued_at: pinfold_core::Wall(0),
             done_at: None,
             answer: None,
+            taken: None,
+            files: Vec::new(),
             kept: pinfold_store::Kept::default(),
             failure: None,
             place: None,

@@ -61,6 +61,9 @@ pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
     script::generate(seed, length).into_iter().map(&mut other).collect()
 }
 
+/// Events that are not of a session's decision, although they name it.
+const BESIDE: [EventKind; 3] = [EventKind::BegunAgain, EventKind::LeftAlone, EventKind::AccountHeld];
+
 impl Case {
     pub(super) fn play(&mut self, step: Step) -> Result<(), Violation> {
         match step {
@@ -253,15 +256,16 @@ impl Case {
         let id = batch.steps.iter().find_map(|step| match step {
             Stored::Update { id, .. } => Some(*id),
             Stored::Message { session, .. } | Stored::Run { session, .. } => Some(*session),
-            Stored::Event(event) if ![EventKind::BegunAgain, EventKind::LeftAlone].contains(&event.kind) => {
-                event.session
-            }
+            Stored::Event(event) if !BESIDE.contains(&event.kind) => event.session,
             Stored::Create { .. }
             | Stored::Define { .. }
             | Stored::Rename { .. }
             | Stored::Remove { .. }
             | Stored::Event(_)
             | Stored::Cursor(_)
+            | Stored::Spent(_)
+            | Stored::Files { .. }
+            | Stored::Account { .. }
             | Stored::OwnedBy { .. }
             | Stored::Generation { .. }
             | Stored::Prune(_)

@@ -356,7 +356,9 @@ fn a_budget_is_raised_by_another_definition_too() {
     let mut room = Room::new();
     let mut shims = vec![player(&mut room, "api", "player", json!({ "budget": 1_000_000_000 }))];
     let id = shims[0].id;
-    ["one", "two"].map(|text| room.send(id, text, None));
+    for text in ["one", "two"] {
+        room.send(id, text, None);
+    }
     serve(&mut room, &mut shims);
     shims[0].takes(&mut room);
     ends(&mut room, &mut shims[0], cost(1.0));
@@ -400,7 +402,9 @@ fn what_an_account_spends_on_a_day_is_bounded_and_another_account_is_not_touched
     let mut shims = players(&mut room, 2);
     let mut other = player(&mut room, "other", "another", json!({}));
     for shim in shims.iter().chain([&other]) {
-        ["one", "two"].map(|text| room.send(shim.id, text, None));
+        for text in ["one", "two"] {
+            room.send(shim.id, text, None);
+        }
     }
     serve(&mut room, &mut shims);
     other.serve(&mut room);

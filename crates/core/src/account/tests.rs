@@ -100,11 +100,11 @@ fn who_does_not_resume_by_itself_asks_and_goes_on_when_a_person_says_so() {
     account.settle(&all, at(61));
     assert_eq!(free(&account, &all), [2]);
     assert!(account.hold_of("a:b", Member(1), false).is_some_and(|hold| hold.asks));
-    assert!(account.go_on(at(70)));
-    account.settle(&all, at(70));
+    assert!(account.go_on(at(71)));
+    account.settle(&all, at(71));
     assert_eq!(free(&account, &all), [1, 2]);
     all[0].wants = Wants::AtWork;
-    account.settle(&all, at(71));
+    account.settle(&all, at(72));
     assert_eq!(account.held, None);
 }
 
