@@ -86,6 +86,9 @@ pub struct Held {
     /// How often it was refused in a row.
     #[serde(default)]
     pub refusals: u32,
+    /// Those that were to try and did not come to a turn: others are next.
+    #[serde(default)]
+    pub skipped: BTreeSet<Member>,
     /// A person said that it goes on.
     #[serde(default)]
     pub go_on: bool,
@@ -169,6 +172,7 @@ impl Account {
             window: refused.window.clone(),
             text: refused.text.clone(),
             refusals,
+            skipped: BTreeSet::new(),
             go_on: false,
             stage: Stage::Waiting,
         });
@@ -285,7 +289,9 @@ impl Held {
         match &self.stage {
             Stage::Waiting => {
                 let due = self.until.is_some_and(|until| until.boot <= now.boot);
-                let first = all.iter().find(|one| one.wants == Wants::Turn && self.lets(one.resumes));
+                let may = |one: &&Standing| one.wants == Wants::Turn && self.lets(one.resumes);
+                let others = all.iter().filter(may).find(|one| !self.skipped.contains(&one.member));
+                let first = others.or_else(|| all.iter().find(may));
                 if let (true, Some(first)) = (due, first) {
                     self.stage = Stage::Trial { member: first.member, since: now.moment() };
                 }
@@ -296,7 +302,10 @@ impl Held {
                     // It has no turn any more and did not get through one: somebody else tries.
                     Some(Wants::Nothing) | None => self.stage = Stage::Waiting,
                     Some(Wants::AtWork) if late => self.pass(member, now),
-                    Some(Wants::Turn) if late => self.stage = Stage::Waiting,
+                    Some(Wants::Turn) if late => {
+                        self.skipped.insert(member);
+                        self.stage = Stage::Waiting;
+                    }
                     Some(Wants::AtWork | Wants::Turn) => {}
                 }
             }

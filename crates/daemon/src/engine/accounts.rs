@@ -451,11 +451,15 @@ fn is_starting(tracked: &Tracked) -> bool {
 fn standing(tracked: &Tracked) -> Standing {
     let session = &tracked.session;
     let wants = match session.life() {
-        Life::Stopped | Life::Failed { .. } | Life::Blocked { .. } | Life::Archived { .. } => Wants::Nothing,
+        // A terminal has it: what is queued waits for its end.
+        Life::Held { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Blocked { .. }
+        | Life::Archived { .. } => Wants::Nothing,
         Life::Idle { .. }
         | Life::Starting { .. }
         | Life::Running { .. }
-        | Life::Held { .. }
         | Life::Stopping { .. }
         | Life::Backoff { .. } => match session.inbox() {
             // Until its agent has it, the next one waits.
