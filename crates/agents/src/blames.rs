@@ -21,6 +21,7 @@ pub(crate) fn kind(text: &str) -> FailureKind {
     match status {
         Some(429) => FailureKind::Limit,
         Some(401 | 403) => FailureKind::Login,
+        Some(503 | 529) => FailureKind::Overloaded,
         Some(500..600) => FailureKind::Server,
         Some(_) | None if says_limit(text) => FailureKind::Limit,
         Some(_) | None => FailureKind::Other,
@@ -60,7 +61,9 @@ mod tests {
             ("exceeded retry limit, last status: 429 Too Many Requests", FailureKind::Limit),
             ("You\u{2019}ve hit your usage limit.", FailureKind::Limit),
             ("401 Unauthorized", FailureKind::Login),
-            ("503", FailureKind::Server),
+            ("500", FailureKind::Server),
+            ("503", FailureKind::Overloaded),
+            ("529 overloaded_error", FailureKind::Overloaded),
             ("404 mock error", FailureKind::Other),
             ("4290 lines were printed", FailureKind::Other),
             ("", FailureKind::Other),

@@ -115,7 +115,7 @@ pub fn prompt_text(prompt: &Prompt) -> String {
     }
     text.push_str(&prompt.text);
     for file in &prompt.files {
-        text.push_str(&format!("\n[file {file}]"));
+        text.push_str(&format!("\n@{file}"));
     }
     text
 }

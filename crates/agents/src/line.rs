@@ -115,7 +115,7 @@ fn message(how: Input, prompt: &Prompt) -> String {
 }
 
 fn escaped(prompt: &Prompt) -> String {
-    let files = prompt.files.iter().map(|file| format!("\n[file {file}]"));
+    let files = prompt.files.iter().map(|file| format!("\n@{file}"));
     let text = prompt.text.clone() + &files.collect::<String>();
     let text = text.replace('\\', "\\\\").replace('\n', "\\n");
     match prompt.from.as_ref().filter(|from| !from.own) {

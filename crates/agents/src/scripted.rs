@@ -22,7 +22,7 @@
 //! | `{"type":"taken","id":ID}` | it has the prompt |
 //! | `{"type":"began","id":ID}` | the turn began; without `id` it is one of its own |
 //! | `{"type":"text","text":"..."}` | more of the answer |
-//! | `{"type":"ended","id":ID,"how":"done","answer":"...","why":"...","kind":"limit","turns":1,"local":false,"usage":{...}}` | the turn ended: `how` is `done`, `failed` or `cancelled`; all but `type` may be left out. Without `id` it is a turn of its own. With `turns` 0 it ends nothing unless it is `local`. Without `answer` the answer is what came as `text`. `kind` is one of `limit login model server other`, `usage` is an object of [`Usage`] |
+//! | `{"type":"ended","id":ID,"how":"done","answer":"...","why":"...","kind":"limit","turns":1,"local":false,"usage":{...}}` | the turn ended: `how` is `done`, `failed` or `cancelled`; all but `type` may be left out. Without `id` it is a turn of its own. With `turns` 0 it ends nothing unless it is `local`. Without `answer` the answer is what came as `text`. `kind` is one of `limit login model server overloaded other`, `usage` is an object of [`Usage`] |
 //! | `{"type":"asks","request":"a1","kind":"permission","title":"...","detail":"..."}` | it asks a person; `kind` is `permission` or `question` |
 //! | `{"type":"takes_back","request":"a1"}` | it does not ask any more |
 //! | `{"type":"work","under_way":true}` | work of its own is under way, or over |

@@ -78,6 +78,8 @@ pub enum FailureKind {
     Model,
     /// The vendor's servers, or the way there.
     Server,
+    /// The vendor has more to do than it can: later it works.
+    Overloaded,
     /// A line of output was too long to be read.
     LineTooLong,
     /// Any other.
@@ -115,10 +117,13 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Spent {
-    /// Tokens read.
+    /// Tokens read, from the vendor's cache or not.
     pub input_tokens: Option<u64>,
     /// Tokens written.
     pub output_tokens: Option<u64>,
+    /// Those of the tokens read that came from the vendor's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<u64>,
     /// US dollars.
     pub cost_usd: Option<f64>,
 }

@@ -1,12 +1,16 @@
 //! The objects of the contract. Absent is `null`, times are RFC 3339 in UTC.
 
 mod declared;
+mod found;
+mod usage;
 
 pub use declared::{Declared, Difference};
+pub use found::Hit;
+pub use usage::{Account, Usage, UsageSum, Window};
 
 use crate::word::{
     Activity, EventKind, HolderVerdict, LockKind, MessageState, MetricKind, Mode, RequestKind, State, Stream,
-    TextKind, Upcoming, Verdict,
+    Upcoming, Verdict,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +77,12 @@ pub struct Session {
     pub foreign: bool,
     pub command: Vec<String>,
     pub vendor_session: Option<String>,
+    /// The account that its runs use: `AGENT:NAME`; null where pinfold knows of none.
+    #[serde(default)]
+    pub account: Option<String>,
+    /// What it has used, where its agent tells.
+    #[serde(default)]
+    pub usage: Option<Usage>,
     /// How its last run ended.
     #[serde(default)]
     pub last_exit: Option<LastExit>,
@@ -99,7 +109,7 @@ pub struct Request {
 }
 
 /// A session as one row of a table: what people look at, and no more. It borrows what it is read from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are those of the session")]
 pub struct Row<'a> {
     #[serde(borrow)]
@@ -116,6 +126,9 @@ pub struct Row<'a> {
     #[serde(default)]
     pub memory_bytes: Option<u64>,
     pub restarts: u64,
+    /// What it has cost, where its agent tells.
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
     #[serde(borrow, default)]
     pub dir: Cow<'a, str>,
     /// Its command, as one line; with `brief` the beginning of it.
@@ -130,21 +143,6 @@ pub struct Row<'a> {
 pub struct Reloaded {
     /// The file; it need not exist.
     pub config: String,
-}
-
-/// Something that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[expect(missing_docs, reason = "the fields are the contract's")]
-pub struct Hit {
-    /// Its name; nothing where it belongs to none.
-    pub session: Option<String>,
-    /// What kind of text it was found in.
-    pub kind: TextKind,
-    /// The id of the session or message, or the number of the event.
-    pub id: String,
-    pub at: String,
-    /// What stands around it, on one line.
-    pub excerpt: String,
 }
 
 /// A process of a run.
@@ -257,7 +255,7 @@ fn is_none(count: &u64) -> bool {
 }
 
 /// A message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[expect(missing_docs, reason = "the fields are the contract's")]
 pub struct Message {
     pub id: String,
@@ -284,7 +282,13 @@ pub struct Message {
     /// The same in words, where more is known: what the agent said, or how it exited.
     #[serde(default)]
     pub reason: Option<String>,
-    /// What it waits for while it is queued, beside its turn: a dialog that is open.
+    /// What its turns took, where its agent tells.
+    #[serde(default)]
+    pub usage: Option<Usage>,
+    /// The files that it was sent with.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// What it waits for while it is queued, beside its turn: a dialog that is open, a limit.
     #[serde(default)]
     pub waits_for: Option<String>,
     /// Where the output of its last turn stands.
@@ -348,7 +352,7 @@ pub struct Removed {
 }
 
 /// A message that was sent.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sent {
     /// As it is now.
     #[serde(flatten)]

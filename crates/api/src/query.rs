@@ -47,6 +47,18 @@ pub struct Feed {
     pub since: Option<String>,
 }
 
+/// Sums of what was used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+#[schemars(rename = "UsageAsked")]
+pub struct Usage {
+    /// By what they are told apart; by session where it is left out.
+    #[schemars(with = "Option<word::UsageBy>")]
+    pub by: Option<String>,
+    /// Only what was used since this moment (milliseconds since 1970).
+    pub since_ms: Option<i64>,
+}
+
 /// Which events.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

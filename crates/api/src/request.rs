@@ -27,6 +27,10 @@ pub struct NewSession {
     pub idle: Option<String>,
     #[schemars(extend("pattern" = units::DURATION))]
     pub stop_grace: Option<String>,
+    #[schemars(extend("pattern" = units::MONEY))]
+    pub budget: Option<String>,
+    #[schemars(extend("pattern" = units::DURATION))]
+    pub turn_time: Option<String>,
     pub pty: Option<bool>,
     #[schemars(extend("enum" = ["line", "json", null]))]
     pub input: Option<String>,
@@ -45,6 +49,14 @@ pub struct NewSession {
     pub caller_env: Option<BTreeMap<String, String>>,
     /// The caller's umask.
     pub caller_umask: Option<u32>,
+}
+
+/// An account goes on, whatever was told of its limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResumeAccount {
+    /// `AGENT:NAME`.
+    pub account: String,
 }
 
 /// A stop.
@@ -101,6 +113,8 @@ pub struct NewMessage {
     pub text: String,
     /// The same key twice is one message.
     pub key: Option<String>,
+    /// Files that it is about, by absolute paths; they must exist.
+    pub files: Vec<String>,
 }
 
 /// Somebody attaches: counted as a consumer while the answer is read.

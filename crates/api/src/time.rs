@@ -1,6 +1,7 @@
 //! Moments as they stand in objects: RFC 3339, written in UTC to the millisecond. The calendar is jiff's.
 
-use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
 
 /// Writes milliseconds since 1970.
 ///
@@ -25,6 +26,33 @@ pub fn moment(text: &str) -> Option<i64> {
 fn is_whole(text: &str) -> bool {
     let marks = [(4, b'-'), (7, b'-'), (13, b':'), (16, b':')];
     marks.into_iter().all(|(at, mark)| text.as_bytes().get(at) == Some(&mark))
+}
+
+/// The first millisecond of the local day that a moment is in.
+#[must_use]
+pub fn midnight(millis: i64) -> i64 {
+    let day = local(millis).and_then(|zoned| zoned.start_of_day().ok());
+    day.map_or(millis - millis.rem_euclid(DAY), |day| day.timestamp().as_millisecond())
+}
+
+/// The first millisecond of the local day after.
+#[must_use]
+pub fn next_midnight(millis: i64) -> i64 {
+    let next = local(millis).and_then(|zoned| zoned.tomorrow().ok()?.start_of_day().ok());
+    next.map_or(millis - millis.rem_euclid(DAY) + DAY, |day| day.timestamp().as_millisecond())
+}
+
+/// The local day that a moment is in: `2026-11-17`.
+#[must_use]
+pub fn local_day(millis: i64) -> String {
+    local(millis).map(|zoned| zoned.date().to_string()).unwrap_or_default()
+}
+
+/// A day without a change of the clocks.
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+fn local(millis: i64) -> Option<Zoned> {
+    Some(Timestamp::from_millisecond(millis).ok()?.to_zoned(TimeZone::system()))
 }
 
 #[cfg(test)]

@@ -7,7 +7,11 @@ pub(crate) const DURATION: &str = "^[0-9]+(ms|s|m|min|h|d)$";
 /// What a size looks like, for schemas.
 pub(crate) const SIZE: &str = "^[0-9]+([.][0-9]{1,3})?[KMGTkmgt](i?B)?$";
 
+/// What an amount of money looks like, for schemas.
+pub(crate) const MONEY: &str = "^[0-9]+(\\.[0-9]{1,9})?USD$";
+
 const DURATIONS: &str = "ms, s, m, h or d, as in 250ms, 10s, 5m, 2h, 7d";
+const AMOUNTS: &str = "USD, as in 5USD, 0.50USD";
 const SIZES: &str = "K, M, G or T, as in 512M, 2G";
 
 /// A text that is not a duration or a size.
@@ -92,6 +96,38 @@ fn decimal(number: &str, factor: u64) -> Option<u64> {
     let thousandths: u64 = format!("{part:0<3}").parse().ok()?;
     let whole = whole.parse::<u64>().ok()?.checked_mul(factor)?;
     whole.checked_add(thousandths * (factor >> 10) * 1024 / 1000)
+}
+
+/// Reads an amount of money, in billionths of a dollar: `5USD`, `0.50USD`.
+///
+/// # Errors
+/// Anything else; a bare number names the unit.
+pub fn money(text: &str) -> Result<u64, NotAQuantity> {
+    let (units, malformed) = (AMOUNTS, || text.to_owned());
+    let numeric = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    if numeric {
+        return Err(NotAQuantity::NoUnit { text: malformed(), units });
+    }
+    let not_one = || NotAQuantity::Malformed { text: malformed(), what: "amount", units };
+    let number = text.strip_suffix("USD").ok_or_else(not_one)?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !digits(whole) || !digits(part) || part.len() > 9 {
+        return Err(not_one());
+    }
+    let billionths = format!("{part:0<9}").parse::<u64>().ok();
+    let dollars = whole.parse::<u64>().ok().and_then(|dollars| dollars.checked_mul(1_000_000_000));
+    let sum = dollars.zip(billionths).and_then(|(dollars, part)| dollars.checked_add(part));
+    sum.ok_or_else(|| NotAQuantity::TooLarge { text: malformed() })
+}
+
+/// Writes an amount so that it can be read again.
+#[must_use]
+pub fn money_text(billionths: u64) -> String {
+    let part = format!("{:09}", billionths % 1_000_000_000);
+    let part = part.trim_end_matches('0');
+    let dollars = billionths / 1_000_000_000;
+    if part.is_empty() { format!("{dollars}USD") } else { format!("{dollars}.{part:0<2}USD") }
 }
 
 /// Writes a duration so that it can be read again, in the largest unit that it is a whole number of.
@@ -210,6 +246,32 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(size(text).ok(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn the_rows_of_the_syntax_of_money() {
+        let rows = [
+            ("5USD", Some(5_000_000_000)),
+            ("0.50USD", Some(500_000_000)),
+            ("0.000000001USD", Some(1)),
+            ("0USD", Some(0)),
+            ("5", None),
+            ("5.5", None),
+            ("5EUR", None),
+            ("5 USD", None),
+            ("-5USD", None),
+            (".5USD", None),
+            ("5.USD", None),
+            ("1.0000000001USD", None),
+            ("99999999999999USD", None),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(money(text).ok(), expected, "{text}");
+        }
+        for text in ["5USD", "0.50USD", "12.345USD", "0.000000001USD"] {
+            assert_eq!(money(text).map(money_text).as_deref(), Ok(text));
+        }
+        assert!(money("5").unwrap_err().to_string().contains("5USD"));
     }
 
     #[test]

@@ -146,6 +146,9 @@ words! {
     RequestKind {
         Permission = "permission",
         Question = "question",
+        Limit = "limit",
+        Login = "login",
+        Budget = "budget",
     }
 
     /// How the end of a run is judged.
@@ -159,6 +162,22 @@ words! {
         Crash = "crash",
     }
 
+    /// By what sums of usage are told apart.
+    UsageBy {
+        Session = "session",
+        Account = "account",
+        Model = "model",
+        Day = "day",
+    }
+
+    /// Why the sessions of an account get no turns.
+    AccountHold {
+        Limit = "limit",
+        Login = "login",
+        Overloaded = "overloaded",
+        Budget = "budget",
+    }
+
     /// What happens next by itself.
     Upcoming {
         Restart = "restart",
@@ -168,6 +187,7 @@ words! {
         Watchdog = "watchdog",
         Idle = "idle",
         Signal = "signal",
+        Reset = "reset",
     }
 
     /// Where a message is on its way.

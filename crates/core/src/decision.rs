@@ -3,6 +3,7 @@
 use crate::event::{ConsumerKind, Shim};
 use crate::exit::{Exit, Verdict};
 use crate::guest::Guest;
+use crate::hold::Hold;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::inbox::{MessageChange, MessageFailure};
 use crate::kind::EventKind;
@@ -15,6 +16,7 @@ use crate::running::{Leaving, Runs, Takeover};
 use crate::talk::{Permit, RequestAnswer, RequestChange, RequestKind, Standing, Vendor};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
+use crate::usage::{Allowance, Spending, Took};
 use crate::why::Why;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -56,8 +58,18 @@ pub enum Change {
     Request(RequestChange),
     /// The conversation of its vendor that it is in.
     Vendor(Box<Vendor>),
+    /// What a turn took.
+    Spent(Box<Spending>),
     /// What its agent does.
     Standing(Option<Box<Standing>>),
+    /// What keeps it from its next turn.
+    Hold(Option<Box<Hold>>),
+    /// What it has spent counts no longer against its budget.
+    BudgetRaised(Allowance),
+    /// Since when the turn under way goes on, where that is counted.
+    TurnSince(Option<Boot>),
+    /// How long it went on.
+    TurnTook(Took),
     /// A consumer connected.
     Joined(ConsumerId, ConsumerKind),
     /// A consumer left.
@@ -228,6 +240,8 @@ pub enum Wakes {
     NotWhileStopped,
     /// It waits until somebody lets go of the session's lock.
     NotWhileBlocked,
+    /// It waits until its account, or its budget, lets it.
+    NotWhileHeld,
     /// It waits until the daemon is back.
     NotWhileClosing,
 }

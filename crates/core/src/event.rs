@@ -2,12 +2,14 @@
 
 use crate::exit::{Ended, Exit};
 use crate::guest::GuestSeen;
+use crate::hold::Hold;
 use crate::ids::{ConsumerId, MessageId, RequestNumber, RunNumber};
 use crate::life::{CannotStart, HolderSeen, Process, StartRefused};
 use crate::policy::Spec;
 use crate::rules::memory::{Reading, Source};
 use crate::talk::{Dialog, RequestAnswer, RequestKind, Standing};
 use crate::unended::Unended;
+use crate::usage::Report;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -65,6 +67,10 @@ pub enum Event {
         /// What.
         event: RunEvent,
     },
+    /// Its account is held, or is not any more, as far as this session goes.
+    Held(Option<Box<Hold>>),
+    /// A person lets it spend more: what it has spent counts no longer against its budget.
+    BudgetRaised,
     /// A lock that was refused is free again, or the holder that was watched has gone.
     HolderGone,
     /// The shim that kept the locks over a gap has left.
@@ -88,6 +94,8 @@ impl Event {
             Event::Request { .. } => "request",
             Event::Answered { .. } => "answered",
             Event::Run { .. } => "run",
+            Event::Held(_) => "held",
+            Event::BudgetRaised => "budget_raised",
             Event::HolderGone => "holder_gone",
             Event::ShimLeft => "shim_left",
         }
@@ -241,6 +249,8 @@ pub enum TurnEnd {
     Interrupted,
     /// By an interrupt that was meant for the turn before it, whose end it crossed.
     Crossed,
+    /// The vendor refused it, for a reason that is the account's.
+    Refused,
 }
 
 /// What can happen to a run.
@@ -270,6 +280,8 @@ pub enum RunEvent {
     },
     /// It became known what it does.
     Standing(Box<Standing>),
+    /// Its agent reported what a turn took.
+    Spent(Box<Report>),
     /// Its vendor session was learned, and is held by somebody else.
     VendorBusy {
         /// By whom.

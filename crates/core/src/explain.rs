@@ -1,7 +1,8 @@
 //! `why S`: what is, why, and what comes next, in a sentence.
 
 use crate::guest::GuestStage;
-use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, Stage, StartRefused};
+use crate::hold::Hold;
+use crate::life::{BlockedOn, FailCause, Goal, HolderSeen, IdleSince, Life, Stage, StartRefused, State};
 use crate::policy::Mode;
 use crate::rules::WaitReason;
 use crate::rules::verdict::Asked;
@@ -9,6 +10,7 @@ use crate::session::{Session, Upcoming};
 use crate::time::{Boot, Now};
 use crate::words;
 use std::borrow::Cow;
+use std::time::Duration;
 
 impl Session {
     /// Says what is, why, and what comes next and when.
@@ -55,7 +57,25 @@ impl Session {
         Some(format!("its terminal program {exit}"))
     }
 
+    /// What keeps it from its next turn, what becomes of that, and what a person can do about it.
+    fn held_because(&self, hold: &Hold, now: Now) -> String {
+        let goes_on = match hold.until.map(|until| until.boot.since(now.boot)) {
+            Some(wait) if wait > Duration::ZERO && hold.asks => {
+                format!("; resets in {}, and goes on when a person says so", words::duration(wait))
+            }
+            Some(wait) if wait > Duration::ZERO => format!("; goes on in {}", words::duration(wait)),
+            Some(_) if hold.asks => "; goes on when a person says so".into(),
+            Some(_) => "; goes on when its turn comes".into(),
+            None => "; goes on when a person says so".into(),
+        };
+        let running = if self.live_run().is_some() { "; its run is kept" } else { "" };
+        format!("blocked: {hold}{goes_on}{running}")
+    }
+
     fn what_is(&self, now: Now) -> String {
+        if let Some(hold) = self.hold().filter(|_| self.is_paused() && self.state() == State::Blocked) {
+            return self.held_because(&hold, now);
+        }
         match &self.life {
             Life::Idle { since } => format!("idle: {}", self.idle_because(*since)),
             Life::Starting { stage: Stage::Reserving, .. } => "starting: taking its locks".into(),
@@ -212,6 +232,7 @@ impl Session {
             Upcoming::Park => format!("parks in {wait} unless somebody needs it"),
             Upcoming::TakeoverDeadline => format!("a takeover waits {wait} more for the turn to end"),
             Upcoming::Watchdog => format!("its watchdog must be fed within {wait}"),
+            Upcoming::Reset => format!("goes on in {wait}"),
             Upcoming::Signal => format!("it was asked to leave, and is sent the stop signal in {wait}"),
             Upcoming::NotNeeded => format!("gives up in {wait} unless somebody needs it"),
         })

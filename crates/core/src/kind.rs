@@ -74,6 +74,8 @@ kinds! {
     Archived = "archived",
     Restored = "restored",
     Purged = "purged",
+    AccountHeld = "account_held",
+    AccountResumed = "account_resumed",
     Adopted = "adopted",
     Removed = "removed",
     Renamed = "renamed",

@@ -9,6 +9,7 @@
 //! - [`caller`] judges who asks, from evidence.
 #![forbid(unsafe_code)]
 
+pub mod account;
 pub mod attach;
 pub mod budgets;
 pub mod caller;
@@ -17,6 +18,7 @@ pub mod event;
 pub mod exit;
 mod explain;
 pub mod guest;
+pub mod hold;
 pub mod ids;
 pub mod inbox;
 pub mod kind;
@@ -31,6 +33,7 @@ pub mod session;
 pub mod talk;
 pub mod time;
 pub mod unended;
+pub mod usage;
 pub mod visible;
 pub mod why;
 pub mod words;

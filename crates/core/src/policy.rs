@@ -3,6 +3,7 @@
 use crate::guest::Attaching;
 use crate::talk::Permissions;
 use crate::time::millis;
+use crate::usage::Money;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -91,6 +92,8 @@ pub struct Policy {
     pub silence_warn: Duration,
     /// Whether a session starts again by itself when its usage limit resets.
     pub limit_resume: bool,
+    /// Whether an agent is told that it may have seen a message before.
+    pub mark_repetition: bool,
     /// Who answers an agent that asks for permission.
     pub permissions: Permissions,
 }
@@ -121,6 +124,7 @@ impl Default for Policy {
             watchdog: Duration::ZERO,
             silence_warn: Duration::from_secs(10 * MINUTE),
             limit_resume: false,
+            mark_repetition: true,
             permissions: Permissions::Ask,
         }
     }
@@ -143,6 +147,12 @@ pub struct Spec {
     /// What `attach` does with that.
     #[serde(default, skip_serializing_if = "Attaching::is_takeover")]
     pub attach: Attaching,
+    /// What it may spend before a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Money>,
+    /// How long its turns may take in all before a person is asked, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_time: Option<u64>,
     /// Whether each of its runs is for one message: nothing else needs a run, and the end of one ends the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub run_per_message: bool,
@@ -158,6 +168,8 @@ impl Spec {
             memory_limit: None,
             interactive: false,
             attach: Attaching::Takeover,
+            budget: None,
+            turn_time: None,
             run_per_message: false,
         }
     }

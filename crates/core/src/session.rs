@@ -7,6 +7,7 @@ use crate::budgets::Budgets;
 use crate::decision::{Change, InForce};
 use crate::event::{ConsumerKind, Shim};
 use crate::guest::Guest;
+use crate::hold::Hold;
 use crate::ids::{ConsumerId, RunNumber};
 use crate::inbox::{Inbox, MessageChange, Queued};
 use crate::last_exit::LastExit;
@@ -17,6 +18,7 @@ pub use crate::running::{Leaving, Need, Runs, Takeover};
 use crate::talk::{Activity, Dialog, Standing, Talk};
 use crate::time::{Boot, Wall};
 use crate::unended::Unended;
+use crate::usage::Usage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,6 +50,8 @@ pub struct Session {
     pub(crate) interrupted: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) guest: Option<Guest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) usage: Option<Box<Usage>>,
     #[serde(skip)]
     pub(crate) live: Live,
 }
@@ -61,6 +65,8 @@ pub(crate) struct Live {
     /// Who waits for a guest, in the order in which they came.
     pub(crate) awaiting_guest: Vec<ConsumerId>,
     pub(crate) standing: Option<Box<Standing>>,
+    /// What its account keeps it from.
+    pub(crate) hold: Option<Box<Hold>>,
     pub(crate) memory: MemoryWatch,
     pub(crate) sign_of_life: Option<Boot>,
     pub(crate) closing: bool,
@@ -101,6 +107,8 @@ pub enum Upcoming {
     NotNeeded,
     /// The stop signal for an agent that was asked to leave.
     Signal,
+    /// The end of what its account keeps it from.
+    Reset,
 }
 
 impl Upcoming {
@@ -115,6 +123,7 @@ impl Upcoming {
             Upcoming::Watchdog => "watchdog",
             Upcoming::NotNeeded => "idle",
             Upcoming::Signal => "signal",
+            Upcoming::Reset => "reset",
         }
     }
 }
@@ -137,6 +146,7 @@ impl Session {
             keep_until: None,
             interrupted: false,
             guest: None,
+            usage: None,
             live: Live::default(),
         }
     }
@@ -157,6 +167,11 @@ impl Session {
             }
             Change::Request(step) => self.talk.apply(step),
             Change::Vendor(vendor) => self.talk.learn(vendor),
+            Change::Hold(hold) => self.live.hold.clone_from(hold),
+            Change::BudgetRaised(allowed) => self.usage.get_or_insert_default().allowed = *allowed,
+            Change::TurnTook(took) => self.usage.get_or_insert_default().took(*took),
+            Change::TurnSince(since) => self.usage.get_or_insert_default().turn_since = *since,
+            Change::Spent(spending) => self.usage.get_or_insert_default().count(spending),
             Change::Standing(standing) => self.live.standing.clone_from(standing),
             Change::Joined(consumer, kind) => _ = self.live.consumers.insert(*consumer, *kind),
             Change::Left(consumer) => {
@@ -204,6 +219,7 @@ impl Session {
             keep_until: self.keep_until,
             interrupted: self.interrupted,
             guest: self.guest,
+            usage: self.usage.clone(),
             live: self.live.clone(),
         }
     }
@@ -229,6 +245,9 @@ impl Session {
     #[must_use]
     pub fn state(&self) -> State {
         match self.life {
+            Life::Idle { .. } | Life::Running { .. } | Life::Backoff { .. } if self.is_paused() => {
+                State::Blocked
+            }
             Life::Idle { .. } => State::Idle,
             Life::Starting { .. } => State::Starting,
             Life::Running { .. } => State::Running,
@@ -306,6 +325,7 @@ impl Session {
     #[must_use]
     pub fn activity(&self) -> Activity {
         match self.live.standing.as_deref() {
+            _ if self.is_paused() => Activity::Limited,
             Some(_) if self.talk.open().next().is_some() => Activity::Waiting,
             Some(Standing { activity: Activity::Idle, own_work: true, .. }) => Activity::Working,
             Some(Standing { activity, .. }) => *activity,
@@ -415,7 +435,7 @@ impl Session {
         if self.inbox.in_flight().is_some() {
             return Some(Need::Turn);
         }
-        (self.inbox.queued() > 0).then_some(Need::Message)
+        (self.inbox.queued() > 0 && !self.is_held()).then_some(Need::Message)
     }
 
     /// When something is due by itself next. Send [`crate::Event::Ticked`] then; early or late does no harm.
@@ -483,6 +503,10 @@ impl Change {
             | Change::Message(_)
             | Change::Request(_)
             | Change::Vendor(_)
+            | Change::Spent(_)
+            | Change::BudgetRaised(_)
+            | Change::TurnSince(_)
+            | Change::TurnTook(_)
             | Change::LastConsumer(_)
             | Change::KeepUntil(_)
             | Change::Interrupted(_)
@@ -495,6 +519,7 @@ impl Change {
             | Change::Takeover(_)
             | Change::AwaitingGuest(_)
             | Change::Standing(_)
+            | Change::Hold(_)
             | Change::Memory(_)
             | Change::SignOfLife(_)
             | Change::Closing(_)

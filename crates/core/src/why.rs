@@ -88,6 +88,7 @@ pub enum Why {
     GoingDown,
 
     Person(PersonAsked),
+    Account(AccountStep),
     Memory(MemorySeen),
     Takeover(TakeoverStep),
     Guest(GuestStep),
@@ -109,6 +110,16 @@ pub enum PersonAsked {
     Purged,
     PurgedOthers,
     Interrupted,
+}
+
+/// What an account, or a budget, means for a session from now on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(missing_docs, reason = "each has its sentence in Display")]
+pub enum AccountStep {
+    Held,
+    Free,
+    BudgetRaised,
 }
 
 /// A memory reading that calls for something short of an end.
@@ -257,6 +268,7 @@ impl fmt::Display for Why {
             }
             Why::Unended { by } => write!(f, "it should have ended, but {by}"),
             Why::Person(asked) => f.write_str(asked.sentence()),
+            Why::Account(step) => f.write_str(step.sentence()),
             Why::Memory(seen) => f.write_str(seen.sentence()),
             Why::Takeover(step) => f.write_str(step.sentence()),
             Why::Guest(step) => f.write_str(step.sentence()),
@@ -317,6 +329,16 @@ impl PersonAsked {
             PersonAsked::Purged => "it was purged",
             PersonAsked::PurgedOthers => "it is in use, so purge leaves it alone",
             PersonAsked::Interrupted => "a person interrupted its turn",
+        }
+    }
+}
+
+impl AccountStep {
+    fn sentence(self) -> &'static str {
+        match self {
+            AccountStep::Held => "its account is held",
+            AccountStep::Free => "its account works again, as far as it goes",
+            AccountStep::BudgetRaised => "a person lets it spend more",
         }
     }
 }

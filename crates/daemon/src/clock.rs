@@ -61,6 +61,16 @@ pub(crate) fn time(at: Wall) -> String {
     rfc3339(u64::try_from(at.0).unwrap_or(0))
 }
 
+/// The first moment of the local day.
+pub(crate) fn midnight(at: Wall) -> Wall {
+    Wall(pinfold_api::time::midnight(at.0))
+}
+
+/// The first moment of the next local day.
+pub(crate) fn next_midnight(at: Wall) -> Wall {
+    Wall(pinfold_api::time::next_midnight(at.0))
+}
+
 /// By how much a test has stepped the wall clock: a file that the environment names has the milliseconds.
 #[cfg(feature = "crash-points")]
 fn step() -> i64 {

@@ -3,6 +3,7 @@
 use pinfold_api::object::{Metric, Sample};
 use pinfold_api::word::MetricKind;
 use pinfold_core::Verdict;
+use pinfold_core::usage::{Figures, Money};
 use pinfold_store::{Committed, Tally};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +24,8 @@ pub(crate) struct Metrics {
     /// Events, runs and messages that retention removed, and how long each of its steps took.
     forgotten: [Count; OF_PAST.len()],
     pruning: Histogram,
+    /// Tokens read, written and cached, and billionths of a dollar.
+    spent: [AtomicU64; 4],
     /// Holds that are waited for, and that are held.
     pub(crate) waiting: Level,
     pub(crate) held: Level,
@@ -181,7 +184,38 @@ impl Metrics {
                 self.fold.samples("pinfold_fold_seconds", &[]),
             ),
         ];
-        of_runs.into_iter().chain(self.waits()).chain(self.retention()).collect()
+        of_runs.into_iter().chain(self.waits()).chain(self.retention()).chain(self.usage()).collect()
+    }
+
+    /// A turn took this much.
+    pub(crate) fn spent(&self, figures: Figures) {
+        let Figures { input, output, cached, cost } = figures;
+        for (count, more) in self.spent.iter().zip([input, output, cached, cost.map(|cost| cost.0)]) {
+            count.fetch_add(more.unwrap_or(0), Ordering::Relaxed);
+        }
+    }
+
+    /// What turns took, as agents reported it.
+    fn usage(&self) -> [Metric; 2] {
+        let [input, output, cached, cost] = &self.spent;
+        let tokens = [("input", input), ("output", output), ("cached", cached)].map(|(of, count)| {
+            sample("pinfold_tokens_total", &[("of", of)], count.load(Ordering::Relaxed) as f64)
+        });
+        let cost = Money(cost.load(Ordering::Relaxed)).usd();
+        [
+            metric(
+                "pinfold_tokens_total",
+                MetricKind::Counter,
+                "Tokens that agents reported since the daemon started; the cached ones are among those of the input.",
+                tokens.into(),
+            ),
+            metric(
+                "pinfold_cost_usd_total",
+                MetricKind::Counter,
+                "What agents reported as their cost since the daemon started, in US dollars.",
+                vec![sample("pinfold_cost_usd_total", &[], cost)],
+            ),
+        ]
     }
 
     /// A step of retention is durable.

@@ -80,6 +80,9 @@ impl Batch {
             | Step::Message { .. }
             | Step::Run { .. }
             | Step::Cursor(_)
+            | Step::Spent(_)
+            | Step::Files { .. }
+            | Step::Account { .. }
             | Step::Event(_)
             | Step::OwnedBy { .. }
             | Step::Prune(_)
@@ -151,6 +154,11 @@ impl Batch {
     /// Notes how far the tape of a session was folded.
     pub fn cursor(&mut self, cursor: Cursor) {
         self.steps.push(Step::Cursor(Box::new(cursor)));
+    }
+
+    /// Notes what is known of an account.
+    pub fn account(&mut self, name: &str, state: String) {
+        self.steps.push(Step::Account { name: name.to_owned(), state });
     }
 
     /// Adds parts of an answer whose turn has not ended; a cursor that counts them as told belongs into the same batch.

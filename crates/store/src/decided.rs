@@ -6,8 +6,10 @@ use crate::batch::Batch;
 use crate::rows::TurnPlace;
 use crate::step::{EventRun, EventStep, RunStep, Step};
 use crate::ulid::{RunId, SessionId};
+use crate::usage::Spent;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{HolderSeen, Process};
+use pinfold_core::usage::{Figures, Spending};
 use pinfold_core::{Change, Decision, Life, MessageId, Record, RunNumber, Session, Wall};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -44,6 +46,12 @@ pub struct Facts {
     pub by: Option<Value>,
     /// The session that sent the messages that it queues; nothing for a person.
     pub from: Option<String>,
+    /// The files that were sent with the messages that it queues.
+    pub files: Vec<String>,
+    /// The account that its turns are charged to.
+    pub account: Option<String>,
+    /// What the turn took that it ends.
+    pub spent: Option<Figures>,
     /// Why a turn has failed, in words.
     pub reason: Option<String>,
     /// The sentence for its events; without one, that of the decision.
@@ -85,7 +93,8 @@ struct Rows<'a> {
 impl Rows<'_> {
     fn of(&self, change: &Change) -> Vec<Step> {
         match change {
-            Change::Message(step) => self.message(step).into_iter().collect(),
+            Change::Message(step) => self.message(step).into_iter().chain(self.files(step)).collect(),
+            Change::Spent(spending) => self.spent(spending).into_iter().collect(),
             Change::Life(life) => self.run_decided(life).into_iter().collect(),
             Change::Runs(runs) => vec![self.run(RunStep::Settled { run: runs.settled })],
             Change::Record(record) => {
@@ -96,6 +105,10 @@ impl Rows<'_> {
             | Change::Shim(_)
             | Change::Request(_)
             | Change::Vendor(_)
+            | Change::Hold(_)
+            | Change::BudgetRaised(_)
+            | Change::TurnSince(_)
+            | Change::TurnTook(_)
             | Change::Standing(_)
             | Change::Joined(..)
             | Change::Left(_)
@@ -145,6 +158,23 @@ impl Rows<'_> {
         Some(Step::Message { session: self.id, at: self.at, change, words, told, from, place })
     }
 
+    /// The files of a message that is queued.
+    fn files(&self, change: &MessageChange) -> Option<Step> {
+        let MessageChange::Queued { message, .. } = change else { return None };
+        let paths = self.facts.files.clone();
+        (!paths.is_empty()).then_some(Step::Files { session: self.id, message: *message, paths })
+    }
+
+    /// What a turn took; a report of nothing is not counted.
+    fn spent(&self, spending: &Spending) -> Option<Step> {
+        let Spending { run, message, spent, model, .. } = spending;
+        let (session, account, at) = (self.id, self.facts.account.clone(), self.at);
+        let message = message.map(Into::into);
+        let (run, model, figures) = (*run, model.clone(), *spent);
+        let row = Spent { at, session, run, message, account, model, figures };
+        (!figures.is_nothing()).then(|| Step::Spent(Box::new(row)))
+    }
+
     fn run_decided(&self, life: &Life) -> Option<Step> {
         let Life::Starting { run, purpose, .. } = *life else { return None };
         let id = self.facts.run_ids.get(&run).copied();
@@ -174,6 +204,11 @@ impl Rows<'_> {
         if let (Record::MessageFailed { .. }, Some(reason)) = (record, &self.facts.reason) {
             data["text"] = Value::from(reason.clone());
         }
+        if let (Record::MessageDone { .. } | Record::MessageFailed { .. }, Some(spent)) =
+            (record, &self.facts.spent)
+        {
+            data["usage"] = figures_json(spent);
+        }
         if let Some(by) = &self.facts.by {
             data["by"] = by.clone();
         }
@@ -186,6 +221,16 @@ impl Rows<'_> {
             data: data.to_string(),
         }
     }
+}
+
+/// Tokens and money in the words of the contract.
+fn figures_json(spent: &Figures) -> Value {
+    json!({
+        "input_tokens": spent.input,
+        "output_tokens": spent.output,
+        "cached_tokens": spent.cached,
+        "cost_usd": spent.cost.map(pinfold_core::usage::Money::usd),
+    })
 }
 
 fn holder_json(holder: &HolderSeen) -> Value {

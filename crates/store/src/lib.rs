@@ -112,6 +112,7 @@ mod sweep;
 mod ticket;
 mod trouble;
 mod ulid;
+mod usage;
 
 pub mod backup {
     //! Copies of a store: made while it is in use ([`Query::backup`](crate::Query::backup)), and put back while it is not.
@@ -147,3 +148,4 @@ pub use sweep::{Limits, Sweep};
 pub use ticket::{Committed, Outcome, Promise, Ticket};
 pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};
+pub use usage::{Spent, Taken, UsageBy, UsageQuery, UsageSum};

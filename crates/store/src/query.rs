@@ -6,6 +6,7 @@ use crate::pace::Pace;
 use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
+use crate::usage::{UsageQuery, UsageSum};
 use pinfold_core::{MessageId, Wall};
 use std::fmt::Debug;
 use std::io;
@@ -193,6 +194,12 @@ pub trait Query: Debug + Send {
 
     /// How far the tape of a session was folded.
     fn cursor(&self, session: SessionId) -> Read<Option<Cursor>>;
+
+    /// Sums of what turns took, in the order of what they have in common. Rows that are damaged are not counted.
+    fn usage(&self, query: &UsageQuery) -> Read<Vec<UsageSum>>;
+
+    /// What is known of accounts: name and state of each. One that is damaged is as if it was not known.
+    fn accounts(&self) -> Read<Vec<(String, String)>>;
 
     /// Events by their numbers.
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>>;

@@ -2,6 +2,7 @@
 
 use crate::answer::{BEGINNING, Kept};
 use crate::ulid::{RunId, SessionId, Ulid};
+use crate::usage::Taken;
 use pinfold_core::{EventKind, RunNumber, Session, Wall};
 use serde_json::{Map, Value};
 use std::str::FromStr;
@@ -150,6 +151,10 @@ pub struct Message {
     pub answer: Option<String>,
     /// How the answer is kept.
     pub kept: Kept,
+    /// What its turns took, where that was told.
+    pub taken: Option<Taken>,
+    /// The files that it was sent with.
+    pub files: Vec<String>,
     /// Why it failed: the word of its event, and behind `: ` the reason where one is known.
     pub failure: Option<String>,
     /// Where the output of its last turn stands.

@@ -3,6 +3,7 @@
 use crate::answer::AnswerTold;
 use crate::rows::{Cursor, TurnPlace};
 use crate::ulid::{RunId, SessionId, Ulid};
+use crate::usage::Spent;
 use pinfold_core::decision::RunExited;
 use pinfold_core::inbox::MessageChange;
 use pinfold_core::life::{Process, Purpose};
@@ -80,6 +81,24 @@ pub enum Step {
     },
     /// The tape of a session was folded so far; it takes the place of an earlier one.
     Cursor(Box<Cursor>),
+    /// A turn took this much.
+    Spent(Box<Spent>),
+    /// The files that a message was sent with; the message is there already.
+    Files {
+        /// Whose message it is.
+        session: SessionId,
+        /// Which message.
+        message: MessageId,
+        /// Their paths.
+        paths: Vec<String>,
+    },
+    /// What is known of an account; it takes the place of what was.
+    Account {
+        /// Its name.
+        name: String,
+        /// All of it, as JSON.
+        state: String,
+    },
     /// An event gets the next number.
     Event(EventStep),
     /// A daemon announces itself; its generation must be greater than the one before.
@@ -304,8 +323,11 @@ impl Step {
             | Step::Remove { id } => Some(*id),
             Step::Message { session, .. } | Step::Run { session, .. } => Some(*session),
             Step::Cursor(cursor) => Some(cursor.session),
+            Step::Spent(spent) => Some(spent.session),
+            Step::Files { session, .. } => Some(*session),
             // Forgetting the past changes no state.
             Step::Event(_)
+            | Step::Account { .. }
             | Step::Generation { .. }
             | Step::OwnedBy { .. }
             | Step::Prune(_)

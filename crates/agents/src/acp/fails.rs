@@ -31,7 +31,8 @@ fn kind(error: &RpcError, text: &str) -> FailureKind {
         (Some("rate_limit" | "billing_error"), _) | (_, Some(429)) => FailureKind::Limit,
         (Some("authentication_failed"), _) | (_, Some(NO_LOGIN | 401 | 403)) => FailureKind::Login,
         (Some("model_not_found"), _) => FailureKind::Model,
-        (Some("server_error" | "overloaded"), _) | (_, Some(500..600)) => FailureKind::Server,
+        (Some("overloaded"), _) | (_, Some(503 | 529)) => FailureKind::Overloaded,
+        (Some("server_error"), _) | (_, Some(500..600)) => FailureKind::Server,
         (Some(_) | None, _) if of_data(error, "codexErrorInfo") == Some("usageLimitExceeded") => {
             FailureKind::Limit
         }

@@ -4,7 +4,7 @@ use super::asks;
 use super::opens::VERSION;
 use super::state::{Acp, INITIALIZE, LOAD, NEW, RESUME};
 use crate::exec::prompt_text;
-use crate::intent::{CannotSay, Intent, Reply};
+use crate::intent::{CannotSay, Intent, Prompt, Reply};
 use crate::rpc::{Framing, Id};
 use crate::translate::{Spoken, View};
 use serde_json::{Value, json};
@@ -16,14 +16,37 @@ pub(crate) fn say(state: &Acp, number: u64, intent: &Intent, see: &View<'_>) -> 
     match intent {
         Intent::Handshake { step } => handshake(state, number, *step, see),
         Intent::Prompt(prompt) => {
-            let text = json!([{ "type": "text", "text": prompt_text(prompt) }]);
-            let params = json!({ "sessionId": session(state)?, "prompt": text });
+            let meta = json!({ "traceparent": traceparent(prompt) });
+            let params = json!({ "sessionId": session(state)?, "prompt": content(prompt), "_meta": meta });
             Ok(LINES.request(number, "session/prompt", &params))
         }
         Intent::Answer(reply) => answer(state, reply, see),
         Intent::Interrupt => interrupt(state, see),
         Intent::Close => Ok(Spoken::end()),
     }
+}
+
+/// What a message says, and its files as the protocol names them.
+fn content(prompt: &Prompt) -> Value {
+    let words = Prompt { files: Vec::new(), ..prompt.clone() };
+    let mut parts = vec![json!({ "type": "text", "text": prompt_text(&words) })];
+    parts.extend(prompt.files.iter().map(|file| {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        json!({ "type": "resource_link", "uri": format!("file://{}", escaped(file)), "name": name })
+    }));
+    Value::from(parts)
+}
+
+/// A message is a trace of its own, and this delivery of it a span.
+fn traceparent(prompt: &Prompt) -> String {
+    format!("00-{:032x}-{:016x}-01", prompt.message.0, prompt.delivery.max(1))
+}
+
+/// A path as a part of an address.
+fn escaped(path: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    path.bytes().map(one).collect()
 }
 
 fn handshake(state: &Acp, number: u64, step: u32, see: &View<'_>) -> Result<Spoken, CannotSay> {

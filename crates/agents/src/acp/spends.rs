@@ -45,7 +45,12 @@ fn spent(line: &Prompted) -> Spent {
     let usage = line.usage.as_ref().filter(|usage| !usage.is_null());
     let quota = || line.meta.as_ref()?.pointer("/quota/token_count");
     let tokens = usage.or_else(quota).and_then(|usage| Tokens::deserialize(usage).ok()).unwrap_or_default();
-    Spent { input_tokens: tokens.read(), output_tokens: tokens.output_tokens, cost_usd: None }
+    Spent {
+        input_tokens: tokens.read(),
+        output_tokens: tokens.output_tokens,
+        cached_tokens: tokens.cached_read_tokens,
+        cost_usd: None,
+    }
 }
 
 impl Tokens {

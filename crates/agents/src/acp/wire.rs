@@ -64,6 +64,8 @@ pub(crate) struct Tokens {
     #[serde(deserialize_with = "lenient")]
     pub(crate) thought_tokens: Option<u64>,
     #[serde(deserialize_with = "lenient")]
+    pub(crate) cached_read_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
     pub(crate) total_tokens: Option<u64>,
 }
 

@@ -104,7 +104,8 @@ fn kind(word: Option<&str>, status: Option<u64>, message: &str) -> FailureKind {
         (Some("usageLimitExceeded" | "rateLimitExceeded"), _) | (_, Some(429)) => FailureKind::Limit,
         (Some("unauthorized"), _) | (_, Some(401 | 403)) => FailureKind::Login,
         (Some("modelNotFound"), _) | (_, Some(404)) => FailureKind::Model,
-        (Some("serverOverloaded" | "internalServerError" | "flexUnavailable"), _)
+        (Some("serverOverloaded" | "flexUnavailable"), _) | (_, Some(503 | 529)) => FailureKind::Overloaded,
+        (Some("internalServerError"), _)
         | (_, Some(500..))
         | (
             Some("httpConnectionFailed" | "responseStreamConnectionFailed" | "responseStreamDisconnected"),
@@ -133,9 +134,10 @@ mod tests {
             (status("httpConnectionFailed", 401), FailureKind::Login),
             (status("httpConnectionFailed", 404), FailureKind::Model),
             (json!("modelNotFound"), FailureKind::Model),
-            (status("httpConnectionFailed", 503), FailureKind::Server),
+            (status("httpConnectionFailed", 500), FailureKind::Server),
+            (status("httpConnectionFailed", 503), FailureKind::Overloaded),
             (json!({ "responseStreamDisconnected": { "httpStatusCode": null } }), FailureKind::Server),
-            (json!("serverOverloaded"), FailureKind::Server),
+            (json!("serverOverloaded"), FailureKind::Overloaded),
             (json!("contextWindowExceeded"), FailureKind::Other),
             (json!("badRequest"), FailureKind::Other),
             (json!("of a later version"), FailureKind::Other),

@@ -20,6 +20,12 @@ pub(crate) struct Spending {
 struct Count {
     input: u64,
     output: u64,
+    #[serde(skip_serializing_if = "is_none")]
+    cached: u64,
+}
+
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Spending {
@@ -39,18 +45,29 @@ impl Spending {
     pub(crate) fn end(&mut self, model: Option<&str>) -> Usage {
         let Spending { before, now, context_used, context_size } = *self;
         self.before = now;
-        let turn = Count { input: now.input - before.input, output: now.output - before.output };
+        let turn = Count {
+            input: now.input - before.input,
+            output: now.output - before.output,
+            cached: now.cached.saturating_sub(before.cached),
+        };
         let model = model.map(str::to_owned);
         Usage { turn: spent(turn), session: spent(now), model, context_used, context_size }
     }
 }
 
 fn count(tokens: &Tokens) -> Option<Count> {
-    Some(Count { input: tokens.input_tokens?, output: tokens.output_tokens? })
+    let cached = tokens.cached_input_tokens.unwrap_or(0);
+    Some(Count { input: tokens.input_tokens?, output: tokens.output_tokens?, cached })
 }
 
 fn spent(count: Count) -> Spent {
-    Spent { input_tokens: Some(count.input), output_tokens: Some(count.output), cost_usd: None }
+    let Count { input, output, cached } = count;
+    Spent {
+        input_tokens: Some(input),
+        output_tokens: Some(output),
+        cached_tokens: Some(cached),
+        cost_usd: None,
+    }
 }
 
 #[cfg(test)]
@@ -62,6 +79,7 @@ mod tests {
             total_tokens: Some((input + output) * scale),
             input_tokens: Some(input),
             output_tokens: Some(output),
+            cached_input_tokens: Some(output),
         };
         TokenUsage { total: Some(tokens(1)), last: Some(tokens(1)), model_context_window: Some(1000) }
     }

@@ -107,6 +107,8 @@ pub(crate) struct Tokens {
     pub(crate) input_tokens: Option<u64>,
     #[serde(deserialize_with = "lenient")]
     pub(crate) output_tokens: Option<u64>,
+    #[serde(deserialize_with = "lenient")]
+    pub(crate) cached_input_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -54,10 +54,12 @@ pub(crate) fn spend(state: &mut Pi, message: &Message) {
     let read = [usage.input, usage.cache_read, usage.cache_write].into_iter().flatten().sum::<u64>();
     let written = usage.output.unwrap_or(0);
     let cost = usage.cost.as_ref().and_then(|cost| cost.get("total").and_then(Value::as_f64));
-    let Spent { input_tokens, output_tokens, cost_usd } = state.spent;
+    let cached = usage.cache_read.unwrap_or(0);
+    let Spent { input_tokens, output_tokens, cached_tokens, cost_usd } = state.spent;
     state.spent = Spent {
         input_tokens: Some(input_tokens.unwrap_or(0).saturating_add(read)),
         output_tokens: Some(output_tokens.unwrap_or(0).saturating_add(written)),
+        cached_tokens: Some(cached_tokens.unwrap_or(0).saturating_add(cached)),
         cost_usd: cost.map(|cost| cost + cost_usd.unwrap_or(0.0)).or(cost_usd),
     };
     state.context = Some(read.saturating_add(written)).filter(|used| *used > 0).or(state.context);

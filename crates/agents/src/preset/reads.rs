@@ -56,6 +56,9 @@ pub struct UsageAt {
     pub input_tokens: Option<String>,
     /// Tokens written.
     pub output_tokens: Option<String>,
+    /// Those of the tokens read that came from the vendor's cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_tokens: Option<String>,
     /// US dollars.
     pub cost_usd: Option<String>,
     /// The model.
@@ -92,6 +95,7 @@ impl UsageAt {
         let spent = Spent {
             input_tokens: number(&self.input_tokens),
             output_tokens: number(&self.output_tokens),
+            cached_tokens: number(&self.cached_tokens),
             cost_usd: text_place(&self.cost_usd, line).and_then(Value::as_f64),
         };
         let model = text_place(&self.model, line).and_then(Value::as_str).map(str::to_owned);

@@ -95,7 +95,8 @@ pub(crate) fn failure(error: Option<&str>, status: Option<u64>, text: &str) -> F
         (Some("rate_limit" | "billing_error"), _) | (None, Some(429)) => FailureKind::Limit,
         (Some("authentication_failed"), _) | (None, Some(401 | 403)) => FailureKind::Login,
         (Some("model_not_found"), _) => FailureKind::Model,
-        (Some("server_error" | "overloaded"), _) | (_, Some(500..)) => FailureKind::Server,
+        (Some("overloaded"), _) | (_, Some(503 | 529)) => FailureKind::Overloaded,
+        (Some("server_error"), _) | (_, Some(500..)) => FailureKind::Server,
         (Some(_) | None, _) => FailureKind::Other,
     };
     Failure { kind, text: note::short(text, LONGEST_ERROR) }

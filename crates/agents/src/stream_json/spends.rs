@@ -6,7 +6,8 @@ use crate::turn::{Spent, Usage};
 
 /// What the turn that ends here cost.
 pub(crate) fn usage(ending: &Ending, model: Option<&str>, context: Option<u64>) -> Usage {
-    let nothing = Spent { input_tokens: Some(0), output_tokens: Some(0), cost_usd: Some(0.0) };
+    let nothing =
+        Spent { input_tokens: Some(0), output_tokens: Some(0), cached_tokens: Some(0), cost_usd: Some(0.0) };
     let by_model = ending.of_turn.as_ref().map(|models| match models.is_empty() {
         true => nothing,
         false => sum(models.values()),
@@ -34,6 +35,7 @@ fn of_tokens(tokens: &Tokens) -> Spent {
     Spent {
         input_tokens: tokens.input_tokens.map(|input| with(input, cached)),
         output_tokens: tokens.output_tokens,
+        cached_tokens: tokens.cache_read_input_tokens,
         cost_usd: None,
     }
 }
@@ -50,6 +52,7 @@ fn sum<'m>(models: impl Iterator<Item = &'m ModelUsage>) -> Spent {
         Spent {
             input_tokens: both(sum.input_tokens, input, u64::saturating_add),
             output_tokens: both(sum.output_tokens, one.output_tokens, u64::saturating_add),
+            cached_tokens: both(sum.cached_tokens, one.cache_read_input_tokens, u64::saturating_add),
             cost_usd: both(sum.cost_usd, one.cost_usd, |a, b| a + b),
         }
     })

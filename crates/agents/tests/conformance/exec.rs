@@ -209,6 +209,6 @@ fn a_repetition_says_so_and_so_does_a_message_of_another_session() {
         from: Some(Sender { session: "boss".into(), own: false }),
     };
     let text = prompt_text(&prompt);
-    assert_eq!(text.lines().collect::<Vec<_>>()[1..], ["[from session boss] go on", "[file /a/b]"]);
+    assert_eq!(text.lines().collect::<Vec<_>>()[1..], ["[from session boss] go on", "@/a/b"]);
     assert!(text.starts_with("[this message is delivered again"));
 }

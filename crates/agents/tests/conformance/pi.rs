@@ -124,7 +124,7 @@ fn a_turn_that_failed_is_over_when_it_is_not_tried_again() {
     assert_eq!(after(&done).last().unwrap(), "done 1 \"yes\" for 22+14");
     let given_up = again.line(START).line(message("", "error", Some("503 no"))).line(END);
     let given_up = given_up.line(r#"{"type":"auto_retry_end","success":false}"#);
-    assert_eq!(after(&given_up).last().unwrap(), "failed (Server: 503 no) 1 for 22+14");
+    assert_eq!(after(&given_up).last().unwrap(), "failed (Overloaded: 503 no) 1 for 22+14");
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn a_result_that_does_not_say_success_is_not_done() {
         (json!({ "is_error": true, "result": "x" }), "failed (Other: x) 1"),
         (json!({ "subtype": "error_max_turns", "errors": ["a", "b"] }), "failed (Other: a; b) 1"),
         (json!({ "subtype": null, "is_error": null }), "failed (Other: ) 1"),
-        (json!({ "is_error": true, "api_error_status": 503 }), "failed (Server: success) 1"),
+        (json!({ "is_error": true, "api_error_status": 503 }), "failed (Overloaded: success) 1"),
         (json!({ "is_error": true, "num_turns": 0, "errors": ["blocked"] }), "failed (Other: blocked) 1"),
         (json!({ "terminal_reason": "aborted_streaming" }), "cancelled unasked 1"),
     ];

@@ -160,6 +160,13 @@ endpoints! {
     /// Full text over names, messages, answers and whys, best first; `indexed` and `total` in the answer's head say how much was looked through
     Search: Get "/v1/search" ? query::Search => Whole<Vec<object::Hit>> | 404 422;
 
+    /// Sums of what turns took, as their agents reported it
+    Usage: Get "/v1/usage" ? query::Usage => Whole<Vec<object::UsageSum>> | 422;
+    /// The accounts, their limits, and who is held by them
+    Accounts: Get "/v1/accounts" => Whole<Vec<object::Account>>;
+    /// Let the sessions of an account go on, one of them first
+    ResumeAccount: Post "/v1/accounts/resume" { request::ResumeAccount } => Whole<object::Account> | 404 409;
+
     /// What its agents printed, one object a line
     Logs: Get "/v1/sessions/{session}/logs" (session) ? query::Logs => Lines<object::LogLine>;
     /// Its state, messages and output as they come; a consumer

@@ -16,6 +16,10 @@ pub struct Declared {
     pub memory: Option<String>,
     pub idle: Option<String>,
     pub stop_grace: Option<String>,
+    #[serde(default)]
+    pub budget: Option<String>,
+    #[serde(default)]
+    pub turn_time: Option<String>,
     pub pty: bool,
     pub input: String,
     pub turns: String,

@@ -102,7 +102,7 @@ fn keys() -> Option<Vec<u8>> {
 }
 
 fn send(name: &str, client: &Client, line: &str, global: &Global) -> Result<(), Failure> {
-    let message = NewMessage { text: line.to_owned(), key: None };
+    let message = NewMessage { text: line.to_owned(), ..NewMessage::default() };
     let sent = client.ask(&endpoint::Send::call(name, &query::Patience::default(), &message))?;
     if let Some(note) = sent.note.filter(|_| !global.quiet) {
         talk(&note);

@@ -32,6 +32,12 @@ pub(crate) struct Definition {
     /// Time between the stop signal and SIGKILL [default: 10s]
     #[arg(long, value_name = "DUR")]
     stop_grace: Option<String>,
+    /// Ask a person once it has spent this: 5USD, 0.50USD; a turn under way is finished [default: no limit]
+    #[arg(long, value_name = "AMOUNT")]
+    budget: Option<String>,
+    /// Ask a person once its turns have taken this long in all; a turn under way is finished [default: no limit]
+    #[arg(long, value_name = "DUR")]
+    turn_time: Option<String>,
     /// Give it a terminal
     #[arg(long)]
     pty: bool,
@@ -80,6 +86,8 @@ pub(crate) fn request(name: &str, definition: &Definition, global: &Global) -> R
         memory: own.memory,
         idle: own.idle,
         stop_grace: own.stop_grace,
+        budget: own.budget,
+        turn_time: own.turn_time,
         pty: own.pty.then_some(true),
         input: own.input,
         turns: own.turns,

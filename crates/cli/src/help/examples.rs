@@ -4,7 +4,7 @@
 pub(super) type Example = (&'static str, &'static str);
 
 /// The verbs with their examples.
-const EXAMPLES: [(&str, [Example; 2]); 44] = [
+const EXAMPLES: [(&str, [Example; 2]); 46] = [
     ("up", [("pinfold up", "start the daemon"), ("pinfold up --replace", "let this version take over")]),
     (
         "new",
@@ -208,6 +208,20 @@ const EXAMPLES: [(&str, [Example; 2]); 44] = [
         [
             ("pinfold man", "the page pinfold(1), for `man -l -`"),
             ("pinfold man new", "the page pinfold-new(1)"),
+        ],
+    ),
+    (
+        "usage",
+        [
+            ("pinfold usage", "what each session has used"),
+            ("pinfold usage --by day --since 7d", "the last week, day by day"),
+        ],
+    ),
+    (
+        "accounts",
+        [
+            ("pinfold accounts", "limits, resets, and who is held"),
+            ("pinfold accounts --resume claude:default", "try again now, with one session first"),
         ],
     ),
     (

@@ -59,6 +59,8 @@ fn section(session: &Declared) -> String {
     line("memory", optional(&session.memory));
     line("idle", optional(&session.idle));
     line("stop_grace", optional(&session.stop_grace));
+    line("budget", optional(&session.budget));
+    line("turn_time", optional(&session.turn_time));
     line("pty", session.pty.then(|| "true".to_owned()));
     line("input", (session.input != "line").then(|| quoted(&session.input)));
     line("turns", (session.turns != "line").then(|| quoted(&session.turns)));
@@ -99,6 +101,8 @@ mod tests {
             mode: Mode::OnDemand,
             memory: Some("2G".into()),
             idle: Some("5m".into()),
+            budget: Some("5USD".into()),
+            turn_time: Some("30m".into()),
             stop_grace: None,
             pty: true,
             input: "json".into(),

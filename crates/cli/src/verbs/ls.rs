@@ -1,5 +1,6 @@
 //! `ls`: lists sessions.
 
+use super::usage::cost;
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::live;
@@ -108,6 +109,9 @@ const HEADS: [(&str, Worth); 11] = [
 fn table(paper: Paper, rows: &[Row<'_>], home: Option<&str>) -> String {
     // In a pipe a path is a path, and a sentence is whole.
     let people = paper.width().map(|_| People { home });
+    if rows.iter().any(|row| row.cost_usd.is_some()) {
+        return with_costs(paper, rows, people);
+    }
     let rows: Vec<[Cell<'_>; 11]> = rows.iter().map(|row| cells(row, people)).collect();
     paper.fitted(HEADS, &rows)
 }
@@ -140,6 +144,22 @@ fn cells<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 11] {
         Cell { text: one_line(&row.command), shade: Shade::Faint },
         Cell { text: names_home(why, home), shade: Shade::Plain },
     ]
+}
+
+/// The same where some of them have a cost.
+fn with_costs(paper: Paper, rows: &[Row<'_>], people: Option<People<'_>>) -> String {
+    let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] = HEADS;
+    let cost = ("COST", Worth::Extra);
+    let heads = [name, state, activity, uptime, dir, cost, memory, pid, mode, restarts, command, why];
+    let rows: Vec<[Cell<'_>; 12]> = rows.iter().map(|row| with_cost(row, people)).collect();
+    paper.fitted(heads, &rows)
+}
+
+fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 12] {
+    let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] =
+        cells(row, people);
+    let cost = plain(row.cost_usd.map_or_else(|| "-".to_owned(), cost));
+    [name, state, activity, uptime, dir, cost, memory, pid, mode, restarts, command, why]
 }
 
 /// Whatever ends a line, or moves the cursor, would break the table.
@@ -221,6 +241,7 @@ mod tests {
             pid: Some(4711),
             memory_bytes: Some(12 << 20),
             restarts: 0,
+            cost_usd: None,
             dir: dir.into(),
             command: "claude --resume 0123456789abcdef".into(),
             why: why.into(),
@@ -255,6 +276,17 @@ mod tests {
         let head: Vec<&str> = narrow.lines().next().unwrap().split_whitespace().collect();
         assert_eq!(head, ["NAME", "STATE", "ACTIVITY", "UPTIME", "DIR", "WHY"]);
         assert!(narrow.lines().nth(2).unwrap().contains("exited with 1 after 1.8 s"), "{narrow}");
+    }
+
+    #[test]
+    fn what_a_session_cost_has_a_column_where_any_has_a_cost_and_there_is_room() {
+        let mut rows = rows();
+        assert!(!table(Paper::endless(), &rows, None).contains("COST"));
+        rows[0].cost_usd = Some(1.5);
+        let wide = table(Paper::of(false, Some(200)), &rows, None);
+        assert!(wide.lines().next().unwrap().contains("COST") && wide.contains("$1.50"), "{wide}");
+        let narrow = table(Paper::of(false, Some(80)), &rows, None);
+        assert!(!narrow.contains("COST"), "{narrow}");
     }
 
     #[test]

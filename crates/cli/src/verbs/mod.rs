@@ -1,5 +1,6 @@
 //! The verbs, one file each. What is not built yet is not listed.
 
+mod accounts;
 mod agents;
 mod answer;
 mod apply;
@@ -40,6 +41,7 @@ mod stop;
 mod tree;
 mod unlock;
 mod up;
+mod usage;
 mod version;
 mod wait;
 mod who;
@@ -158,10 +160,17 @@ pub(crate) enum Verb {
     /// The command is given the lock: it is held while the command, or anything it passed it to, lives,
     /// even if `pinfold lock` is killed. Ends with the command's code, 75 when the lock is busy.
     Lock(lock::Lock),
+    /// List accounts: their limits, how much is used, when each resets, and who is held
+    ///
+    /// An account is the credential that sessions use, never shown by its value. `--resume` lets one go on that is held:
+    /// a session tries, and the others follow when that goes well.
+    Accounts(accounts::Accounts),
     /// List the known agents, where each was found, and its version
     Agents(agents::Agents),
     /// List every lock that is held now
     Locks(locks::Locks),
+    /// Sum up what agents reported as used: tokens and cost
+    Usage(usage::Usage),
     /// Print metrics, as Prometheus reads them
     Metrics(metrics::Metrics),
     /// List everything that uses a directory: holders of locks on, above and below it, and processes in it
@@ -223,8 +232,10 @@ impl Verb {
             Verb::Backup(verb) => Doing::Asks(verb),
             Verb::RestoreBackup(verb) => Doing::Alone(verb),
             Verb::Lock(verb) => Doing::Runs(verb),
+            Verb::Accounts(verb) => Doing::Looks(verb),
             Verb::Agents(verb) => Doing::Alone(verb),
             Verb::Locks(verb) => Doing::Alone(verb),
+            Verb::Usage(verb) => Doing::Asks(verb),
             Verb::Metrics(verb) => Doing::Asks(verb),
             Verb::Who(verb) => Doing::Alone(verb),
             Verb::Unlock(verb) => Doing::Alone(verb),

@@ -49,6 +49,8 @@ impl Runs for Run {
 fn without_effect(request: &NewSession) -> Vec<&'static str> {
     let given = [
         ("--idle", request.idle.is_some()),
+        ("--budget", request.budget.is_some()),
+        ("--turn-time", request.turn_time.is_some()),
         ("--input", request.input.is_some()),
         ("--turns", request.turns.is_some()),
         ("--parent", request.parent.is_some()),

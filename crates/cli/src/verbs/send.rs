@@ -5,7 +5,7 @@ use crate::doing::Asks;
 use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, Words, output, say, talk};
-use clap::Args;
+use clap::{Args, ValueHint};
 use pinfold_api::endpoint::{self, Call, ShowMessage};
 use pinfold_api::object::Message;
 use pinfold_api::request::NewMessage;
@@ -14,6 +14,7 @@ use pinfold_api::{ClientError, ErrorKind, query, units};
 use pinfold_core::quoted::quoted;
 use serde_json::json;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// No message is longer; what is read beyond it only serves to say so.
@@ -30,6 +31,9 @@ pub(crate) struct Send {
     /// The same key twice is one message
     #[arg(long, value_name = "K")]
     key: Option<String>,
+    /// A file that it is about; must exist now and when it is delivered. May be given several times
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::FilePath)]
+    file: Vec<PathBuf>,
     /// Wait for the answer and print it; give up after DUR (exit 124) [default: no limit]
     #[arg(long, value_name = "DUR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not given, given alone, given with a time")]
@@ -39,7 +43,7 @@ pub(crate) struct Send {
 impl Send {
     /// One text for one session, and nothing else.
     pub(crate) fn of(session: &str, text: &str) -> Send {
-        Send { session: session.to_owned(), text: text.to_owned(), key: None, wait: None }
+        Send { session: session.to_owned(), text: text.to_owned(), key: None, file: Vec::new(), wait: None }
     }
 
     /// The same, waiting for the answer however long it takes.
@@ -52,7 +56,8 @@ impl Asks for Send {
     fn ask(&self, daemon: &Daemon) -> Result<(), Failure> {
         let patience = patience(self)?;
         let text = if self.text == "-" { from_stdin()? } else { self.text.clone() };
-        let message = NewMessage { text, key: self.key.clone() };
+        let files = self.file.iter().map(|file| path(file)).collect::<Result<_, _>>()?;
+        let message = NewMessage { text, key: self.key.clone(), files };
         let call = endpoint::Send::call(&self.session, &query::Patience::default(), &message);
         let sent = daemon.once(|client| client.ask_once(&call))?;
         if let Some(note) = sent.note.as_ref().filter(|_| !daemon.global.quiet) {
@@ -67,6 +72,14 @@ impl Asks for Send {
         }
         Ok(())
     }
+}
+
+/// The path of a file as it is the same everywhere.
+fn path(file: &Path) -> Result<String, Failure> {
+    let real = std::path::absolute(file).ok().filter(|file| file.exists());
+    let missing = || Failure::new(Kind::Usage, format!("file `{}` does not exist", file.display()));
+    let odd = || Failure::new(Kind::Usage, format!("`{}` is not a name in UTF-8", file.display()));
+    real.ok_or_else(missing)?.into_os_string().into_string().map_err(|_| odd())
 }
 
 fn patience(send: &Send) -> Result<Option<Duration>, Failure> {

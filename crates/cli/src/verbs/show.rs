@@ -1,13 +1,14 @@
 //! `show`: one page about a session: state, last exit, process tree, memory, the last lines.
 
 use super::ls::{below_home, home, names_home, shade_of};
+use super::usage::cost;
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::output::{Failure, Paper, Shade, ago, columns, moment, print, say, wrapped};
 use crate::told_exit::told;
 use crate::worktree;
 use clap::Args;
-use pinfold_api::object::{LogLine, RunProcess, Session};
+use pinfold_api::object::{LogLine, RunProcess, Session, Usage};
 use pinfold_api::word::Activity;
 use pinfold_api::{Client, ClientError, endpoint, query};
 use pinfold_core::visible::{visible, visible_line};
@@ -116,6 +117,8 @@ fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)>
         ("Worktree", worktree::shown(Path::new(&session.dir)).map(|worktree| on_disk(&worktree))),
         ("Command", Some(session.command.join(" ")).filter(|command| !command.is_empty())),
         ("Conversation", session.vendor_session.clone()),
+        ("Account", session.account.clone()),
+        ("Usage", session.usage.as_ref().map(used)),
         ("Memory", memory(session)),
         ("Runs", (session.restarts > 0).then(|| format!("restarted {} times", session.restarts))),
         (
@@ -136,6 +139,25 @@ fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)>
         ("Created", Some(since(&session.created_at))),
         ("Id", Some(session.id.clone())),
     ]
+}
+
+/// What it has used: tokens, cost, and how full its context is.
+fn used(usage: &Usage) -> String {
+    let count = |count: Option<u64>, of: &str| count.map(|count| format!("{count} {of}"));
+    let cached = usage.cached_tokens.filter(|cached| *cached > 0);
+    let full = usage.context_used.map(|used| match usage.context_size {
+        Some(size) if size > 0 => format!("context {used} of {size} ({} %)", used * 100 / size),
+        Some(_) | None => format!("context {used}"),
+    });
+    let parts = [
+        count(usage.input_tokens, "in"),
+        count(cached, "of them cached"),
+        count(usage.output_tokens, "out"),
+        usage.cost_usd.map(cost),
+        full,
+        usage.model.clone(),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn activity(session: &Session) -> Option<String> {

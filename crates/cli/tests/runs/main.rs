@@ -1,6 +1,7 @@
 //! Runs through the real binaries: whatever dies, nothing is doubled, lost or left behind.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
+mod accounts;
 mod agents;
 mod answers;
 mod attach;

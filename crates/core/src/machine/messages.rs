@@ -51,6 +51,7 @@ impl Draft<'_> {
         }
         match self.session.life {
             Life::Stopped | Life::Stopping { goal: Goal::Stop, .. } => (Wakes::NotWhileStopped, queued),
+            _ if self.session.is_held() => (Wakes::NotWhileHeld, queued),
             Life::Blocked { .. } => {
                 self.begin(Purpose::Headless);
                 (Wakes::NotWhileBlocked, Why::Message(MessageStep::EndsTheWait))
@@ -80,6 +81,7 @@ impl Draft<'_> {
 
     fn take(&mut self, turn: InFlight) {
         self.step(MessageChange::Taken { message: turn.message });
+        self.turn_begins();
         self.record(Record::MessageDelivered { message: turn.message, attempt: turn.tries + 1 });
     }
 
@@ -94,6 +96,7 @@ impl Draft<'_> {
         if self.session.interrupted {
             self.change(Change::Interrupted(false));
         }
+        self.turn_took();
         let why = match how {
             TurnEnd::Answered => {
                 self.step(MessageChange::Done { message });
@@ -104,7 +107,7 @@ impl Draft<'_> {
                 self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read: Read::Maybe });
                 MessageStep::Requeued
             }
-            TurnEnd::Crossed => {
+            TurnEnd::Crossed | TurnEnd::Refused => {
                 self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read: Read::Maybe });
                 MessageStep::Requeued
             }
@@ -161,6 +164,7 @@ impl Draft<'_> {
             self.fail_message(message, MessageFailure::Interrupted);
             return;
         }
+        self.turn_took();
         let bound = self.session.spec.policy.message_tries.max(1);
         if read == Read::Never {
             self.step(MessageChange::Requeued { message, cost: Cost::Nothing, read });
@@ -175,6 +179,10 @@ impl Draft<'_> {
     pub(super) fn deliver_next(&mut self) {
         let Life::Running { run, .. } = self.session.life else { return };
         if self.session.live.takeover.is_some() {
+            return;
+        }
+        // What an account or a budget does not allow waits.
+        if self.session.is_held() {
             return;
         }
         // What is typed into a dialog answers it.

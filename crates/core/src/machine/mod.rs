@@ -5,12 +5,14 @@ mod consumers;
 mod draft;
 mod ended;
 mod guests;
+mod holds;
 mod messages;
 mod parting;
 mod people;
 mod recovery;
 mod retire;
 mod runs;
+mod spending;
 mod takeover;
 mod talk;
 mod unended;
@@ -50,6 +52,8 @@ fn dispatch(draft: &mut Draft<'_>, event: &Event) -> Why {
         Event::Request { run, event } => draft.request(*run, event),
         Event::Answered { request, answer } => draft.answer_given(*request, answer),
         Event::Run { run, event } => on_run(draft, *run, event),
+        Event::Held(hold) => draft.held(hold.as_deref()),
+        Event::BudgetRaised => draft.budget_raised(),
         Event::HolderGone => draft.holder_gone(),
         Event::ShimLeft => draft.shim_left(),
     }
@@ -78,6 +82,7 @@ fn on_run(draft: &mut Draft<'_>, run: RunNumber, event: &RunEvent) -> Why {
         RunEvent::VendorLearned { id } => draft.vendor_learned(run, id),
         RunEvent::VendorLeft { id } => draft.vendor_left(run, id),
         RunEvent::Standing(standing) => draft.standing(run, standing),
+        RunEvent::Spent(report) => draft.spent(run, report),
         RunEvent::VendorBusy { holder: _ } => draft.vendor_busy(run),
         RunEvent::Guest { guest, event } => draft.guest(run, *guest, event),
         RunEvent::Exited { ended, shim, holder } => draft.exited(run, ended, *shim, holder.as_deref()),

@@ -53,7 +53,11 @@ impl Draft<'_> {
             Event::Asked(_) | Event::Answered { .. } => return self.refuse(Refusal::ShimMute),
             // What an agent did is true whether or not its shim answers: it was read from the disk.
             Event::Message(_) | Event::Request { .. } => return super::dispatch(self, event),
-            Event::ConsumerJoined { .. } | Event::ConsumerLeft { .. } | Event::SpecChanged(_) => {
+            Event::ConsumerJoined { .. }
+            | Event::ConsumerLeft { .. }
+            | Event::SpecChanged(_)
+            | Event::Held(_)
+            | Event::BudgetRaised => {
                 return super::dispatch(self, event);
             }
             Event::Run { event: RunEvent::Unended(_), .. } => return super::dispatch(self, event),
@@ -72,6 +76,9 @@ impl Draft<'_> {
         }
         if self.session.keep_until.is_some() {
             self.change(Change::KeepUntil(None));
+        }
+        if self.session.usage().is_some_and(|usage| usage.turn_since.is_some()) {
+            self.change(Change::TurnSince(None));
         }
     }
 

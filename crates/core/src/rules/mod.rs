@@ -8,6 +8,8 @@ mod drain;
 mod limit;
 pub mod memory;
 pub mod parting;
+pub mod refused;
+pub mod spending;
 pub mod start;
 pub mod verdict;
 

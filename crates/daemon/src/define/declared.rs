@@ -3,7 +3,7 @@
 //! It is read as `config.toml` is: what is wrong is told with its line and the nearest known key.
 
 use super::config::ConfigError;
-use super::config::declared::{Flag, Quoted, SizeText, SpanText, Texts, parse};
+use super::config::declared::{Flag, MoneyText, Quoted, SizeText, SpanText, Texts, parse};
 use pinfold_api::Name;
 use pinfold_api::request::NewSession;
 use serde::Deserialize;
@@ -45,6 +45,8 @@ struct Session {
     memory: Option<SizeText>,
     idle: Option<SpanText>,
     stop_grace: Option<SpanText>,
+    budget: Option<MoneyText>,
+    turn_time: Option<SpanText>,
     pty: Option<Flag>,
     input: Option<Input>,
     turns: Option<Turns>,
@@ -93,6 +95,8 @@ impl Session {
             memory: self.memory.map(|text| text.0),
             idle: self.idle.map(|text| text.0),
             stop_grace: self.stop_grace.map(|text| text.0),
+            budget: self.budget.map(|text| text.0),
+            turn_time: self.turn_time.map(|text| text.0),
             pty: self.pty.map(bool::from),
             input: self.input.map(String::from),
             turns: self.turns.map(String::from),

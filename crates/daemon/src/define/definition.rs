@@ -13,6 +13,7 @@ use pinfold_api::request::NewSession;
 use pinfold_api::units;
 use pinfold_core::life::CannotStart;
 use pinfold_core::time::millis;
+use pinfold_core::usage::Money;
 use pinfold_core::{Mode, Policy, Spec};
 use pinfold_kernel::program::{self, is_executable};
 use pinfold_lock::Resource;
@@ -36,6 +37,12 @@ pub(crate) struct Definition {
     pub(crate) idle: Option<Span>,
     #[serde(default)]
     pub(crate) stop_grace: Option<Span>,
+    /// What it may spend before a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budget: Option<Money>,
+    /// How long its turns may take in all before a person is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) turn_time: Option<Span>,
     #[serde(default)]
     pub(crate) input: Input,
     #[serde(default)]
@@ -142,6 +149,8 @@ impl Definition {
             memory: None,
             idle: None,
             stop_grace: None,
+            budget: None,
+            turn_time: None,
             input: preset.map(|preset| preset.input).unwrap_or_default(),
             turns: preset.map(|preset| preset.turns).unwrap_or_default(),
             protocol: preset.map(|preset| preset.protocol).unwrap_or_default(),
@@ -280,6 +289,13 @@ impl Definition {
         if let Some(grace) = &request.stop_grace {
             self.stop_grace = Some(span(grace)?);
         }
+        if let Some(budget) = &request.budget {
+            let budget = units::money(budget).map_err(BadDefinition::Unit)?;
+            self.budget = Some(Money(budget)).filter(|budget| budget.0 > 0);
+        }
+        if let Some(time) = &request.turn_time {
+            self.turn_time = Some(span(time)?).filter(|time| time.0 > Duration::ZERO);
+        }
         Ok(())
     }
 
@@ -310,6 +326,8 @@ impl Definition {
             memory_limit: self.memory,
             interactive: !self.interactive.is_empty(),
             attach: defined.attaching(),
+            budget: self.budget,
+            turn_time: self.turn_time.map(|time| u64::try_from(time.0.as_millis()).unwrap_or(u64::MAX)),
             run_per_message: self.protocol == Protocol::Exec,
         }
     }

@@ -40,6 +40,12 @@ impl Home {
         self.state.join("search.db")
     }
 
+    /// What hashes in the names of accounts are keyed with.
+    #[must_use]
+    pub fn account_key(&self) -> PathBuf {
+        self.state.join("account.key")
+    }
+
     /// Room that is given back to a full disk.
     #[must_use]
     pub fn reserve(&self) -> PathBuf {

@@ -1,5 +1,6 @@
 //! What a session is told to be: its definition, the configuration and presets behind it, and where a home has its files.
 
+pub(crate) mod account;
 mod attaching;
 pub(crate) mod bad_definition;
 pub(crate) mod before_start;

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     TakeAudit { done: oneshot::Sender<()> },
     /// Old records are forgotten.
     Prune { batch: Batch, done: oneshot::Sender<Outcome> },
+    /// A person says that an account goes on; says whether it was held.
+    ResumeAccount { account: String, reply: oneshot::Sender<bool> },
     /// A burst is over: what it left behind goes back to the kernel when nothing follows it.
     RestSoon,
 }
@@ -71,6 +73,7 @@ impl Command {
             | Command::AwaitMessage { .. }
             | Command::TakeAudit { .. }
             | Command::Prune { .. }
+            | Command::ResumeAccount { .. }
             | Command::RestSoon => false,
         }
     }
@@ -96,6 +99,7 @@ impl Engine {
                 self.tell_when_audited(done);
             }
             Command::Prune { batch, done } => self.commit_pruning(batch, done),
+            Command::ResumeAccount { account, reply } => _ = reply.send(self.resume_account(&account)),
             Command::RestSoon => self.rest_soon(),
         }
     }

@@ -227,7 +227,9 @@ impl Engine {
 
 /// What is recorded is a change of the session; what is not is about the run under way.
 fn news_of(decision: &Decision, durable: bool) -> News {
-    match (durable, decision.changes.is_empty()) {
+    // What it is kept from is part of its state, and stored with its account.
+    let held = decision.changes.iter().any(|change| matches!(change, Change::Hold(_)));
+    match (durable || held, decision.changes.is_empty()) {
         (true, _) => News::Change,
         (false, false) => News::Live,
         (false, true) => News::Nothing,

@@ -11,7 +11,7 @@ use crate::crash;
 use crate::engine::feed::News;
 use crate::engine::input::{Input, Swept};
 use crate::engine::session::{Pending, Tracked};
-use crate::engine::taping::{Judgement, Noted, Reading, Taping};
+use crate::engine::taping::{Gathered, Judgement, Noted, Reading, Taping};
 use crate::ports::shims::observe::Seen;
 use crate::ports::tapes::{Passage, Stretch, Taped};
 use pinfold_agents::{EndedBy, Fold, Observation, Protocol, Setup, What};
@@ -29,25 +29,6 @@ use tracing::warn;
 
 /// Cursors of sessions from which nothing came are looked at so often.
 const SWEEP: Duration = Duration::from_secs(1);
-
-/// Decisions of one session that become durable together.
-pub(super) struct Gathered {
-    id: SessionId,
-    batch: Batch,
-    joined: bool,
-}
-
-impl Gathered {
-    /// Adds a decision; whether it is not the first.
-    pub(super) fn join(&mut self, batch: Batch) -> bool {
-        self.batch.append(batch);
-        std::mem::replace(&mut self.joined, true)
-    }
-
-    pub(super) fn is_of(&self, id: SessionId) -> bool {
-        self.id == id
-    }
-}
 
 impl Engine {
     /// The tape of the run that lives, if it has one.
@@ -257,10 +238,13 @@ impl Engine {
         if self.gathered.is_some() {
             return decide(self);
         }
-        self.gathered = Some(Gathered { id, batch: Batch::new(), joined: false });
+        self.gathered = Some(Gathered::of(id));
         decide(self);
         let Some(Gathered { mut batch, joined, .. }) = self.gathered.take() else { return };
         if !joined {
+            if !batch.is_empty() {
+                self.commit(None, batch);
+            }
             return;
         }
         let noted = self.note_cursor(id, &mut batch);

@@ -15,6 +15,9 @@ impl Engine {
             if let Record::RunExited(exited) = record {
                 self.metrics.run_ended(exited.verdict);
             }
+            if let Record::MessageDone { .. } = record {
+                self.account_works(id);
+            }
             if let Record::StartFailed { .. } = record {
                 self.metrics.refused_starts.add();
             }

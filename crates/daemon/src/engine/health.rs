@@ -120,6 +120,7 @@ impl Engine {
             | Input::DownOverdue { .. }
             | Input::HolderEnded { .. }
             | Input::WriterSeen { .. }
+            | Input::FilesSeen { .. }
             | Input::Audited
             | Input::AuditStored { .. }
             | Input::StrangersSought(_)

@@ -10,7 +10,7 @@ use crate::engine::attaching::AttachNews;
 use crate::engine::command::{Command, Removal};
 use crate::engine::reply::Reply;
 use crate::engine::stopping::{Overdue, Watch};
-use crate::engine::taping::Noted;
+use crate::engine::taping::{self, Noted};
 use crate::engine::view::{Known, View};
 use crate::engine::why_not::WhyNot;
 use crate::ports::files::NotMade;
@@ -93,6 +93,14 @@ pub(crate) enum Input {
     HolderEnded { id: SessionId, ended: HolderEnded },
     /// The vendor refused a run its conversation, and this is who has that.
     WriterSeen { id: SessionId, run: RunNumber, holder: Option<HolderSeen> },
+    /// The files of a message were looked for before it is said; the first that is not there.
+    FilesSeen {
+        id: SessionId,
+        run: RunNumber,
+        row: Box<Message>,
+        given: taping::Given,
+        missing: Option<String>,
+    },
     /// The files of a session that is to be removed were deleted, or not.
     FilesDeleted { id: SessionId, deleted: Result<u64, String>, by: Option<Arc<By>>, done: Removal },
     /// The record of a session is gone, or could not be removed.
@@ -161,6 +169,7 @@ pub(crate) enum Post {
 pub(crate) struct Sending {
     pub(crate) text: String,
     pub(crate) key: Option<String>,
+    pub(crate) files: Vec<String>,
     /// Told the row that goes to the disk. It counts when the answer is there, and nobody is told one where the key
     /// stands for an earlier message.
     pub(crate) row: oneshot::Sender<Message>,

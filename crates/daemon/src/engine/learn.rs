@@ -3,25 +3,41 @@
 use super::Engine;
 use crate::engine::feed::News;
 use pinfold_agents::{
-    Activity, Answer, Delivery, Label, Note, Observation, Outcome, Request, RequestKind, SessionRefused, Turn,
+    Activity, Answer, Delivery, Failure, FailureKind, Label, Note, Observation, Outcome, Request,
+    RequestKind, SessionRefused, Turn,
 };
 use pinfold_core::event::{MessageEvent, RequestEvent, TurnEnd};
 use pinfold_core::talk::{self, Standing};
+use pinfold_core::usage::Figures;
 use pinfold_core::{Event, MessageId, RunEvent, RunNumber};
 use pinfold_store::{AnswerPart, AnswerTold, Facts, GivenAnswer, SessionId};
-use std::collections::BTreeMap;
 use tracing::{debug, warn};
 
 /// So much of an agent's words for a failure is kept.
 const LONGEST_REASON: usize = 4 << 10;
+
+/// How a turn ended.
+struct Ending<'o> {
+    outcome: &'o Outcome,
+    answer: Option<Answer>,
+    spent: Option<Figures>,
+}
 
 impl Engine {
     pub(super) fn learn(&mut self, id: SessionId, run: RunNumber, observation: Observation) {
         match observation {
             Observation::Ready => self.is_ready(id, run),
             Observation::Taken(delivery) => self.delivered(id, run, delivery),
-            Observation::TurnEnded { turn: Turn::Of(delivery), outcome, answer, .. } => {
-                self.turn_over(id, run, delivery, &outcome, answer);
+            Observation::TurnEnded { turn, outcome, answer, usage } => {
+                let spent = usage.and_then(|usage| self.spent(id, run, turn, usage));
+                self.account_spent(id, spent.and_then(|spent| spent.cost));
+                match turn {
+                    Turn::Of(delivery) => {
+                        self.turn_over(id, run, delivery, Ending { outcome: &outcome, answer, spent });
+                    }
+                    Turn::Own if outcome == Outcome::Done => self.account_works(id),
+                    Turn::Own => _ = self.is_refused(id, &outcome),
+                }
             }
             Observation::EndInDoubt { turn, named, answer } => {
                 self.in_doubt(id, run, turn, named, answer);
@@ -42,13 +58,15 @@ impl Engine {
             Observation::VendorSessionRefused(SessionRefused::Unknown) => self.vendor_unknown(id, run),
             Observation::Limit(limit) => {
                 debug!(%id, run = run.0, reach = ?limit.reach, "it tells of a usage limit");
+                self.told_of_limit(id, &limit);
             }
-            Observation::LoginNeeded { text } => warn!(%id, run = run.0, "somebody has to log in: {text}"),
+            Observation::LoginNeeded { text } => {
+                warn!(%id, run = run.0, "somebody has to log in: {text}");
+                self.refused(id, &Failure { kind: FailureKind::Login, text });
+            }
             Observation::Note(note) => noted(id, run, &note),
             // What it wants said is asked of the fold, whenever something can be said.
-            Observation::TurnBegan(_)
-            | Observation::TurnEnded { turn: Turn::Own, .. }
-            | Observation::Wants(_) => {}
+            Observation::TurnBegan(_) | Observation::Wants(_) => {}
         }
     }
 
@@ -80,8 +98,7 @@ impl Engine {
         id: SessionId,
         run: RunNumber,
         delivery: Delivery,
-        outcome: &Outcome,
-        answer: Option<Answer>,
+        Ending { outcome, answer, spent }: Ending<'_>,
     ) {
         let answer = answer.map(|answer| given(id, answer));
         if !self.is_under_way(id, run, delivery) {
@@ -93,6 +110,7 @@ impl Engine {
         }
         let message = delivery.message;
         let (how, reason) = match outcome {
+            outcome if self.is_refused(id, outcome) => (TurnEnd::Refused, None),
             Outcome::Done => (TurnEnd::Answered, None),
             Outcome::Failed(failure) => (TurnEnd::Failed, reason(&failure.text)),
             Outcome::Interrupted => (TurnEnd::Interrupted, None),
@@ -103,24 +121,29 @@ impl Engine {
         };
         let answers = match how {
             TurnEnd::Answered => [(message, answer.unwrap_or_default())].into(),
-            TurnEnd::Failed | TurnEnd::Interrupted | TurnEnd::Crossed => Default::default(),
+            TurnEnd::Failed | TurnEnd::Interrupted | TurnEnd::Crossed | TurnEnd::Refused => {
+                Default::default()
+            }
         };
-        self.turn_ends(id, MessageEvent::TurnEnded { run, message, how }, reason, answers);
+        let told = Facts { answers, reason, spent, ..Facts::default() };
+        self.turn_ends(id, MessageEvent::TurnEnded { run, message, how }, told);
+    }
+
+    /// Whether the vendor refused a turn for a reason that is the account's, which is held then.
+    fn is_refused(&mut self, id: SessionId, outcome: &Outcome) -> bool {
+        match outcome {
+            Outcome::Failed(failure) => self.refused(id, failure),
+            Outcome::Done | Outcome::Interrupted | Outcome::CancelledUnasked { .. } => false,
+        }
     }
 
     /// Tells the core of the end of a turn, and keeps the reason of one that failed.
-    pub(super) fn turn_ends(
-        &mut self,
-        id: SessionId,
-        event: MessageEvent,
-        reason: Option<String>,
-        answers: BTreeMap<MessageId, GivenAnswer>,
-    ) {
+    pub(super) fn turn_ends(&mut self, id: SessionId, event: MessageEvent, told: Facts) {
         if let Some(tracked) = self.sessions.get_mut(&id) {
-            tracked.failed = reason.as_deref().map(Into::into);
+            tracked.failed = told.reason.as_deref().map(Into::into);
         }
-        let why = reason.as_ref().map(|reason| format!("the turn failed: {reason}"));
-        self.happened(id, &Event::Message(event), &Facts { answers, reason, why, ..Facts::default() }, None);
+        let why = told.reason.as_ref().map(|reason| format!("the turn failed: {reason}"));
+        self.happened(id, &Event::Message(event), &Facts { why, ..told }, None);
     }
 
     /// A part of a long answer: it goes to the disk with the cursor that counts it as told. What a turn of the agent's own
@@ -139,7 +162,7 @@ impl Engine {
         if self.is_message_of(id, named) {
             return self.log_not_counted(id, Some(named));
         }
-        self.turn_over(id, run, turn, &Outcome::Done, Some(answer));
+        self.turn_over(id, run, turn, Ending { outcome: &Outcome::Done, answer: Some(answer), spent: None });
         let told = self.taping(id).map(|taping| taping.fold.let_go(turn)).unwrap_or_default();
         told.into_iter().for_each(|observation| self.learn(id, run, observation));
     }

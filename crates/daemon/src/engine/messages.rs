@@ -5,8 +5,8 @@ use crate::caller::By;
 use crate::define::definition::Turns;
 use crate::engine::input::{Input, Post, Sending};
 use crate::engine::reply::Reply;
-use crate::engine::speak::Given;
 use crate::engine::speech;
+use crate::engine::taping::Given;
 use pinfold_core::decision::{Answer, Refusal};
 use pinfold_core::event::{MessageEvent, TurnEnd};
 use pinfold_core::{Event, MessageId, RunNumber, Wall};
@@ -16,7 +16,6 @@ use pinfold_shim::{Command, InputRefused};
 use pinfold_store::{
     AnswerTold, Facts, GivenAnswer, Kept, Message, MessageState, ReadError, SessionId, TurnPlace, Ulid,
 };
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use tracing::warn;
 
@@ -30,11 +29,12 @@ struct Words {
     key: Option<String>,
     from: Option<String>,
     text: String,
+    files: Vec<String>,
 }
 
 /// A message that is new, as the store has it.
 fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
-    let Words { key, from, text } = words;
+    let Words { key, from, text, files } = words;
     Message {
         id,
         session,
@@ -47,6 +47,8 @@ fn queued(id: Ulid, session: SessionId, at: Wall, words: Words) -> Message {
         done_at: None,
         answer: None,
         kept: Kept::default(),
+        taken: None,
+        files,
         failure: None,
         place: None,
         damage: None,
@@ -76,7 +78,7 @@ impl Engine {
     }
 
     fn send(&mut self, id: SessionId, sending: Sending, by: Option<&By>, reply: Reply) {
-        let Sending { text, key, row } = sending;
+        let Sending { text, key, files, row } = sending;
         let known = match key.as_deref().map(|key| self.known(id, key)).transpose() {
             Ok(known) => known.flatten(),
             // An error is never "no such key": whoever asked gets no answer, and may ask again.
@@ -90,6 +92,7 @@ impl Engine {
             reply.give(Answer::Refused(Refusal::InboxHeavy));
             return;
         }
+        self.hold_before_message(id);
         let message = MessageId::from(self.new_id());
         if let (Some(key), None, Some(tracked)) = (&key, known, self.sessions.get_mut(&id)) {
             tracked.keys.insert(key.clone(), message);
@@ -98,11 +101,11 @@ impl Engine {
         let now = self.ports.clock.now();
         // Whoever waits for the answer need not read back what it said itself.
         if known.is_none() && !row.is_closed() {
-            let (key, from, text) = (key.clone(), from.clone(), text.clone());
-            _ = row.send(queued(Ulid::from(message), id, now.wall, Words { key, from, text }));
+            let (key, from, text, files) = (key.clone(), from.clone(), text.clone(), files.clone());
+            _ = row.send(queued(Ulid::from(message), id, now.wall, Words { key, from, text, files }));
         }
         let texts = [(message, text)].into();
-        let facts = Facts { texts, from, by: by.map(|by| by.words()), ..Facts::default() };
+        let facts = Facts { texts, files, from, by: by.map(|by| by.words()), ..Facts::default() };
         let event = Event::Message(MessageEvent::Sent { message, key, known });
         self.happened_at(now, id, &event, &facts, Some(reply));
     }
@@ -179,7 +182,7 @@ impl Engine {
     ) {
         warn!("{problem}");
         let event = MessageEvent::TurnEnded { run, message, how: TurnEnd::Failed };
-        self.turn_ends(id, event, Some(problem), BTreeMap::new());
+        self.turn_ends(id, event, Facts { reason: Some(problem), ..Facts::default() });
         self.end_if_for_message(id, run);
     }
 

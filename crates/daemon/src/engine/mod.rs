@@ -1,5 +1,6 @@
 //! The loop: take an event, ask the core, commit, then act. Results of actions come back as events.
 
+mod accounts;
 mod act;
 mod activity;
 mod archive;
@@ -39,6 +40,7 @@ mod sessions;
 mod simulation;
 mod speak;
 mod speech;
+mod spending;
 mod stopping;
 mod strangers;
 mod taping;
@@ -50,6 +52,7 @@ mod unended;
 mod view;
 mod why_not;
 
+pub(crate) use accounts::AccountView;
 pub(crate) use attaching::{Attach, Attached, GuestEnd, NotAttached, Standing, Standings};
 pub(crate) use command::{Command, Unsettled};
 pub(crate) use health::Health;
@@ -123,10 +126,11 @@ pub(crate) struct Engine {
     pub(crate) config_refused: Option<String>,
     timer: Timer,
     /// What of one session becomes durable together, while that is being found out.
-    gathered: Option<fold::Gathered>,
+    gathered: Option<taping::Gathered>,
     /// Sessions whose cursor is behind their fold, and when that is looked at.
     unswept: BTreeSet<SessionId>,
     sweep_at: Option<Boot>,
+    pub(crate) accounts: accounts::Accounts,
     pub(crate) memory: memory::Memory,
     folders: Folders,
     /// What was given to sessions with `--env`.
@@ -169,6 +173,11 @@ enum Closing {
 
 impl Engine {
     fn take(&mut self, input: Input) {
+        self.take_one(input);
+        self.settle_accounts();
+    }
+
+    fn take_one(&mut self, input: Input) {
         let Some(input) = self.at_the_door(input) else { return };
         match input {
             Input::Happened { id, event, facts, reply } => match self.early(id) {
@@ -199,7 +208,8 @@ impl Engine {
             Input::HolderGone { id } => self.holder_gone(id),
             Input::Attaching { id, news } => self.attach_news(id, news),
             Input::Observed { id, seen } => self.observed(id, *seen),
-            Input::Memory { .. } | Input::Filed { .. } | Input::WriterSeen { .. } => self.take_watched(input),
+            Input::Memory { .. } | Input::Filed { .. } => self.take_watched(input),
+            Input::WriterSeen { .. } | Input::FilesSeen { .. } => self.take_watched(input),
             Input::Reload => self.reload(),
             Input::ConfigRead(read) => self.config_read(*read),
             Input::Ping { reply } => _ = reply.send(self.ping()),
@@ -230,6 +240,8 @@ impl Engine {
             self.filed(id, run, filed);
         } else if let Input::WriterSeen { id, run, holder } = input {
             self.writer_seen(id, run, holder);
+        } else if let Input::FilesSeen { id, run, row, given, missing } = input {
+            self.files_seen(id, run, *row, given, missing);
         }
     }
 
@@ -273,6 +285,7 @@ impl Engine {
         self.follow_terminal(id);
         self.count(id, &decision);
         self.keep(id, decision, (facts, now.wall), reply);
+        self.touch_account(id);
     }
 
     /// An archived session gives its name up, and a restored one has it again.
@@ -339,7 +352,7 @@ impl Engine {
 
     /// When the loop has something to do by itself.
     fn first_deadline(&self) -> Option<Boot> {
-        [self.timer.first(), self.sweep_at].into_iter().flatten().min()
+        [self.timer.first(), self.sweep_at, self.accounts.due].into_iter().flatten().min()
     }
 
     fn wake_for_sweep(&self) {
@@ -385,6 +398,8 @@ fn run_in(event: &Event) -> Option<pinfold_core::RunNumber> {
         | Event::SpecChanged(_)
         | Event::ConsumerJoined { .. }
         | Event::ConsumerLeft { .. }
+        | Event::Held(_)
+        | Event::BudgetRaised
         | Event::HolderGone
         | Event::ShimLeft => None,
     }

@@ -79,6 +79,7 @@ impl Engine {
             gathered: None,
             unswept: BTreeSet::new(),
             sweep_at: None,
+            accounts: super::accounts::Accounts::default(),
             memory: memory::Memory::new(),
             folders: parts.folders,
             handle: parts.handle,

@@ -25,6 +25,7 @@ const RECENT: u32 = 50;
 impl Engine {
     /// Loads every session. One bad record leaves one session out, loudly.
     pub(crate) fn load(&mut self, reader: &Reader) -> Result<(), ReadError> {
+        self.load_accounts(reader)?;
         for loaded in reader.sessions()? {
             match Remembered::read(loaded, reader)? {
                 Remembered { loaded: Loaded::Whole(stored), run } => self.enter(*stored, run),
@@ -82,6 +83,7 @@ impl Engine {
         }
         let has_tape = tracked.definition.has_tape();
         self.sessions.insert(id, Box::new(tracked));
+        self.know_account(id);
         if has_tape {
             self.resume_fold(id);
         }
@@ -89,6 +91,7 @@ impl Engine {
 
     /// Looks at every session, a few at a time; each is decided as soon as it was seen.
     pub(crate) fn look_around(&mut self, machine: Machine) {
+        self.accounts_recovered(machine);
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         for id in ids {
             self.look_at(id, machine, Duration::ZERO);
@@ -226,6 +229,7 @@ impl Engine {
         self.tell_of_config(EventKind::ConfigReloaded, "the configuration was read again");
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
         ids.into_iter().for_each(|id| self.follow_config(id));
+        self.follow_accounts();
     }
 
     fn tell_of_config(&self, kind: EventKind, why: &str) {

@@ -56,10 +56,12 @@ impl Engine {
         let now = self.ports.clock.boot();
         let due = self.timer.take_due(now);
         self.sweep(now);
+        self.accounts_due(now);
         self.ports.clock.wake_at(self.first_deadline());
         for id in due {
             self.happened(id, &pinfold_core::Event::Ticked, &Facts::default(), None);
         }
+        self.settle_accounts();
     }
 
     /// A burst is over: what it left behind goes back to the kernel when nothing follows it.

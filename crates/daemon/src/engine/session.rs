@@ -41,6 +41,8 @@ pub(crate) struct Tracked {
     pub(crate) name: String,
     pub(crate) definition: Arc<Definition>,
     pub(crate) created_at: Wall,
+    /// The account that its runs use.
+    pub(crate) account: Option<Arc<str>>,
     pub(crate) session: Session,
     /// The name of the latest run, which may have ended.
     pub(crate) latest: Option<(RunNumber, RunId)>,
@@ -190,6 +192,7 @@ impl Tracked {
             name,
             definition: Arc::new(definition),
             created_at: at,
+            account: None,
             session,
             latest: None,
             run: None,
@@ -266,6 +269,7 @@ impl Tracked {
             definition: Arc::clone(&self.definition),
             core: self.session.outline(),
             created_at: self.created_at,
+            account: self.account.clone(),
             run: self.latest,
             ready: self.run.as_ref().is_some_and(|run| run.ready),
             status: self.run.as_ref().and_then(|run| run.status.clone()),

@@ -45,6 +45,7 @@ pub(crate) struct SessionView {
     /// An outline: it does not list the messages that wait.
     pub(crate) core: Session,
     pub(crate) created_at: Wall,
+    pub(crate) account: Option<Arc<str>>,
     /// The latest run.
     pub(crate) run: Option<(RunNumber, RunId)>,
     pub(crate) ready: bool,

@@ -5,10 +5,11 @@
 
 use super::Engine;
 use crate::crash;
-use crate::engine::taping::Taping;
+use crate::engine::input::Input;
+use crate::engine::taping::{Given, Taping};
 use pinfold_agents::{CannotSay, Intent, Prompt, Reply, Sender, Utterance, Verdict};
 use pinfold_core::talk::{Permit, RequestAnswer};
-use pinfold_core::{Life, MessageId, RunNumber};
+use pinfold_core::{Life, RunNumber};
 use pinfold_shim::tape::Position;
 use pinfold_shim::{Command, Label, Say, SayNumber, SayRefused};
 use pinfold_store::{Message, SessionId};
@@ -131,6 +132,43 @@ impl Engine {
 
     /// Has a message said to the agent; one that is on the tape already is not said again.
     pub(super) fn prompt(&mut self, id: SessionId, run: RunNumber, row: Message, given: Given) {
+        if row.files.is_empty() {
+            return self.prompt_now(id, run, row, given);
+        }
+        let (handle, files) = (self.handle.clone(), row.files.clone());
+        let told = move |missing| {
+            handle.tell(Input::FilesSeen { id, run, row: Box::new(row), given, missing });
+        };
+        self.ports.files.missing(files, Box::new(told));
+    }
+
+    /// The files of a message were looked for; one that is gone fails it.
+    pub(super) fn files_seen(
+        &mut self,
+        id: SessionId,
+        run: RunNumber,
+        row: Message,
+        given: Given,
+        missing: Option<String>,
+    ) {
+        let turn = self.sessions.get(&id).and_then(|tracked| tracked.session.inbox().in_flight());
+        if turn.is_none_or(|turn| turn.delivery != given.delivery) {
+            return;
+        }
+        if let Some(missing) = missing {
+            let problem = format!("file `{missing}` does not exist any more");
+            return self.cannot_deliver(id, run, given.message, problem);
+        }
+        self.prompt_now(id, run, row, given);
+        self.speak(id);
+    }
+
+    /// Whether its agent is told that it may have seen a message before.
+    pub(super) fn marks_repetition(&self, id: SessionId) -> bool {
+        self.sessions.get(&id).is_none_or(|tracked| tracked.session.spec().policy.mark_repetition)
+    }
+
+    fn prompt_now(&mut self, id: SessionId, run: RunNumber, row: Message, given: Given) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let own = tracked.name.clone();
         let from = row.from.map(|session| Sender { own: session == own, session });
@@ -146,7 +184,7 @@ impl Engine {
             let grace = std::time::Duration::ZERO;
             return self.tell_shim(id, &Command::Stop { run, grace });
         }
-        let (text, files) = (row.text, Vec::new());
+        let (text, files) = (row.text, row.files);
         taping.want(Intent::Prompt(Prompt { message, delivery, attempt, text, repetition, files, from }));
     }
 
@@ -184,15 +222,6 @@ impl Engine {
             None => self.tell_shim(id, &Command::Interrupt { run }),
         }
     }
-}
-
-/// One delivery of a message.
-#[derive(Clone, Copy)]
-pub(super) struct Given {
-    pub(super) message: MessageId,
-    pub(super) attempt: u32,
-    pub(super) delivery: u64,
-    pub(super) repetition: bool,
 }
 
 fn attempt(taping: &Taping, intent: &Intent, in_turn: bool) -> Tried {

@@ -7,7 +7,8 @@ use serde_json::json;
 /// One message as one line. `from` is the session that sent it, and `own` the one that reads it: what another session
 /// says never looks like a person's word.
 pub(crate) fn line(how: Input, message: &Message, own: &str, attempt: u32) -> Vec<u8> {
-    let Message { id, text, from, .. } = message;
+    let Message { id, text, from, files, .. } = message;
+    let text = &files.iter().fold(text.clone(), |text, file| format!("{text}\n@{file}"));
     let mut line = match (how, from.as_deref().filter(|from| *from != own)) {
         (Input::Line, None) => escaped(text),
         (Input::Line, Some(from)) => format!("[from session {from}] {}", escaped(text)),
@@ -50,6 +51,8 @@ mod tests {
             enqueued_at: pinfold_core::Wall(0),
             done_at: None,
             answer: None,
+            taken: None,
+            files: Vec::new(),
             kept: pinfold_store::Kept::default(),
             failure: None,
             place: None,

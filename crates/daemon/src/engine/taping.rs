@@ -3,9 +3,9 @@
 use crate::ports::shims::observe::Seen;
 use pinfold_agents::{Fold, Intent, Label, Observation};
 use pinfold_core::event::Shim;
-use pinfold_core::{Boot, RunNumber, Wall};
+use pinfold_core::{Boot, MessageId, RunNumber, Wall};
 use pinfold_shim::{Exited, Flow};
-use pinfold_store::{AnswerPart, Cursor, SessionId};
+use pinfold_store::{AnswerPart, Batch, Cursor, SessionId};
 
 /// A tape of which so much may not be heard: then the agent waits.
 const MOST_UNHEARD: u64 = 64 << 20;
@@ -87,6 +87,44 @@ pub(crate) struct Noted {
     pub(crate) to: u64,
     /// From where on it is needed.
     pub(crate) from: u64,
+}
+
+/// Decisions of one session that become durable together.
+pub(crate) struct Gathered {
+    id: SessionId,
+    pub(crate) batch: Batch,
+    /// Whether a decision is among it.
+    pub(crate) joined: bool,
+}
+
+impl Gathered {
+    pub(crate) fn of(id: SessionId) -> Gathered {
+        Gathered { id, batch: Batch::new(), joined: false }
+    }
+
+    /// Adds a decision; whether it is not the first.
+    pub(crate) fn join(&mut self, batch: Batch) -> bool {
+        self.batch.append(batch);
+        std::mem::replace(&mut self.joined, true)
+    }
+
+    /// Adds what becomes durable with it, and is not a decision of the session.
+    pub(crate) fn add(&mut self, batch: Batch) {
+        self.batch.append(batch);
+    }
+
+    pub(crate) fn is_of(&self, id: SessionId) -> bool {
+        self.id == id
+    }
+}
+
+/// One delivery of a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given {
+    pub(crate) message: MessageId,
+    pub(crate) attempt: u32,
+    pub(crate) delivery: u64,
+    pub(crate) repetition: bool,
 }
 
 impl Taping {

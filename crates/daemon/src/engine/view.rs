@@ -1,6 +1,7 @@
 //! What may be read of the engine from outside: answers to questions, and copies of sessions to show from. Whoever has
 //! a [`View`] changes nothing.
 
+use super::accounts::AccountView;
 use super::feed::Became;
 use super::purge::{CallerSocket, Candidate, Modes};
 use super::session::Tracked;
@@ -46,6 +47,11 @@ impl<'a> Known<'a> {
 
     pub(crate) fn state(self) -> State {
         self.0.session.state()
+    }
+
+    /// The account that its runs use.
+    pub(crate) fn account(self) -> Option<&'a str> {
+        self.0.account.as_deref()
     }
 
     /// What the core knows of it, with the messages that wait.
@@ -209,6 +215,11 @@ impl<'a> View<'a> {
     /// Everything that is counted and measured.
     pub(crate) fn measured(self) -> Vec<Metric> {
         self.0.measured()
+    }
+
+    /// The accounts, to show.
+    pub(crate) fn accounts(self) -> Vec<AccountView> {
+        self.0.account_views()
     }
 
     /// The store, for a connection of one's own; none while its file has lost its name.

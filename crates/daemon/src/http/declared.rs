@@ -49,6 +49,8 @@ fn declared(name: String, definition: &Definition) -> Declared {
         memory: definition.memory.map(units::size_text),
         idle: span(definition.idle),
         stop_grace: span(definition.stop_grace),
+        budget: definition.budget.map(|budget| units::money_text(budget.0)),
+        turn_time: span(definition.turn_time),
         pty: definition.pty,
         input: word(&INPUTS, &definition.input),
         turns: word(&TURNS, &definition.turns),
@@ -84,7 +86,7 @@ fn differences(before: &Definition, after: &Definition) -> Vec<Difference> {
     all
 }
 
-fn fields(declared: &Declared) -> [(&'static str, Option<String>); 13] {
+fn fields(declared: &Declared) -> [(&'static str, Option<String>); 15] {
     let flag = |flag: bool| Some(flag.to_string());
     let list = |list: &[String]| (!list.is_empty()).then(|| format!("{list:?}"));
     [
@@ -94,6 +96,8 @@ fn fields(declared: &Declared) -> [(&'static str, Option<String>); 13] {
         ("memory", declared.memory.clone()),
         ("idle", declared.idle.clone()),
         ("stop_grace", declared.stop_grace.clone()),
+        ("budget", declared.budget.clone()),
+        ("turn_time", declared.turn_time.clone()),
         ("pty", flag(declared.pty)),
         ("input", Some(declared.input.clone())),
         ("turns", Some(declared.turns.clone())),

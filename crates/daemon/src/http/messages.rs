@@ -43,20 +43,43 @@ fn time(patience: &Patience) -> Result<Option<Duration>, Failure> {
     time.map_err(|error| usage(error.to_string()))
 }
 
+/// So many files may be sent with one message.
+const MOST_FILES: usize = 100;
+
+/// Files that a message is about, which must be there, by paths that mean the same everywhere.
+async fn there(files: Vec<String>) -> Result<Vec<String>, Failure> {
+    if files.len() > MOST_FILES {
+        return Err(usage(format!("a message has {MOST_FILES} files at the most, not {}", files.len())));
+    }
+    if let Some(odd) = files.iter().find(|file| !file.starts_with('/') || file.contains(char::is_control)) {
+        return Err(usage(format!("`{}` is not an absolute path", quoted(odd))));
+    }
+    if files.is_empty() {
+        return Ok(files);
+    }
+    let look = move || match files.iter().find(|file| !std::path::Path::new(file).exists()) {
+        Some(missing) => Err(usage(format!("file `{missing}` does not exist"))),
+        None => Ok(files),
+    };
+    let looked = tokio::task::spawn_blocking(look).await;
+    looked.map_err(|error| ErrorBody::new(ErrorKind::Failed, error.to_string()))?
+}
+
 pub(crate) async fn send(
     context: Context,
     super::answer::Named(session): super::answer::Named,
     Asked(patience): Asked<Patience>,
     request: Request,
 ) -> Answered<Sent> {
-    let NewMessage { text, key } = read(request).await?;
+    let NewMessage { text, key, files } = read(request).await?;
     let time = time(&patience)?;
+    let files = there(files).await?;
     let (id, name) = context.handle.view(move |view| found(view, &session)).await??;
     let (sender, mut queued) = oneshot::channel();
     if time.is_some() {
         queued.close();
     }
-    let post = Post::Send(Sending { text, key: key.clone(), row: sender });
+    let post = Post::Send(Sending { text, key: key.clone(), files, row: sender });
     let answer = context.handle.post(id, post).await?;
     let Answer::Queued { message, wakes } = answer else { return Err(refused(&context, id, answer).await) };
     let found = match (time, queued.try_recv()) {
@@ -100,6 +123,10 @@ fn note(wakes: Wakes, session: &str) -> Option<String> {
             "`{session}` is blocked by somebody else: `pinfold why {}` says by whom",
             quoted(session)
         )),
+        Wakes::NotWhileHeld => Some(
+            "what its account or its budget allows is used up: it waits; `pinfold why` tells till when"
+                .into(),
+        ),
         Wakes::NotWhileClosing => Some("the daemon is going down: it waits until the next one".into()),
     }
 }
@@ -263,6 +290,9 @@ pub(crate) async fn answer(
         return Err(usage(format!("`{}` is no answer: allow or deny", permission.answer)));
     }
     let verdict = if permission.answer == "allow" { Permit::Allow } else { Permit::Deny };
+    if let Some(answered) = lets_go_on(&context, id, permission.id.as_deref(), verdict).await? {
+        return Ok(answered);
+    }
     let number = permission.id.as_deref().map(|word| number_of(word).ok_or(word));
     let Permission { message: words, always, .. } = permission.clone();
     if let Ok(request) = number.transpose() {
@@ -277,6 +307,43 @@ pub(crate) async fn answer(
         }
     }
     Err(not_asked(&context, id, permission.id).await)
+}
+
+/// What a person is asked for where a session is kept from its turns is answered here: its account goes on, or its budget counts
+/// anew. Nothing where something else is asked.
+async fn lets_go_on(
+    context: &Context,
+    id: SessionId,
+    request: Option<&str>,
+    verdict: Permit,
+) -> Result<Option<axum::Json<Session>>, Failure> {
+    let asked = context.handle.session(id, |known| {
+        let core = known.core();
+        let asks = core.hold().filter(|hold| hold.asks).and_then(|hold| hold.kind.asked_as());
+        let account = core.held_by_account().and_then(|_| known.account().map(str::to_owned));
+        (asks, core.talk().open().next().is_some(), account)
+    });
+    let (asks, others, account) = asked.await?;
+    let meant = match (asks, request) {
+        (Some(word), Some(request)) => word == request,
+        (Some(_), None) => !others,
+        (None, _) => false,
+    };
+    if !meant {
+        return Ok(None);
+    }
+    // Who says no leaves it as it is.
+    if verdict == Permit::Allow {
+        match account {
+            Some(account) => {
+                let (reply, resumed) = tokio::sync::oneshot::channel();
+                context.handle.command(Command::ResumeAccount { account, reply });
+                context.handle.answer(resumed).await?;
+            }
+            None => _ = context.handle.ask(id, Event::BudgetRaised, Facts::default()).await?,
+        }
+    }
+    object(context, id).await.map(Some)
 }
 
 /// The number of a request, as it is told.

@@ -35,6 +35,7 @@ mod sessions;
 mod status;
 mod streaming;
 mod together;
+mod usage;
 
 use crate::caller::Pass;
 use crate::define::values::Values;

@@ -5,7 +5,7 @@ use super::gate::Gate;
 use super::reads::Reads;
 use super::{
     Context, answer, archive, attach, configured, declared, events, feed, gate, holds, locks, logs, messages,
-    metrics, openapi, rename, search, session_stream, sessions, status,
+    metrics, openapi, rename, search, session_stream, sessions, status, usage,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -61,6 +61,9 @@ fn serve(api: Api, address: Address) -> Api {
         Address::RestoreAll => api.add::<endpoint::RestoreAll, _, _>(Act::Purge, archive::restore_all),
         Address::Reload => api.add::<endpoint::Reload, _, _>(Act::Reload, configured::reload),
         Address::Search => api.add::<endpoint::Search, _, _>(Act::List, search::search),
+        Address::Usage => api.add::<endpoint::Usage, _, _>(Act::Metrics, usage::usage),
+        Address::Accounts => api.add::<endpoint::Accounts, _, _>(Act::Metrics, usage::accounts),
+        Address::ResumeAccount => api.add::<endpoint::ResumeAccount, _, _>(Act::Answer, usage::resume),
         Address::Logs => api.add::<endpoint::Logs, _, _>(Act::Read, logs::logs),
         Address::Stream => api.add::<endpoint::Stream, _, _>(Act::Read, session_stream::stream),
         Address::Attach => api.add::<endpoint::Attach, _, _>(Act::Attach, attach::attach),

@@ -7,6 +7,7 @@ mod retention;
 mod socket_link;
 
 use crate::crash;
+use crate::define::account;
 use crate::define::config::Config;
 use crate::define::home::Home;
 use crate::engine::input::{Agents, Handle, Input};
@@ -239,6 +240,7 @@ async fn begin(
     announce(&engine, &boot.unwrap_or_default())?;
     open_store::watch(&engine, &handle);
     crash::point("daemon.announced");
+    engine.accounts.key = account::Key::of_home(&engine.home.account_key())?;
     engine.load(&reader)?;
     engine.settle_given()?;
     engine.stop_as_noted();

@@ -37,6 +37,11 @@ pub(crate) trait Files: Send + Sync {
     /// Who has the vendor's own lock at this path; `resource` is what it is called.
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>);
 
+    /// The first of these files that is not there.
+    fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {
+        then(first_missing(files));
+    }
+
     /// Reads which stops an earlier daemon left, and makes the file where there is none. Before the loop begins: blocks.
     fn open_stops(&self, file: PathBuf) -> io::Result<Vec<Noted>>;
 
@@ -52,6 +57,10 @@ pub(crate) fn writer(lock: &Path, resource: String) -> Option<HolderSeen> {
     let pid = pinfold_kernel::proc::fdinfo::holder(lock)?;
     let command = Some(pinfold_kernel::proc::command(pid)).filter(|command| !command.is_empty());
     Some(HolderSeen { resource, pid: Some(pid), command, session: None, since: None })
+}
+
+fn first_missing(files: Vec<String>) -> Option<String> {
+    files.into_iter().find(|file| !Path::new(file).exists())
 }
 
 /// A folder that could not be made.
@@ -105,6 +114,10 @@ impl Files for DiskFiles {
 
     fn writer_of(&self, lock: PathBuf, resource: String, then: Then<Option<HolderSeen>>) {
         tokio::task::spawn_blocking(move || then(writer(&lock, resource)));
+    }
+
+    fn missing(&self, files: Vec<String>, then: Then<Option<String>>) {
+        tokio::task::spawn_blocking(move || then(first_missing(files)));
     }
 
     /// One thread has the file, for as long as the daemon lives: a line is never written by two.

@@ -45,6 +45,12 @@ fn works(core: &Session, from: Source, printed_at: Option<Wall>, now: Now) -> Op
 
 /// What a queued message of a session waits for, beside its turn.
 pub(crate) fn waits_for(core: &Session) -> Option<String> {
+    if let Some(hold) = core.hold() {
+        return Some(match hold.until {
+            Some(until) => format!("{hold}; till {}", crate::clock::time(until.wall)),
+            None => hold.to_string(),
+        });
+    }
     if let Some(request) = core.talk().open().next() {
         return Some(format!("an answer to {}: {}", request.number, request.title));
     }

@@ -184,6 +184,7 @@ fn row(known: Known<'_>, most_of_command: usize, now: Now) -> Row<'_> {
         uptime_ms: uptime.map(|uptime| u64::try_from(uptime.as_millis()).unwrap_or(u64::MAX)),
         memory_bytes: core.memory_bytes(),
         restarts: core.runs().count.saturating_sub(1),
+        cost_usd: core.usage().and_then(|usage| usage.sum.cost).map(pinfold_core::usage::Money::usd),
         dir: known.definition().dir.to_string_lossy(),
         command: Cow::Owned(beginning(&known.definition().command, most_of_command)),
         why: Cow::Owned(session::why(core, known.hindrances(), now)),

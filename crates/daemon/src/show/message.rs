@@ -1,6 +1,6 @@
 //! Messages as the objects of the contract.
 
-use super::word;
+use super::{usage, word};
 use crate::clock::time;
 use pinfold_api::object::{Message, Turn};
 use pinfold_api::word::MessageState;
@@ -40,6 +40,8 @@ pub(crate) fn message(row: pinfold_store::Message, session: &str) -> Message {
         answer: row.answer,
         failure,
         reason,
+        usage: row.taken.map(usage::of_message),
+        files: row.files,
         waits_for: None,
         turn: row.place.map(|place| Turn { run: place.run.0, from: place.from, to: place.to }),
         damaged: None,
@@ -79,6 +81,8 @@ pub(crate) fn pruned(spent: pinfold_store::SpentKey, session: &str) -> Message {
         answer_cut: false,
         failure: None,
         reason: None,
+        usage: None,
+        files: Vec::new(),
         waits_for: None,
         turn: None,
         damaged: None,
@@ -103,6 +107,8 @@ fn damaged_message(damage: pinfold_store::RowDamage, session: &str) -> Message {
         answer_cut: false,
         failure: None,
         reason: None,
+        usage: None,
+        files: Vec::new(),
         waits_for: None,
         turn: None,
         damaged: Some(damage.problem),

@@ -10,5 +10,6 @@ pub(crate) mod message;
 pub(crate) mod processes;
 pub(crate) mod session;
 pub(crate) mod status;
+pub(crate) mod usage;
 mod why_not;
 pub(crate) mod word;

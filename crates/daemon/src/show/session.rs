@@ -1,14 +1,16 @@
 //! A session as the object of the contract.
 
-use super::{activity, word};
+use super::{activity, usage, word};
 use crate::clock::time;
 use crate::define::definition::Definition;
 use crate::define::preset::protocol_word;
 use crate::engine::{Hindrances, SessionView};
 use pinfold_api::object::{Inbox, LastExit, Next, Request, Session};
+use pinfold_api::word::RequestKind;
 use pinfold_core::guest::GuestStage;
 use pinfold_core::life::{HolderSeen, Life};
-use pinfold_core::{Now, Wall, talk};
+use pinfold_core::session::Upcoming;
+use pinfold_core::{Now, State, Wall, talk};
 use pinfold_shim::Flow;
 use rustix::io::Errno;
 use serde_json::{Value, json};
@@ -38,8 +40,8 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         activity_since: known.and_then(|standing| standing.since).map(time),
         waits_for: known.and_then(|standing| standing.detail.clone()),
         last_output_at: view.printed_at.filter(|_| process.is_some()).map(time),
-        request: core.talk().open().next().map(request),
-        requests: core.talk().open().count(),
+        request: core.talk().open().next().map(request).or_else(|| hold_request(core)),
+        requests: core.talk().open().count() + usize::from(hold_request(core).is_some()),
         ready: view.ready && process.is_some(),
         status: view.status.clone().filter(|_| process.is_some()),
         pid: view.pid(),
@@ -65,6 +67,8 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         foreign: false,
         command: definition.command.clone(),
         vendor_session: vendor_session(core, definition),
+        account: view.account.as_deref().map(str::to_owned),
+        usage: usage::of_session(core),
         last_exit: core.last_exit().map(last_exit),
         contained: None,
         processes: None,
@@ -85,6 +89,13 @@ fn guest_pid(core: &pinfold_core::Session) -> Option<u32> {
         GuestStage::Here { pid } => Some(pid),
         GuestStage::Asked | GuestStage::Gone { .. } => None,
     }
+}
+
+/// What a person is asked for where its account, or what it may spend, keeps it from its turns.
+fn hold_request(core: &pinfold_core::Session) -> Option<Request> {
+    let hold = core.hold().filter(|hold| hold.asks && core.state() == State::Blocked)?;
+    let kind = RequestKind::from(hold.kind.asked_as()?);
+    Some(Request { id: kind.to_string(), kind, title: hold.to_string(), since: time(hold.since) })
 }
 
 /// What its agent asks.
@@ -135,6 +146,9 @@ pub(crate) fn why(core: &pinfold_core::Session, hindrances: Hindrances<'_>, now:
         let (number, title) = (request.number, &request.title);
         why = format!("{why}; it asks: {title} ({number}), `pinfold answer {name} allow` or `deny` answers");
     }
+    if let Some(request) = hold_request(core) {
+        why = format!("{why}; `pinfold answer {name} allow` lets it go on ({})", request.id);
+    }
     match flow {
         Flow::Flows => {}
         Flow::Full => why = format!("{why}; it waits: too much of its output was not heard yet"),
@@ -176,6 +190,14 @@ pub(crate) fn holder_value(holder: &HolderSeen) -> Value {
 }
 
 fn next(view: &SessionView, now: Now) -> Option<Next> {
+    // What it is kept from its turns by is what comes next, whatever becomes of its run meanwhile.
+    if view.core.state() == State::Blocked
+        && let Some(hold) = view.core.hold()
+    {
+        let until = hold.until?;
+        let at = now.wall + until.boot.since(now.boot);
+        return Some(Next { at: time(at), what: word::upcoming(Upcoming::Reset) });
+    }
     let deadline = view.core.next_deadline()?;
     let at = now.wall + deadline.at.since(now.boot);
     Some(Next { at: time(at), what: word::upcoming(deadline.what) })

@@ -68,6 +68,7 @@ pub(super) fn upcoming(upcoming: Upcoming) -> word::Upcoming {
         Upcoming::Watchdog => word::Upcoming::Watchdog,
         Upcoming::NotNeeded => word::Upcoming::Idle,
         Upcoming::Signal => word::Upcoming::Signal,
+        Upcoming::Reset => word::Upcoming::Reset,
     }
 }
 

@@ -29,6 +29,14 @@ pub(super) fn apply(tables: &mut Tables, step: &Step, committed: &mut Committed)
         }
         Step::Run { session, at, run } => runs::apply(tables, *session, *at, run),
         Step::Cursor(cursor) => sessions::fold(tables, cursor),
+        Step::Spent(spent) => sessions::spent(tables, spent),
+        Step::Files { session, message, paths } => {
+            messages::files(tables, *session, (*message).into(), paths)
+        }
+        Step::Account { name, state } => {
+            tables.put_account(name, state);
+            Ok(())
+        }
         Step::Event(event) => events::add(tables, event, committed),
         Step::Generation { generation, boot_id } => announce(tables, *generation, boot_id),
         Step::OwnedBy { incarnation } => owned_by(tables, *incarnation),

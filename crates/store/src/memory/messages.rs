@@ -73,11 +73,22 @@ fn queue(tables: &mut Tables, session: SessionId, id: Ulid, key: Option<&str>, t
         done_at: None,
         answer: None,
         kept: Kept::default(),
+        taken: None,
+        files: Vec::new(),
         failure: None,
         place: None,
         damage: None,
     };
     put_last(tables, message);
+    Ok(())
+}
+
+/// The files that a message was sent with.
+pub(super) fn files(tables: &mut Tables, session: SessionId, id: Ulid, paths: &[String]) -> Applied {
+    let Some((at, message)) = found(tables, session, id) else {
+        return Err(CommitError::NoSuchMessage { session, message: id });
+    };
+    tables.put_message(at, Some(Message { files: paths.to_vec(), ..message }));
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use crate::rows::{
 use crate::size;
 use crate::step::{KEPT_RUNS, Untold};
 use crate::ulid::{self, RunId, SessionId, Ulid};
+use crate::usage::{Spent, Sums, UsageQuery, UsageSum};
 use pinfold_core::inbox::Queued;
 use pinfold_core::{MessageId, Session, Wall};
 use std::io;
@@ -127,6 +128,19 @@ impl Query for MemoryReader {
 
     fn cursor(&self, session: SessionId) -> Read<Option<Cursor>> {
         Ok(self.tables().cursors.get(&session).cloned())
+    }
+
+    fn usage(&self, query: &UsageQuery) -> Read<Vec<UsageSum>> {
+        let (tables, mut sums) = (self.tables(), Sums::new(query.by));
+        let young = |spent: &Spent| query.since.is_none_or(|since| spent.at >= since);
+        let mut rows: Vec<_> = tables.usage.iter().filter(|(spent, _)| young(spent)).collect();
+        rows.sort_by_key(|(spent, _)| spent.at);
+        rows.into_iter().for_each(|(spent, name)| sums.add(spent, name.as_deref()));
+        Ok(sums.done())
+    }
+
+    fn accounts(&self) -> Read<Vec<(String, String)>> {
+        Ok(self.tables().accounts.clone().into_iter().collect())
     }
 
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {

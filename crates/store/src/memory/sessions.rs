@@ -3,9 +3,10 @@
 use super::contradiction::{Applied, Contradiction};
 use super::tables::{SessionRow, Tables};
 use crate::commit_error::CommitError;
-use crate::rows::Cursor;
+use crate::rows::{Cursor, Message};
 use crate::step::NewSession;
 use crate::ulid::SessionId;
+use crate::usage::{Spent, Taken};
 use pinfold_core::Wall;
 
 pub(super) fn create(
@@ -72,6 +73,24 @@ pub(super) fn fold(tables: &mut Tables, cursor: &Cursor) -> Applied {
         return Err(CommitError::NoSuchSession { id: cursor.session });
     }
     tables.put_cursor(cursor.session, Some(cursor.clone()));
+    Ok(())
+}
+
+/// What a turn took is noted with the name that the session has now, and with its message.
+pub(super) fn spent(tables: &mut Tables, spent: &Spent) -> Applied {
+    let Some(row) = tables.sessions.get(&spent.session) else {
+        return Err(CommitError::NoSuchSession { id: spent.session });
+    };
+    let name = Some(row.name.clone());
+    tables.add_usage(spent.clone(), name);
+    let stand = spent.message.and_then(|message| tables.stands.get(&message).copied());
+    let message = stand.and_then(|stand| tables.messages.get(&stand).cloned().map(|row| (stand, row)));
+    if let Some((stand, message)) = message {
+        let before = message.taken.clone().unwrap_or_default();
+        let model = spent.model.clone().or(before.model);
+        let taken = Some(Taken { figures: before.figures.plus(spent.figures), model });
+        tables.put_message(stand, Some(Message { taken, ..message }));
+    }
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use crate::rows::{Cursor, Event, Message, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{RunId, SessionId, Ulid};
+use crate::usage::Spent;
 use pinfold_core::{RunNumber, Wall};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -48,6 +49,9 @@ pub(super) struct Tables {
     /// What is known of what was forgotten.
     pub(super) past: Past,
     pub(super) cursors: BTreeMap<SessionId, Cursor>,
+    /// What turns took, with the name that the session had.
+    pub(super) usage: Vec<(Spent, Option<String>)>,
+    pub(super) accounts: BTreeMap<String, String>,
     /// Answers that are too long for their rows, and what was told of those whose turns have not ended. As with files, they are
     /// there before the rows that name them, and nothing takes them back.
     pub(super) answers: BTreeMap<Ulid, String>,
@@ -70,6 +74,8 @@ enum Undo {
     Message(Stand, Option<Message>),
     Run(RunKey, Option<Run>),
     Cursor(SessionId, Option<Cursor>),
+    Usage,
+    Account(String, Option<String>),
     Event(u64),
     Pruned(Box<Event>),
     Past(Past),
@@ -96,6 +102,16 @@ impl Tables {
     pub(super) fn put_cursor(&mut self, id: SessionId, row: Option<Cursor>) {
         let before = self.set_cursor(id, row);
         self.undo.push(Undo::Cursor(id, before));
+    }
+
+    pub(super) fn add_usage(&mut self, spent: Spent, name: Option<String>) {
+        self.usage.push((spent, name));
+        self.undo.push(Undo::Usage);
+    }
+
+    pub(super) fn put_account(&mut self, name: &str, state: &str) {
+        let before = self.accounts.insert(name.to_owned(), state.to_owned());
+        self.undo.push(Undo::Account(name.to_owned(), before));
     }
 
     pub(super) fn add_event(&mut self, event: Event) {
@@ -133,6 +149,11 @@ impl Tables {
                 Undo::Message(at, row) => drop(self.set_message(at, row)),
                 Undo::Run(key, row) => drop(self.set_run(key, row)),
                 Undo::Cursor(id, row) => drop(self.set_cursor(id, row)),
+                Undo::Usage => drop(self.usage.pop()),
+                Undo::Account(name, state) => drop(match state {
+                    Some(state) => self.accounts.insert(name, state),
+                    None => self.accounts.remove(&name),
+                }),
                 Undo::Event(seq) => {
                     drop(self.events.remove(&seq));
                     self.newest -= 1;

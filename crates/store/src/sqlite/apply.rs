@@ -3,13 +3,15 @@
 use super::answers::{AllSettled, Settled};
 use super::errors::commit_error;
 use super::statements;
-use super::sums::{ANSWERS, CURSORS, EVENTS, MESSAGES, Table};
+use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, MESSAGES, Table, USAGE};
+use super::usage::SpentRow;
 use crate::audit::{failure, purpose_word, whole_millis};
 use crate::commit_error::CommitError;
 use crate::rows::{Cursor, MessageState, TurnPlace};
 use crate::step::{EventRun, EventStep, NewSession, RunStep, Step, message_of};
 use crate::ticket::Committed;
 use crate::ulid::{RunId, SessionId, Ulid};
+use crate::usage::Spent;
 use pinfold_core::decision::RunExited;
 use pinfold_core::inbox::{Cost, MessageChange};
 use pinfold_core::life::{Process, Purpose};
@@ -92,6 +94,9 @@ impl<'a> Applier<'a> {
             }
             Step::Run { session, at, run } => self.run(*session, *at, run),
             Step::Cursor(cursor) => self.fold(cursor),
+            Step::Spent(spent) => self.spent(spent),
+            Step::Files { message, paths, .. } => self.files(Ulid::from(*message), paths),
+            Step::Account { name, state } => self.account(name, state),
             Step::Event(event) => self.event(event),
             Step::Generation { generation, boot_id } => self.generation(*generation, boot_id),
             Step::OwnedBy { incarnation } => self.owned_by(*incarnation),
@@ -178,8 +183,31 @@ impl<'a> Applier<'a> {
             ValueRef::Integer(cursor.position.cast_signed()),
             cursor.state.as_str().into(),
         ];
-        let noted = insert_made(self.conn, &statements::CURSOR, &CURSORS, &row);
-        noted.map(drop).map_err(|source| commit_error(self.path, source))
+        self.insert(&statements::CURSOR, &CURSORS, &row)
+    }
+
+    fn spent(&self, spent: &Spent) -> Applied {
+        let name = self.name_of(spent.session)?;
+        if name.is_none() {
+            return Err(CommitError::NoSuchSession { id: spent.session });
+        }
+        let last: Option<i64> = self.one("SELECT number FROM usage ORDER BY number DESC LIMIT 1", [])?;
+        let row = SpentRow::of(spent, name);
+        self.insert(&statements::SPENT, &USAGE, &row.columns(last.unwrap_or(0) + 1, spent))
+    }
+
+    fn files(&self, message: Ulid, paths: &[String]) -> Applied {
+        let (message, paths) = (message.to_string(), serde_json::Value::from(paths).to_string());
+        self.insert(&statements::FILES_SENT, &FILES, &[message.as_str().into(), paths.as_str().into()])
+    }
+
+    fn account(&self, name: &str, state: &str) -> Applied {
+        self.insert(&statements::ACCOUNT, &ACCOUNTS, &[name.into(), state.into()])
+    }
+
+    fn insert(&self, sql: &str, table: &Table, row: &[ValueRef<'_>]) -> Applied {
+        let inserted = insert_made(self.conn, sql, table, row);
+        inserted.map(drop).map_err(|source| commit_error(self.path, source))
     }
 
     fn message(
@@ -232,8 +260,7 @@ impl<'a> Applier<'a> {
             settled.content.map_or(ValueRef::Null, ValueRef::Integer),
             ValueRef::Integer(settled.cut.into()),
         ];
-        let noted = insert_made(self.conn, &statements::ANSWER, &ANSWERS, &row);
-        noted.map(drop).map_err(|source| commit_error(self.path, source))
+        self.insert(&statements::ANSWER, &ANSWERS, &row)
     }
 
     fn queue(
@@ -264,8 +291,7 @@ impl<'a> Applier<'a> {
             null,
             from.into(),
         ];
-        let queued = insert_made(self.conn, &statements::QUEUE, &MESSAGES, &row);
-        queued.map(drop).map_err(|source| commit_error(self.path, source))
+        self.insert(&statements::QUEUE, &MESSAGES, &row)
     }
 
     fn run(&self, session: SessionId, at: Wall, step: &RunStep) -> Applied {

@@ -1,9 +1,14 @@
 //! A look at everything: all pages, all indexes, all checksums. It runs beside the work and is paced.
 
 use super::files::log_of;
-use super::parse::{answer_row, cursor_row, event_row, key_row, message_row, run_row, session_row};
+use super::parse::{
+    account_row, answer_row, cursor_row, event_row, files_row, key_row, message_row, run_row, session_row,
+    usage_row,
+};
 use super::reader::Reader;
-use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table};
+use super::sums::{
+    ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, TABLES, Table, USAGE,
+};
 use crate::pace::Pace;
 use crate::query::ReadError;
 use crate::rows::{Loaded, RowDamage};
@@ -179,6 +184,15 @@ fn how(table: &Table) -> (&'static [&'static str], DamageIn) {
     if table.name == ANSWERS.name {
         return (&["message"], |row| Ok(answer_row(row)?.err()));
     }
-    debug_assert_eq!(table.name, EVENTS.name, "there are seven tables");
+    if table.name == USAGE.name {
+        return (&["number"], |row| Ok(usage_row(row)?.err()));
+    }
+    if table.name == ACCOUNTS.name {
+        return (&["name"], |row| Ok(account_row(row)?.err()));
+    }
+    if table.name == FILES.name {
+        return (&["message"], |row| Ok(files_row(row)?.err()));
+    }
+    debug_assert_eq!(table.name, EVENTS.name, "there are ten tables");
     (&["seq"], |row| Ok(event_row(row)?.damage))
 }

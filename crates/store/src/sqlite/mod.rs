@@ -23,6 +23,7 @@ mod reserve;
 mod schema;
 mod statements;
 mod sums;
+mod usage;
 mod wal_space;
 mod witness;
 mod writer;

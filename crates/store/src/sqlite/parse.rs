@@ -1,13 +1,15 @@
 //! From rows of the tables to what readers return.
 
-use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS, Table};
+use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, Table, USAGE};
 use crate::answer::Kept;
 use crate::rows::{
     Cursor, DamagedSession, Event, Loaded, Message, MessageState, RowDamage, Run, SpentKey, StoredSession,
     TurnPlace,
 };
 use crate::ulid::{SessionId, Ulid};
+use crate::usage::Spent;
 use pinfold_core::inbox::Queued;
+use pinfold_core::usage::{Figures, Money};
 use pinfold_core::{EventKind, RunNumber, Wall};
 use rusqlite::Row;
 use rusqlite::types::{Type, ValueRef};
@@ -88,6 +90,8 @@ pub(crate) fn message_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         done_at: None,
         answer: None,
         kept: Kept::default(),
+        taken: None,
+        files: Vec::new(),
         failure: None,
         place: None,
         damage: Some(RowDamage { id: readable(row, 0).unwrap_or_default(), problem }),
@@ -117,6 +121,46 @@ pub(crate) fn answer_row(row: &Row<'_>) -> rusqlite::Result<Result<BesideRow, Ro
     Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
 }
 
+/// What a turn took, and the name that its session had, or what is wrong with the row.
+pub(crate) fn usage_row(row: &Row<'_>) -> rusqlite::Result<Result<(Spent, Option<String>), RowDamage>> {
+    let read = checked(row, &USAGE, whole_usage)?;
+    Ok(read.map_err(|problem| {
+        let id = row.get::<_, i64>(0).unwrap_or_default().to_string();
+        RowDamage { id, problem }
+    }))
+}
+
+fn whole_usage(row: &Row<'_>) -> rusqlite::Result<(Spent, Option<String>)> {
+    let figures = Figures {
+        input: row.get(8)?,
+        output: row.get(9)?,
+        cached: row.get(10)?,
+        cost: row.get::<_, Option<u64>>(11)?.map(Money),
+    };
+    let spent = Spent {
+        at: Wall(row.get(1)?),
+        session: parsed(row, 2)?,
+        run: RunNumber(row.get(4)?),
+        message: parsed_if_any(row, 5)?,
+        account: row.get(6)?,
+        model: row.get(7)?,
+        figures,
+    };
+    Ok((spent, row.get(3)?))
+}
+
+/// What is known of an account by its name, or what is wrong with the row.
+pub(crate) fn account_row(row: &Row<'_>) -> rusqlite::Result<Result<(String, String), RowDamage>> {
+    let read = checked(row, &ACCOUNTS, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
+}
+
+/// The files of a message, or what is wrong with the row.
+pub(crate) fn files_row(row: &Row<'_>) -> rusqlite::Result<Result<Vec<String>, RowDamage>> {
+    let read = checked(row, &FILES, |row| json(row, 1))?;
+    Ok(read.map_err(|problem| RowDamage { id: readable(row, 0).unwrap_or_default(), problem }))
+}
+
 /// An id as far as it is one.
 fn known(row: &Row<'_>, column: usize) -> Ulid {
     readable(row, column).and_then(|id| id.parse().ok()).unwrap_or_else(|| Ulid::new(0, 0))
@@ -135,6 +179,8 @@ fn whole_message(row: &Row<'_>) -> rusqlite::Result<Message> {
         done_at: wall(row, 7)?,
         answer: row.get(8)?,
         kept: Kept::default(),
+        taken: None,
+        files: Vec::new(),
         failure: row.get(9)?,
         place: place(row)?,
         damage: None,

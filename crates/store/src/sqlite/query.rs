@@ -10,6 +10,7 @@ use crate::query::{Count, EventQuery, MessageQuery, Part, Place, Query, Read, Ta
 use crate::rows::{Complete, Cursor, Event, Loaded, Lookup, Message, MessageState, Meta, Run, SpentKey};
 use crate::step::Untold;
 use crate::ulid::{self, RunId, SessionId, Ulid};
+use crate::usage::{UsageQuery, UsageSum};
 use pinfold_core::{MessageId, Wall};
 use rusqlite::params;
 use std::collections::BTreeMap;
@@ -138,6 +139,14 @@ impl Query for Reader {
         let sql = format!("{} WHERE session = ?1", *CURSOR);
         let found = self.one(&sql, [session.to_string()], cursor_row)?;
         found.transpose().map_err(|damage| self.damaged("cursor of session", damage))
+    }
+
+    fn usage(&self, query: &UsageQuery) -> Read<Vec<UsageSum>> {
+        self.usage(query)
+    }
+
+    fn accounts(&self) -> Read<Vec<(String, String)>> {
+        self.accounts()
     }
 
     fn events(&self, query: &EventQuery) -> Read<Vec<Event>> {

@@ -4,6 +4,7 @@ use super::answers::AnswerFiles;
 use super::errors::read_error;
 use super::open;
 use super::parse::{BesideRow, Waiting, answer_row, waiting_row};
+use super::schema;
 use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
 use crate::open::{OpenError, Options};
 use crate::query::{Read, ReadError, Take};
@@ -33,6 +34,8 @@ pub(crate) struct Reader {
     conn: Connection,
     path: PathBuf,
     answers: AnswerFiles,
+    /// Whether the file has the tables of version [`schema::SPENDS`].
+    spends: bool,
 }
 
 impl Reader {
@@ -42,7 +45,8 @@ impl Reader {
     /// A missing, damaged or too new file.
     pub(crate) fn open_with(path: &Path, options: &Options) -> Result<Reader, OpenError> {
         let (conn, answers) = (open::open_reader(path, options)?, AnswerFiles::new(options));
-        Ok(Reader { conn, path: path.to_owned(), answers })
+        let spends = schema::version(&conn).is_ok_and(|version| version >= schema::SPENDS);
+        Ok(Reader { conn, path: path.to_owned(), answers, spends })
     }
 
     pub(crate) fn conn(&self) -> &Connection {
@@ -83,11 +87,12 @@ impl Reader {
 
     /// A message with how its answer is kept; where that is damaged, the message is.
     pub(super) fn with_kept(&self, message: Message) -> Read<Message> {
-        Ok(match self.kept(&message)? {
+        let message = match self.kept(&message)? {
             None => message,
             Some(Ok((kept, _))) => Message { kept, ..message },
             Some(Err(damage)) => Message { damage: Some(damage), ..message },
-        })
+        };
+        if self.spends { self.with_rest(message) } else { Ok(message) }
     }
 
     /// Nearly all answers are too short for more to be known of them than their message says.

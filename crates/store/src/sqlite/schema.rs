@@ -20,12 +20,16 @@ const MIGRATIONS: &[&str] = &[
     include_str!("schema/v6.sql"),
     include_str!("schema/v7.sql"),
     include_str!("schema/v8.sql"),
+    include_str!("schema/v9.sql"),
 ];
 
 /// The first version whose rows have checksums.
 pub(crate) const SUMMED: i64 = 3;
 /// The first version whose messages have a sender; from it on all rows can be read as they are.
 pub(crate) const SENT_BY: i64 = 4;
+
+/// The first version that knows what turns took, and which files messages were sent with.
+pub(crate) const SPENDS: i64 = 9;
 
 /// The version of a file; 0 is one without tables.
 pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {

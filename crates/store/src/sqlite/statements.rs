@@ -1,6 +1,6 @@
 //! The statements that change rows, each with the checksum of what it leaves behind.
 
-use super::sums::{ANSWERS, CURSORS, EVENTS, KEYS, MESSAGES, RUNS, SESSIONS};
+use super::sums::{ACCOUNTS, ANSWERS, CURSORS, EVENTS, FILES, KEYS, MESSAGES, RUNS, SESSIONS, USAGE};
 use std::sync::LazyLock;
 
 type Sql = LazyLock<String>;
@@ -116,6 +116,18 @@ pub(crate) static EVENT: Sql = LazyLock::new(|| EVENTS.insert_made());
 
 /// As [`EVENT`].
 pub(crate) static ANSWER: Sql = LazyLock::new(|| ANSWERS.insert_made());
+
+/// As [`EVENT`].
+pub(crate) static SPENT: Sql = LazyLock::new(|| USAGE.insert_made());
+
+/// As [`EVENT`].
+pub(crate) static FILES_SENT: Sql = LazyLock::new(|| FILES.insert_made());
+
+/// As [`CURSOR`].
+pub(crate) static ACCOUNT: Sql = LazyLock::new(|| {
+    let insert = ACCOUNTS.insert_made();
+    format!("{insert} ON CONFLICT (name) DO UPDATE SET state = excluded.state, sum = excluded.sum")
+});
 
 /// As [`EVENT`].
 pub(crate) static SPEND_KEY: Sql = LazyLock::new(|| KEYS.insert_made());

@@ -86,8 +86,22 @@ pub(crate) const CURSORS: Table =
     Table { name: "cursors", tag: 6, columns: &["session", "run", "position", "state"], besides: &[] };
 pub(crate) const ANSWERS: Table =
     Table { name: "answers", tag: 7, columns: &["message", "bytes", "content", "cut"], besides: &[] };
+pub(crate) const USAGE: Table = Table {
+    name: "usage",
+    tag: 8,
+    columns: &[
+        "number", "at", "session", "name", "run", "message", "account", "model", "input", "output", "cached",
+        "cost",
+    ],
+    besides: &[],
+};
+pub(crate) const ACCOUNTS: Table =
+    Table { name: "accounts", tag: 9, columns: &["name", "state"], besides: &[] };
+pub(crate) const FILES: Table =
+    Table { name: "files", tag: 10, columns: &["message", "paths"], besides: &[] };
 /// Everything that is summed.
-pub(crate) const TABLES: [&Table; 7] = [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS, &ANSWERS];
+pub(crate) const TABLES: [&Table; 10] =
+    [&SESSIONS, &MESSAGES, &RUNS, &EVENTS, &KEYS, &CURSORS, &ANSWERS, &USAGE, &ACCOUNTS, &FILES];
 
 impl Table {
     /// All columns and the checksum, from this table.

@@ -12,6 +12,7 @@ const V4: &[u8] = include_bytes!("../fixtures/v4.db");
 const V5: &[u8] = include_bytes!("../fixtures/v5.db");
 const V6: &[u8] = include_bytes!("../fixtures/v6.db");
 const V7: &[u8] = include_bytes!("../fixtures/v7.db");
+const V8: &[u8] = include_bytes!("../fixtures/v8.db");
 
 #[test]
 fn a_store_of_version_1_loads_whole_and_can_be_written() {
@@ -46,6 +47,11 @@ fn a_store_of_version_6_loads_whole_and_can_be_written() {
 #[test]
 fn a_store_of_version_7_loads_whole_and_can_be_written() {
     loads_whole_and_can_be_written(V7);
+}
+
+#[test]
+fn a_store_of_version_8_loads_whole_and_can_be_written() {
+    loads_whole_and_can_be_written(V8);
 }
 
 #[test]

@@ -65,6 +65,30 @@ fn a_cursor_that_was_changed_is_named_and_not_given() {
 }
 
 #[test]
+fn what_a_turn_took_is_not_counted_where_it_was_changed_and_is_named() {
+    use pinfold_store::{Spent, Step, UsageBy, UsageQuery};
+    for column in ["input = 4", "account = 'another'", "message = NULL", "sum = NULL"] {
+        let (home, driven) = filled();
+        let mut batch = pinfold_store::Batch::new();
+        let figures = pinfold_core::usage::Figures { input: Some(3), ..Default::default() };
+        let (account, model) = (Some("a".to_owned()), None);
+        let (session, run) = (driven.id, pinfold_core::RunNumber(3));
+        let message = Some(MessageId(3).into());
+        let at = pinfold_core::Wall(7);
+        batch.steps.push(Step::Spent(Box::new(Spent { at, session, run, message, account, model, figures })));
+        batch.account("a", "{}".to_owned());
+        home.open().commit(batch).wait().unwrap();
+        let sums = || home.reader().usage(&UsageQuery { by: UsageBy::Account, since: None }).unwrap().len();
+        assert_eq!((sums(), home.reader().accounts().unwrap().len()), (1, 1));
+        change(&home, &format!("UPDATE usage SET {column}"));
+        change(&home, "UPDATE accounts SET state = '[]'");
+        assert_eq!((sums(), home.reader().accounts().unwrap().len()), (0, 0), "{column}");
+        let findings = home.open().reader().unwrap().check(&Pace::at_once()).unwrap();
+        assert_eq!(findings.len(), 2, "{column}: {findings:?}");
+    }
+}
+
+#[test]
 fn a_damaged_message_is_not_delivered() {
     let (home, _) = filled();
     let id = pinfold_store::Ulid::from(MessageId(2)).to_string();

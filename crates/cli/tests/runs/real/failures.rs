@@ -25,6 +25,28 @@ pub(crate) fn each_fails(stage: &Stage, all: &[Fails]) {
     }
 }
 
+/// The account is held, the message waits at no cost, and a person lets it go on.
+#[track_caller]
+fn is_held_and_goes_on(stage: &Stage, script: &str, kind: &str) {
+    let message = stage.sends(&format!("TURN-bad {script}"));
+    stage.world.until("it is held", || (stage.show()["state"] == "blocked").then_some(()));
+    let session = stage.show();
+    assert_eq!(
+        (&session["activity"], &session["request"]["kind"]),
+        (&"limited".into(), &kind.into()),
+        "{session}"
+    );
+    let row = stage.comes_to(&message, "queued");
+    assert_eq!(row["tries"], 0, "{row}");
+    stage.ok(&["inbox", "api", "--cancel", &message]);
+    let before = stage.model.requests();
+    let good = stage.sends("TURN-good");
+    assert_eq!((stage.model.requests(), &stage.comes_to(&good, "queued")["tries"]), (before, &0.into()));
+    stage.ok(&["answer", "api", "allow", kind]);
+    stage.comes_to(&good, "done");
+    assert_eq!(stage.show()["request"], serde_json::Value::Null);
+}
+
 /// Claude Code tries again for minutes unless it is told not to.
 fn claude(model: Model) -> Stage {
     Stage::with_model("claude", model).with("CLAUDE_CODE_MAX_RETRIES", Some("1"))
@@ -40,11 +62,15 @@ fn claude_says_why_and_its_process_goes_on() {
         &stage,
         &[
             Fails { script: "HTTP=400", reason: "as the prompt says", case: "400" },
-            Fails { script: "HTTP=401", reason: "401", case: "401" },
             Fails { script: "HTTP=404", reason: "selected model", case: "404" },
-            Fails { script: "HTTP=429,3600", reason: "429", case: "limit without a time" },
         ],
     );
+    for (script, kind, case) in
+        [("HTTP=401", "login", "401"), ("HTTP=429,3600", "limit", "limit without a time")]
+    {
+        is_held_and_goes_on(&stage, script, kind);
+        stage.shown(case);
+    }
     assert_eq!(stage.pid(), pid);
 }
 
@@ -55,16 +81,18 @@ fn the_usage_limit_of_a_subscription_names_its_end() {
         .with("CLAUDE_CODE_OAUTH_TOKEN", Some("not-a-token"));
     stage.new_session();
     stage.says("TURN-one");
-    let limited = Fails { script: "LIMIT=3600", reason: "hit your", case: "limit with a time" };
-    let answer = stage.run(&["send", "api", &format!("TURN-two {}", limited.script), "--wait"]);
-    assert_eq!(answer.code, 1, "{answer:?}");
-    let failed = stage.world.events_of("api", "message_failed");
-    assert!(failed[0].to_string().contains(limited.reason), "{failed:?}");
-    assert!(failed[0].to_string().contains("resets"), "{failed:?}");
-    assert_eq!(stage.show()["activity"], "limited");
-    assert_eq!(stage.says("TURN-three"), "reply to three");
-    assert_eq!(stage.show()["activity"], "idle");
-    stage.shown(limited.case);
+    is_held_and_goes_on(&stage, "LIMIT=3600", "limit");
+    let held = stage.world.events_of("api", "account_held");
+    assert_eq!(held.len(), 1, "{held:?}");
+    assert!(held[0]["resets"].is_string() && held[0].to_string().contains("hit your"), "{held:?}");
+    let account = stage.show()["account"].as_str().unwrap().to_owned();
+    assert!(
+        account.starts_with("claude:CLAUDE_CODE_OAUTH_TOKEN-") && !account.contains("not-a-token"),
+        "{account}"
+    );
+    let windows = stage.ok(&["--json", "accounts"]).json()[0]["windows"].clone();
+    assert_eq!((&windows[0]["window"], &windows[0]["used"]), (&"five_hour".into(), &1.0.into()), "{windows}");
+    stage.shown("limit with a time");
 }
 
 /// A model that says nonsense, or breaks off: Claude Code asks again without a stream, so either end is right, and is told.

@@ -21,4 +21,5 @@ mod script;
 mod stage;
 mod stops;
 mod takeover;
+mod usage;
 mod writers;

@@ -9,7 +9,8 @@ const WITH_ARGUMENTS: &str = "new run set show why attach send inbox interrupt a
      archive restore rm rename completions wait backup restore-backup lock unlock";
 
 /// Verbs that take none.
-const WITHOUT_ARGUMENTS: &str = "up down demo status ls tree events purge agents locks metrics version";
+const WITHOUT_ARGUMENTS: &str =
+    "up down demo status ls tree events purge agents locks usage accounts metrics version";
 
 #[test]
 fn a_line_that_cannot_be_read() {
@@ -45,7 +46,7 @@ fn a_line_that_cannot_be_read() {
 }
 
 /// The verbs that a daemon answers, with what they need.
-const OF_THE_DAEMON: [&[&str]; 29] = [
+const OF_THE_DAEMON: [&[&str]; 31] = [
     &["status"],
     &["new", "a", "--", "true"],
     &["set", "a", "--idle", "5m"],
@@ -72,6 +73,8 @@ const OF_THE_DAEMON: [&[&str]; 29] = [
     &["wait", "a", "--for", "running"],
     &["backup", "one.db"],
     &["metrics"],
+    &["usage"],
+    &["accounts"],
     &["down"],
     &["up"],
     &["agents"],

@@ -6,7 +6,7 @@ use crate::world::finish;
 use std::process::Stdio;
 
 /// Examples that are not run, and why.
-const NOT_RUN: [(&str, &str); 11] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("pinfold run loop --mode always -- ./worker", "it never ends"),
     ("pinfold attach chat", "it follows until somebody detaches; tests/runs/attach.rs does"),
     ("pinfold attach chat --read-only", "the same"),
@@ -14,6 +14,7 @@ const NOT_RUN: [(&str, &str); 11] = [
     ("pinfold interrupt chat --quiet", "the same"),
     ("pinfold answer chat allow", "nothing is asked; no agent of the machine asks"),
     ("pinfold answer chat deny --message 'not on Fridays'", "the same"),
+    ("pinfold accounts --resume claude:default", "no account is held; tests/runs/accounts.rs has one"),
     ("pinfold agents --check claude", "it would use a person's account"),
     ("pinfold demo --json", "surface/others.rs plays it"),
     ("pinfold service install", "it would change the machine; tests/runs/services.rs does"),
@@ -22,7 +23,7 @@ const NOT_RUN: [(&str, &str); 11] = [
 
 /// The order in which they work: what is made first is deleted last.
 const ORDER: &str = "demo agents completions man help version lock up new set run start ls show why tree logs events wait \
-     status metrics reload service export apply attach send search inbox interrupt answer locks who unlock stop restart backup purge restore archive \
+     status usage accounts metrics reload service export apply attach send search inbox interrupt answer locks who unlock stop restart backup purge restore archive \
      down restore-backup rename rm";
 
 /// The words of a line, as a shell would read them.

@@ -19,4 +19,5 @@ mod refusals;
 mod sessions;
 mod spread;
 mod stage;
+mod usage;
 mod widths;

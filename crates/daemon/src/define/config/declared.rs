@@ -25,6 +25,10 @@ pub(crate) struct SpanText(pub(crate) String);
 #[derive(Debug)]
 pub(crate) struct SizeText(pub(crate) String);
 
+/// An amount of money, as it was written.
+#[derive(Debug)]
+pub(crate) struct MoneyText(pub(crate) String);
+
 /// A list of texts.
 #[derive(Debug)]
 pub(crate) struct Texts(pub(crate) Vec<String>);
@@ -36,6 +40,14 @@ impl<'de> Deserialize<'de> for SpanText {
         ))?;
         let known = units::duration(&text).map_err(|error| wrong(&text, &format!("is a duration: {error}")));
         known.map(|_| SpanText(text))
+    }
+}
+
+impl<'de> Deserialize<'de> for MoneyText {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<MoneyText, D::Error> {
+        let text = from.deserialize_any(Text("is an amount in quotes, as in \"5USD\" or \"0.50USD\""))?;
+        let known = units::money(&text).map_err(|error| wrong(&text, &format!("is an amount: {error}")));
+        known.map(|_| MoneyText(text))
     }
 }
 

@@ -4,6 +4,7 @@
 //! [`Config`] is the file as serde reads it, table by table; `node.rs` reads what `toml` has parsed into it and says what
 //! is wrong, `value.rs` is how values are written.
 
+mod accounts;
 mod agents;
 mod attach;
 pub(crate) mod declared;
@@ -16,6 +17,8 @@ mod value;
 use crate::caller::Act;
 use crate::define::preset::{Preset, Protocol};
 use crate::log::Level;
+use accounts::Accounts;
+pub(crate) use accounts::Bounds;
 use agents::Agent;
 use attach::Attach;
 use pinfold_agents::preset::{names, shipped};
@@ -42,6 +45,7 @@ pub struct Config {
     #[serde(deserialize_with = "agents::read")]
     agents: BTreeMap<String, Agent>,
     sessions: BTreeMap<Name, OfSession>,
+    accounts: Accounts,
     retention: Retention,
     attach: Attach,
     log: Log,
@@ -170,6 +174,21 @@ impl Config {
     /// How much the daemon logs.
     pub(crate) fn log_level(&self) -> Level {
         self.log.level.map_or(Level::default(), |word| word.0)
+    }
+
+    /// What an account is called that would be called this without a name of its own.
+    pub(crate) fn account_name(&self, made: String) -> String {
+        self.accounts.name(made)
+    }
+
+    /// What an account is bounded by.
+    pub(crate) fn account_bounds(&self, name: &str) -> Bounds {
+        self.accounts.bounds(name)
+    }
+
+    /// The accounts that the file names.
+    pub(crate) fn account_names(&self) -> Vec<String> {
+        self.accounts.names().collect()
     }
 
     /// How long what happened is kept.

@@ -146,4 +146,5 @@ numbers! {
     child_limit: Count => child_limit,
     child_depth: Count => child_depth,
     limit_resume: Flag => policy.limit_resume,
+    mark_repetition: Flag => policy.mark_repetition,
 }

@@ -2,6 +2,7 @@
 
 use crate::define::preset::of_word;
 use pinfold_api::units;
+use pinfold_core::usage::Money;
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Unexpected, Visitor};
 use std::fmt::{self, Formatter};
 use std::marker::PhantomData;
@@ -30,6 +31,10 @@ pub(super) struct Pace(pub(super) Duration);
 /// A number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Size(pub(super) u64);
+
+/// An amount of money.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Amount(pub(super) Money);
 
 /// A part of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,6 +111,14 @@ impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Size, D::Error> {
         let text = from.deserialize_any(Text("is a size in quotes, as in \"512M\" or \"2G\""))?;
         units::size(&text).map(Size).map_err(|error| wrong(&text, &format!("is a size: {error}")))
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Amount, D::Error> {
+        let text = from.deserialize_any(Text("is an amount in quotes, as in \"5USD\" or \"0.50USD\""))?;
+        let amount = units::money(&text).map(|amount| Amount(Money(amount)));
+        amount.map_err(|error| wrong(&text, &format!("is an amount: {error}")))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::define::definition::Definition;
 use crate::define::preset::Preset;
+use pinfold_core::MessageId;
+use pinfold_store::Ulid;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -14,6 +16,20 @@ pub(super) struct Given<'a> {
     pub(super) places: &'a [OsString],
     pub(super) watchdog: Duration,
     pub(super) terminal: bool,
+    /// What its telemetry is joined by.
+    pub(super) telemetry: Option<Telemetry>,
+}
+
+/// What the telemetry of an agent's own is joined by.
+pub(super) struct Telemetry {
+    /// The name of its session.
+    pub(super) session: String,
+    /// The id of its session.
+    pub(super) session_id: Ulid,
+    /// The id of its run.
+    pub(super) run: Ulid,
+    /// This machine.
+    pub(super) host: String,
 }
 
 /// The variables of a run; a watchdog is told in microseconds, as with systemd. A terminal has a name.
@@ -37,6 +53,13 @@ pub(super) fn of(given: &Given<'_>) -> Vec<OsString> {
     if given.watchdog > Duration::ZERO {
         all.push(format!("WATCHDOG_USEC={}", given.watchdog.as_micros()).into());
     }
+    if let Some(telemetry) = &given.telemetry {
+        all.retain(|variable| !variable.as_encoded_bytes().starts_with(b"OTEL_RESOURCE_ATTRIBUTES="));
+        all.push(telemetry.attributes(own.get("OTEL_RESOURCE_ATTRIBUTES").copied()).into());
+        if !own.contains_key("TRACEPARENT") {
+            all.push(telemetry.traceparent().into());
+        }
+    }
     let named = own.get("TERM").is_some_and(|name| !name.is_empty() && *name != "dumb");
     if given.terminal && !named {
         all.retain(|tracked| !tracked.as_encoded_bytes().starts_with(b"TERM="));
@@ -47,3 +70,57 @@ pub(super) fn of(given: &Given<'_>) -> Vec<OsString> {
 
 /// What a session that was made without a terminal takes its own for; every emulator of today understands it.
 const USUAL_TERMINAL: &str = "xterm-256color";
+
+impl Telemetry {
+    /// What OpenTelemetry adds to everything that a process exports; what the session has of its own goes before.
+    fn attributes(&self, own: Option<&str>) -> String {
+        let Telemetry { session, session_id, run, host } = self;
+        let own = own.filter(|own| !own.is_empty()).map(|own| format!("{own},")).unwrap_or_default();
+        format!(
+            "OTEL_RESOURCE_ATTRIBUTES={own}pinfold.session={session},pinfold.session.id={session_id},pinfold.run={run},host.name={}",
+            escaped(host)
+        )
+    }
+
+    /// The run is a trace of its own, in the session's span.
+    fn traceparent(&self) -> String {
+        let number = |id: Ulid| MessageId::from(id).0;
+        // The second half of an id is drawn, and never nothing.
+        let span = (number(self.session_id) & u128::from(u64::MAX)).max(1);
+        format!("TRACEPARENT=00-{:032x}-{span:016x}-01", number(self.run))
+    }
+}
+
+/// A value of an attribute: what would end it is written as its number.
+fn escaped(value: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/".contains(&byte);
+    let one = |byte: u8| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    value.bytes().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_a_trace_and_what_the_session_has_of_its_own_goes_first() {
+        let telemetry = Telemetry {
+            session: "api".into(),
+            session_id: Ulid::new(1, 0xAB),
+            run: Ulid::new(2, 0xCD),
+            host: "a b,c".into(),
+        };
+        let attributes = telemetry.attributes(Some("team=core"));
+        let (name, value) = attributes.split_once('=').unwrap();
+        assert_eq!(name, "OTEL_RESOURCE_ATTRIBUTES");
+        let pairs: Vec<&str> = value.split(',').collect();
+        assert_eq!(
+            (pairs[0], pairs[1], pairs[4]),
+            ("team=core", "pinfold.session=api", "host.name=a%20b%2Cc")
+        );
+        let parent = telemetry.traceparent();
+        let parts: Vec<&str> = parent.trim_start_matches("TRACEPARENT=").split('-').collect();
+        assert_eq!((parts[0], parts[1].len(), parts[2], parts[3]), ("00", 32, "00000000000000ab", "01"));
+        assert!(telemetry.attributes(None).starts_with("OTEL_RESOURCE_ATTRIBUTES=pinfold.session=api,"));
+    }
+}

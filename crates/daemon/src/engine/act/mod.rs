@@ -13,7 +13,7 @@ use crate::define::definition::{Definition, Turns};
 use crate::define::preset::Transcript;
 use crate::engine::input::Input;
 use crate::engine::session::{Reservation, Tracked};
-use crate::engine::speak::Given;
+use crate::engine::taping::Given;
 use crate::engine::taping::most_unheard;
 use crate::ports::locks::{Awaited, Held, Refused, Wanted};
 use crate::ports::shims::Birth;
@@ -52,7 +52,8 @@ impl Engine {
             }
             Action::LookAgain => self.look_again(id),
             Action::Deliver { run, message, attempt, delivery, repeated } => {
-                self.deliver(id, run, Given { message, attempt, delivery, repetition: repeated });
+                let repetition = repeated && self.marks_repetition(id);
+                self.deliver(id, run, Given { message, attempt, delivery, repetition });
             }
             Action::StartGuest { run, guest } => self.start_guest(id, run, guest),
             Action::ConfirmMemory { run } => self.confirm_memory(id, run),
@@ -239,6 +240,7 @@ impl Engine {
                 places: &self.home.variables,
                 watchdog: tracked.session.spec().policy.watchdog,
                 terminal,
+                telemetry: preset.as_ref().and_then(|_| self.telemetry_of(tracked, run)),
             }),
             directory: locked.unwrap_or_else(|| Directory::Path(definition.dir.clone())),
             stdin: Stdin::Pipe,
@@ -257,6 +259,13 @@ impl Engine {
             tape: has_tape
                 .then(|| TapeLimits { unheard: most_unheard(self.tapes()), floor: Position(tracked.floor) }),
         }))
+    }
+
+    /// What the telemetry of a run is joined by.
+    fn telemetry_of(&self, tracked: &Tracked, run: RunNumber) -> Option<environment::Telemetry> {
+        let (session, session_id) = (tracked.name.clone(), tracked.id.0);
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        Some(environment::Telemetry { session, session_id, run: tracked.run_id(run)?.0, host })
     }
 
     fn release(&mut self, id: SessionId) {

@@ -28,8 +28,9 @@ impl Engine {
     fn text_of(&self, tracked: &Tracked, next: MessageId) -> Option<String> {
         let row = self.ports.journal.message(next).ok().flatten()?;
         let from = row.from.map(|session| Sender { own: session == tracked.name, session });
-        let repetition = tracked.session.inbox().is_repeated(next);
-        let (text, files) = (row.text, Vec::new());
+        let marked = tracked.session.spec().policy.mark_repetition;
+        let repetition = marked && tracked.session.inbox().is_repeated(next);
+        let (text, files) = (row.text, row.files);
         let prompt = Prompt { message: next, delivery: 0, attempt: 1, text, repetition, files, from };
         Some(prompt_text(&prompt))
     }

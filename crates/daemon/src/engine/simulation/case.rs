@@ -245,9 +245,11 @@ impl Case {
         let id = self.ids[session];
         let early = daemon.engine.early.contains_key(&id) || !daemon.engine.sessions.contains_key(&id);
         let before = self.shared.lock().ordered;
-        daemon.engine.take(input);
+        daemon.engine.take_one(input);
+        // What follows for others of its account is not what it waits for.
+        let ordered = self.shared.lock().ordered;
+        daemon.engine.settle_accounts();
         if let Some(answer) = answer {
-            let ordered = self.shared.lock().ordered;
             let after = (!early && ordered > before).then_some(ordered);
             daemon.waiting.push(Waiting { session, answer, after });
         }
@@ -393,6 +395,7 @@ fn about(input: &Input) -> Option<SessionId> {
         | Input::DownOverdue { id }
         | Input::HolderEnded { id, .. }
         | Input::WriterSeen { id, .. }
+        | Input::FilesSeen { id, .. }
         | Input::StopNoted { id, .. }
         | Input::FilesDeleted { id, .. } => Some(*id),
         Input::Committed { of, .. } => of.map(|of| of.id),

@@ -121,6 +121,7 @@ impl Checker {
             refused_starts_are_free,
             last_exit_is_the_last_exit,
             guests_disturb_nobody,
+            held_sessions_get_no_turn,
             shape,
         ] {
             rule(before, event, decision, after, now).map_err(|what| told(&what))?;
@@ -446,6 +447,19 @@ fn guests_disturb_nobody(
     ensure(!decision.changes.iter().any(of_run), || "a guest changed the run beside it".into())?;
     let ends = |action: &Action| matches!(action, Action::Stop { .. } | Action::Interrupt { .. });
     ensure(!decision.actions.iter().any(ends), || "a guest ended the run beside it".into())
+}
+
+/// No turn is begun while the account of a session is held, or its budget is spent.
+fn held_sessions_get_no_turn(
+    _: &Session,
+    _: &Event,
+    decision: &Decision,
+    after: &Session,
+    _: Now,
+) -> Result<(), Violation> {
+    let delivers = |change: &Change| matches!(change, Change::Message(MessageChange::Delivering { .. }));
+    let begins = decision.changes.iter().any(delivers);
+    ensure(!begins || after.hold().is_none(), || "a turn begins although its account is held".into())
 }
 
 /// States are well formed, and stale events change nothing that is stored.

@@ -97,7 +97,8 @@ fn next(case: &Case) -> (Option<u64>, Option<u64>) {
         let deadline = tracked.session.next_deadline()?;
         (deadline.what != Upcoming::Watchdog).then_some(deadline.at)
     });
-    let deadline = due.min().map(|Boot(at)| at.saturating_sub(machine.room.boot));
+    let deadline =
+        due.chain(daemon.engine.accounts.due).min().map(|Boot(at)| at.saturating_sub(machine.room.boot));
     let now = machine.began + Duration::from_millis(machine.room.awake);
     let reminder = machine.reminders.iter().map(|(at, _)| at.saturating_duration_since(now)).min();
     let reminder = reminder.map(|wait| wait.as_millis() as u64 + 1);

@@ -51,7 +51,7 @@ pub(crate) enum Step {
     Consumer(u8, u8, Coming),
     /// Memory is read (percent of the limit, or nothing).
     Memory(u8, Option<u8>),
-    /// The agent's vendor session turns out to be held.
+    /// The vendor refuses a session's account for a while, or a person lets it go on.
     VendorBusy(u8),
     /// The next daemon that starts finds this session's lock held by a shim that does not answer.
     Mute(u8),

@@ -61,6 +61,9 @@ pub(super) fn generate(seed: u64, length: usize) -> Vec<Step> {
     script::generate(seed, length).into_iter().map(&mut other).collect()
 }
 
+/// Events that are not of a session's decision, although they name it.
+const BESIDE: [EventKind; 3] = [EventKind::BegunAgain, EventKind::LeftAlone, EventKind::AccountHeld];
+
 impl Case {
     pub(super) fn play(&mut self, step: Step) -> Result<(), Violation> {
         match step {
@@ -99,7 +102,10 @@ impl Case {
             Common::Send(s, key) => {
                 let key = (key > 0).then(|| format!("key-{key}"));
                 let row = oneshot::channel().0;
-                self.post(at(s), Post::Send(Sending { text: "do it".to_owned(), key, row }));
+                self.post(
+                    at(s),
+                    Post::Send(Sending { text: "do it".to_owned(), key, files: Vec::new(), row }),
+                );
             }
             Common::Cancel(s) => self.cancel(at(s)),
             Common::Retry(s) => {
@@ -110,11 +116,27 @@ impl Case {
             Common::Consumer(s, who, coming) => self.consumer(at(s), who, coming),
             Common::Memory(s, percent) => self.memory(with_agent(self, s), percent),
             Common::Mute(s) => self.shared.lock().room.mute[at(s)] = true,
-            // Nothing in a daemon tells this yet.
-            Common::VendorBusy(_) => {}
+            Common::VendorBusy(s) => self.vendor(at(s), s),
             Common::Redefine(s, variant) => self.redefine(at(s), variant),
         }
         Ok(())
+    }
+
+    /// The vendor has too much to do for the account of a session, or a person says that it goes on.
+    fn vendor(&mut self, session: usize, number: u8) {
+        let id = self.ids[session];
+        let Some(daemon) = &mut self.daemon else { return };
+        let Some(account) = daemon.engine.sessions.get(&id).and_then(|tracked| tracked.account.clone())
+        else {
+            return;
+        };
+        if number >= 192 {
+            daemon.engine.resume_account(&account);
+        } else {
+            let kind = pinfold_agents::FailureKind::Overloaded;
+            daemon.engine.refused(id, &pinfold_agents::Failure { kind, text: "529".to_owned() });
+            daemon.engine.settle_accounts();
+        }
     }
 
     fn take_some(&mut self, number: u8) -> Result<(), Violation> {
@@ -234,15 +256,16 @@ impl Case {
         let id = batch.steps.iter().find_map(|step| match step {
             Stored::Update { id, .. } => Some(*id),
             Stored::Message { session, .. } | Stored::Run { session, .. } => Some(*session),
-            Stored::Event(event) if ![EventKind::BegunAgain, EventKind::LeftAlone].contains(&event.kind) => {
-                event.session
-            }
+            Stored::Event(event) if !BESIDE.contains(&event.kind) => event.session,
             Stored::Create { .. }
             | Stored::Define { .. }
             | Stored::Rename { .. }
             | Stored::Remove { .. }
             | Stored::Event(_)
             | Stored::Cursor(_)
+            | Stored::Spent(_)
+            | Stored::Files { .. }
+            | Stored::Account { .. }
             | Stored::OwnedBy { .. }
             | Stored::Generation { .. }
             | Stored::Prune(_)

@@ -215,7 +215,7 @@ fn welcome(generation: u64, keeping: Keeping) -> Welcome {
 /// A text for an inbox, and the row that is told of it.
 fn send(text: &str, key: Option<&str>) -> (Post, oneshot::Receiver<Message>) {
     let (sender, row) = oneshot::channel();
-    (Post::Send(Sending { text: text.into(), key: key.map(Into::into), row: sender }), row)
+    (Post::Send(Sending { text: text.into(), key: key.map(Into::into), files: Vec::new(), row: sender }), row)
 }
 
 impl Shim {

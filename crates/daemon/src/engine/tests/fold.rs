@@ -57,7 +57,7 @@ fn nothing_is_said_before_what_led_to_it_is_durable() {
     shim.is_ready(&mut room);
     room.desk.lock().held_up = true;
     let row = tokio::sync::oneshot::channel().0;
-    let sending = crate::engine::input::Sending { text: "x".into(), key: None, row };
+    let sending = crate::engine::input::Sending { text: "x".into(), key: None, files: Vec::new(), row };
     room.post(shim.id, crate::engine::input::Post::Send(sending));
     shim.serve(&mut room);
     assert_eq!(shim.labels().len(), 2);

@@ -1,6 +1,7 @@
 //! Tests of the loop: what is durable before what, what is seen of it from outside, and what it does with each thing that
 //! comes to it (`hand` is a loop whose ports the test has in its hand).
 
+mod accounts;
 mod activity;
 mod archive;
 mod attach;

@@ -144,7 +144,12 @@ pub(super) fn scripted() -> serde_json::Value {
 
 /// A session with a tape whose agent has started.
 pub(super) fn started(room: &mut Room) -> Shim {
-    let id = room.starting("api", &scripted());
+    started_as(room, "api", &scripted())
+}
+
+/// The same with a name and a definition of its own.
+pub(super) fn started_as(room: &mut Room, name: &str, more: &serde_json::Value) -> Shim {
+    let id = room.starting(name, more);
     comes(room, id);
     let mut shim = Shim::new(id);
     room.says(id, Report::Started { run: FIRST, process: PROCESS, at: Wall(0) });

@@ -15,6 +15,8 @@ fn row() -> pinfold_store::Message {
         tries: 2,
         enqueued_at: Wall(1_000),
         done_at: Some(Wall(2_000)),
+        taken: None,
+        files: Vec::new(),
         kept: pinfold_store::Kept::default(),
         answer: Some("done".into()),
         failure: None,

@@ -16,6 +16,7 @@ mod property;
 mod retention;
 mod same;
 mod search;
+mod usage;
 
 use crate::home::Home;
 use pinfold_store::{Backend, History, Store};

@@ -61,6 +61,8 @@ impl Dice {
             memory_limit: Some(1000),
             interactive: self.one_in(2),
             attach: self.pick(&[Attaching::Takeover, Attaching::Join(Welcomes::AtOnce)]),
+            budget: None,
+            turn_time: None,
             run_per_message: self.one_in(2),
         }
     }

@@ -372,7 +372,7 @@ pub(crate) fn definition(more: &Value) -> Definition {
 /// A message to send; nobody waits for its row.
 pub(crate) fn sending(text: &str, key: Option<&str>) -> Post {
     let row = oneshot::channel().0;
-    Post::Send(Sending { text: text.to_owned(), key: key.map(str::to_owned), row })
+    Post::Send(Sending { text: text.to_owned(), key: key.map(str::to_owned), files: Vec::new(), row })
 }
 
 pub(crate) fn exited(run: RunNumber, exit: Exit, lived: Duration) -> Exited {

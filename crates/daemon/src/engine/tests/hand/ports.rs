@@ -42,6 +42,8 @@ use tokio::task::JoinHandle;
 pub(crate) struct Ordered {
     /// How long this world has been going.
     pub(crate) now: Duration,
+    /// By how many milliseconds the wall clock was stepped.
+    pub(crate) stepped: i64,
     pub(super) drawn: u128,
     pub(crate) alarm: Option<Boot>,
     reminders: Vec<(Instant, Then<()>)>,
@@ -153,7 +155,8 @@ impl Desk {
 
 impl Clock for Desk {
     fn wall(&self) -> Wall {
-        Wall(1_700_000_000_000 + self.lock().now.as_millis() as i64)
+        let ordered = self.lock();
+        Wall(1_700_000_000_000 + ordered.now.as_millis() as i64 + ordered.stepped)
     }
 
     fn boot(&self) -> Boot {

@@ -1,0 +1,82 @@
+//! What keeps a session from its next turn, other than locks: a limit of its account, a dead login, a vendor with too much to do, its
+//! own budget.
+
+use crate::time::{Moment, Wall};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// Why no turn is delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HoldKind {
+    /// A usage limit of the account was met.
+    Limit,
+    /// Nobody is logged in.
+    Login,
+    /// The vendor has more to do than it can.
+    Overloaded,
+    /// The account has spent its budget of the day.
+    AccountBudget,
+    /// The session has spent its budget.
+    Budget,
+    /// The session has used up the time that its turns may take.
+    TurnTime,
+    /// Enough sessions of the account are at work.
+    Crowded,
+}
+
+impl HoldKind {
+    /// The word in events, and in `accounts`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            HoldKind::Limit => "limit",
+            HoldKind::Login => "login",
+            HoldKind::Overloaded => "overloaded",
+            HoldKind::AccountBudget | HoldKind::Budget => "budget",
+            HoldKind::TurnTime => "turn_time",
+            HoldKind::Crowded => "crowded",
+        }
+    }
+
+    /// What it is about, as a person is asked.
+    #[must_use]
+    pub fn asked_as(self) -> Option<&'static str> {
+        match self {
+            HoldKind::Limit => Some("limit"),
+            HoldKind::Login => Some("login"),
+            HoldKind::AccountBudget | HoldKind::Budget | HoldKind::TurnTime => Some("budget"),
+            HoldKind::Overloaded | HoldKind::Crowded => None,
+        }
+    }
+}
+
+/// What keeps a session from its next turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Why.
+    pub kind: HoldKind,
+    /// Since when.
+    pub since: Wall,
+    /// When it goes on by itself, or could.
+    pub until: Option<Moment>,
+    /// Whether a person has to say that it goes on.
+    pub asks: bool,
+    /// What is used up, in words: the account and its window, or the amount.
+    pub of: String,
+}
+
+impl fmt::Display for Hold {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = &self.of;
+        match self.kind {
+            HoldKind::Limit => write!(f, "{of} has met its usage limit"),
+            HoldKind::Login => write!(f, "{of} has no login"),
+            HoldKind::Overloaded => write!(f, "the vendor of {of} has too much to do"),
+            HoldKind::AccountBudget => write!(f, "{of} has spent its budget of the day"),
+            HoldKind::Budget => write!(f, "it has spent its budget of {of}"),
+            HoldKind::TurnTime => write!(f, "its turns have taken the {of} that they may"),
+            HoldKind::Crowded => write!(f, "enough sessions of {of} are at work"),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! What turns take, as their agents report it.
+
+use super::draft::Draft;
+use crate::decision::Change;
+use crate::ids::RunNumber;
+use crate::rules::spending;
+use crate::session::Session;
+use crate::usage::{Figures, Report, Spending, Usage};
+use crate::why::Why;
+
+impl Session {
+    /// What it has used, if its agent tells.
+    #[must_use]
+    pub fn usage(&self) -> Option<&Usage> {
+        self.usage.as_deref()
+    }
+}
+
+impl Draft<'_> {
+    /// Counts what a turn took. It was taken whatever became of the turn, or of its run.
+    pub(super) fn spent(&mut self, run: RunNumber, report: &Report) -> Why {
+        let last = self.session.usage.as_deref().map(|usage| usage.totals).unwrap_or_default();
+        let (spent, totals) = spending::count(report.turn, report.total, last);
+        let Report { message, model, context_used, context_size, .. } = report.clone();
+        let tells = context_used.or(context_size).is_some() || model.is_some() || totals != last;
+        if spent == Figures::default() && !tells {
+            return Why::Stale;
+        }
+        let at = self.now.wall;
+        let spending = Spending { run, at, message, spent, totals, model, context_used, context_size };
+        self.change(Change::Spent(Box::new(spending)));
+        Why::Noted
+    }
+}

@@ -1,0 +1,67 @@
+//! `[accounts.NAME]`: names for accounts, and bounds for them.
+
+use super::value::{Amount, Count, Quoted};
+use pinfold_core::usage::Money;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// `[accounts]`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Accounts(BTreeMap<String, OfAccount>);
+
+/// `[accounts.NAME]`.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OfAccount {
+    /// The account as `pinfold accounts` calls it without a name; the key itself where there is none.
+    is: Option<Quoted>,
+    /// So many of its sessions are started at once.
+    starts: Option<Count>,
+    /// So many of its sessions have a turn at once.
+    at_work: Option<Count>,
+    /// What it may spend on a day before a person is asked.
+    budget: Option<Amount>,
+}
+
+/// What an account is bounded by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Bounds {
+    /// So many of its sessions are started at once; 0 is any number.
+    pub(crate) starts: u32,
+    /// So many of its sessions have a turn at once; 0 is any number.
+    pub(crate) at_work: u32,
+    /// What it may spend on a day.
+    pub(crate) budget: Option<Money>,
+}
+
+impl Accounts {
+    /// The name of an account, which is made of its agent and what it is called here.
+    pub(super) fn name(&self, made: String) -> String {
+        let is = |of: &OfAccount| of.is.as_ref().is_some_and(|is| is.0 == made);
+        let Some((name, _)) = self.0.iter().find(|(_, of)| is(of)) else { return made };
+        let agent = made.split(':').next().unwrap_or_default();
+        format!("{agent}:{name}")
+    }
+
+    /// What an account of this name is bounded by.
+    pub(super) fn bounds(&self, name: &str) -> Bounds {
+        let short = name.split_once(':').map_or(name, |(_, short)| short);
+        let of = self.0.iter().find(|(key, of)| *key == name || of.is.is_some() && *key == short);
+        let Some((_, of)) = of else { return Bounds::default() };
+        let count = |count: &Option<Count>| count.map_or(0, |count| count.0);
+        Bounds {
+            starts: count(&of.starts),
+            at_work: count(&of.at_work),
+            budget: of.budget.map(|amount| amount.0),
+        }
+    }
+
+    /// The accounts that are named here, as they are called.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        self.0.iter().filter_map(|(key, of)| match &of.is {
+            Some(is) => Some(format!("{}:{key}", is.0.split_once(':')?.0)),
+            None => key.contains(':').then(|| key.clone()),
+        })
+    }
+}

@@ -1,0 +1,473 @@
+//! Accounts: the first refusal of a vendor holds all of an account's sessions, and they go on in the order that the core says.
+//!
+//! What is known of an account is stored with the refusal that made it known; what keeps a session from its next turn is not stored
+//! with the session, but made of that whenever it may have changed: at a start, when a session comes, after every input that touched
+//! one of an account that is held or bounded.
+
+use super::Engine;
+use crate::define::account;
+use crate::define::config::Bounds;
+use crate::engine::session::Tracked;
+use pinfold_agents::{Failure, FailureKind, Limit, Reach};
+use pinfold_core::account::{Account, Member, News, Refused, Standing, Wants};
+use pinfold_core::event::Machine;
+use pinfold_core::hold::{Hold, HoldKind};
+use pinfold_core::life::{Life, Stage};
+use pinfold_core::usage::Money;
+use pinfold_core::{Boot, Change, Event, EventKind, MessageId, Now, Wall};
+use pinfold_store::{AuditEvent, Batch, Facts, Read, Reader, SessionId, Ulid, UsageBy, UsageQuery};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use tracing::{info, warn};
+
+/// What is known of all accounts.
+#[derive(Default)]
+pub(crate) struct Accounts {
+    /// What the hashes in their names are keyed with.
+    pub(crate) key: account::Key,
+    pub(crate) known: BTreeMap<Arc<str>, Known>,
+    /// Those that something happened to that may let somebody go on.
+    touched: BTreeSet<Arc<str>>,
+    /// When one of them has to be looked at by the clock alone.
+    pub(super) due: Option<Boot>,
+}
+
+/// What is known of one account.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) core: Account,
+    /// What it may do at once.
+    bounds: Bounds,
+    /// What it spent on a day, by the day's first moment.
+    pub(crate) today: (Wall, Money),
+}
+
+impl Known {
+    fn is_quiet(&self) -> bool {
+        self.core.held.is_none() && self.bounds == Bounds::default()
+    }
+}
+
+impl Engine {
+    /// Reads what is stored of accounts, and of what they spent today. Before sessions are loaded.
+    pub(super) fn load_accounts(&mut self, reader: &Reader) -> Read<()> {
+        for (name, state) in reader.accounts()? {
+            match serde_json::from_str(&state) {
+                Ok(core) => self.accounts.known.entry(name.as_str().into()).or_default().core = core,
+                Err(problem) => warn!(account = name, "what is stored of it cannot be read: {problem}"),
+            }
+        }
+        let today = crate::clock::midnight(self.ports.clock.wall());
+        for sum in reader.usage(&UsageQuery { by: UsageBy::Account, since: Some(today) })? {
+            let (Some(name), Some(cost)) = (sum.of, sum.figures.cost) else { continue };
+            self.accounts.known.entry(name.as_str().into()).or_default().today = (today, cost);
+        }
+        Ok(())
+    }
+
+    /// Times of another boot mean nothing.
+    pub(super) fn accounts_recovered(&mut self, machine: Machine) {
+        let (now, restarted) = (self.ports.clock.now(), machine == Machine::Restarted);
+        self.accounts.known.values_mut().for_each(|known| known.core.recovered(restarted, now));
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.hold_quietly(id));
+        self.touch_all_accounts();
+    }
+
+    /// Notes which account a session uses, and what that keeps it from, before anything is decided for it.
+    pub(super) fn know_account(&mut self, id: SessionId) {
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        let preset = self.config.preset(&tracked.definition.agent);
+        let made = account::of(&tracked.definition, preset.as_ref(), self.accounts.key);
+        let name = made.filter(|_| self.alone.is_none()).map(|made| self.config.account_name(made));
+        let name: Option<Arc<str>> = name.map(Into::into);
+        if let Some(name) = &name {
+            let bounds = self.config.account_bounds(name);
+            self.accounts.known.entry(Arc::clone(name)).or_default().bounds = bounds;
+        }
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.account = name;
+        }
+        self.hold_quietly(id);
+    }
+
+    /// What keeps a session from its next turn is true before anything is decided for it.
+    fn hold_quietly(&mut self, id: SessionId) {
+        let hold = self.hold_of(id);
+        if let Some(tracked) = self.sessions.get_mut(&id) {
+            tracked.session.apply(&Change::Hold(hold.map(Box::new)));
+        }
+    }
+
+    /// The configuration has changed: names and bounds may be others.
+    pub(super) fn follow_accounts(&mut self) {
+        let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.know_account(id));
+        self.touch_all_accounts();
+    }
+
+    fn touch_all_accounts(&mut self) {
+        let held = self.accounts.known.iter().filter(|(_, known)| !known.is_quiet());
+        self.accounts.touched.extend(held.map(|(name, _)| Arc::clone(name)));
+    }
+
+    /// Something happened to a session: others of its account may go on, or must not.
+    pub(super) fn touch_account(&mut self, id: SessionId) {
+        let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
+        if self.accounts.known.get(&name).is_some_and(|known| !known.is_quiet()) {
+            self.accounts.touched.insert(name);
+        }
+    }
+
+    /// What an agent tells of a limit.
+    pub(super) fn told_of_limit(&mut self, id: SessionId, limit: &Limit) {
+        let now = self.ports.clock.now();
+        let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
+        let Some(known) = self.accounts.known.get_mut(&name) else { return };
+        let window = limit.window.as_deref().unwrap_or("limit");
+        let used = limit.used.or((limit.reach == Reach::Reached).then_some(1.0));
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it was bounded before")]
+        let used = used.map(|used| (used.clamp(0.0, 10.0) * 1000.0).round() as u32);
+        known.core.told(window, used, limit.until, now);
+        // That it works again says so before the turn is over.
+        if limit.reach != Reach::Reached && known.core.worked(member(id), now) {
+            self.accounts.touched.insert(Arc::clone(&name));
+        }
+        self.store_account(&name, Some(id), None);
+    }
+
+    /// The vendor refused a turn: all sessions of the account wait. Says whether the turn may be had again later.
+    pub(super) fn refused(&mut self, id: SessionId, failure: &Failure) -> bool {
+        let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else {
+            return false;
+        };
+        let kind = match failure.kind {
+            FailureKind::Limit => HoldKind::Limit,
+            FailureKind::Login => HoldKind::Login,
+            FailureKind::Overloaded => HoldKind::Overloaded,
+            FailureKind::Model | FailureKind::Server | FailureKind::LineTooLong | FailureKind::Other => {
+                return false;
+            }
+        };
+        let window = self.full_window(&name).filter(|_| kind == HoldKind::Limit);
+        let (window, until) = window.unzip();
+        let refused = Refused { kind, until: until.flatten(), window, text: Some(failure.text.clone()) };
+        self.hold_account(&name, id, &refused);
+        true
+    }
+
+    /// The limit that was told as reached last, and its reset.
+    fn full_window(&self, name: &str) -> Option<(String, Option<Wall>)> {
+        let windows = &self.accounts.known.get(name)?.core.windows;
+        let full = windows.iter().filter(|(_, window)| window.used.is_some_and(|used| used >= 1000));
+        let (window, known) = full.max_by_key(|(_, window)| window.told)?;
+        Some((window.clone(), known.resets))
+    }
+
+    fn hold_account(&mut self, name: &Arc<str>, id: SessionId, refused: &Refused) {
+        let now = self.ports.clock.now();
+        let Some(known) = self.accounts.known.get_mut(name) else { return };
+        let news = known.core.refused(refused, now);
+        let event = (news == News::Held).then(|| self.held_event(name, id, now)).flatten();
+        if event.is_some() {
+            info!(account = &**name, kind = refused.kind.word(), "it is held");
+        }
+        self.store_account(name, Some(id), event);
+        self.accounts.touched.insert(Arc::clone(name));
+        // Before the turn counts as over: otherwise the next one would begin at once.
+        self.hold_session(id);
+    }
+
+    fn held_event(&self, name: &str, id: SessionId, now: Now) -> Option<AuditEvent> {
+        let held = self.accounts.known.get(name)?.core.held.as_ref()?;
+        let mut data = serde_json::Map::new();
+        data.insert("account".into(), name.into());
+        data.insert("reason".into(), held.kind.word().into());
+        data.insert("window".into(), held.window.clone().into());
+        data.insert("resets".into(), held.until.map(|until| crate::clock::time(until.wall)).into());
+        data.insert("text".into(), held.text.clone().into());
+        let hold = self.hold_of(id)?;
+        let (session, kind) = (Some(id), EventKind::AccountHeld);
+        let run = self.sessions.get(&id).and_then(|tracked| tracked.latest).map(|(_, run)| run);
+        Some(AuditEvent { at: now.wall, session, run, kind, why: hold.to_string(), data })
+    }
+
+    /// Stores what is known of an account, with what is decided of the session that it was learned from.
+    fn store_account(&mut self, name: &str, id: Option<SessionId>, event: Option<AuditEvent>) {
+        let Some(known) = self.accounts.known.get(name) else { return };
+        let mut batch = Batch::new();
+        batch.account(name, serde_json::to_string(&known.core).unwrap_or_default());
+        event.into_iter().for_each(|event| batch.event(event));
+        match self.gathered.as_mut().filter(|gathered| id.is_some_and(|id| gathered.is_of(id))) {
+            Some(gathered) => gathered.add(batch),
+            None => self.commit(None, batch),
+        }
+    }
+
+    /// A turn of a session went well.
+    pub(super) fn account_works(&mut self, id: SessionId) {
+        let now = self.ports.clock.now();
+        let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
+        let Some(known) = self.accounts.known.get_mut(&name) else { return };
+        if known.core.worked(member(id), now) {
+            self.accounts.touched.insert(Arc::clone(&name));
+            self.store_account(&name, Some(id), None);
+        }
+    }
+
+    /// Counts what an account spends on a day; over its budget, a person is asked.
+    pub(super) fn account_spent(&mut self, id: SessionId, cost: Option<Money>) {
+        let (Some(cost), now) = (cost.filter(|cost| cost.0 > 0), self.ports.clock.now()) else { return };
+        let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
+        let Some(known) = self.accounts.known.get_mut(&name) else { return };
+        let day = crate::clock::midnight(now.wall);
+        if known.today.0 != day {
+            known.today = (day, Money(0));
+        }
+        known.today.1 = known.today.1 + cost;
+        let waived = known.core.waived.filter(|(of, _)| *of == day).map(|(_, waived)| waived);
+        let spent = known.today.1.less(waived.unwrap_or_default());
+        if known.core.held.is_none() && known.bounds.budget.is_some_and(|budget| spent >= budget) {
+            let until = Some(crate::clock::next_midnight(now.wall));
+            let refused = Refused { kind: HoldKind::AccountBudget, until, window: None, text: None };
+            self.hold_account(&name, id, &refused);
+        }
+    }
+
+    /// A person says that an account goes on. Says whether it was held.
+    pub(super) fn resume_account(&mut self, name: &str) -> bool {
+        let now = self.ports.clock.now();
+        let Some((name, known)) = self.accounts.known.get_key_value(name) else { return false };
+        let (name, over) = (Arc::clone(name), known.core.held.as_ref().map(|held| held.kind));
+        let Some(known) = self.accounts.known.get_mut(&name) else { return false };
+        if over == Some(HoldKind::AccountBudget) {
+            known.core.waived = Some(known.today);
+        }
+        let went_on = known.core.go_on(now);
+        if went_on {
+            self.accounts.touched.insert(Arc::clone(&name));
+            self.store_account(&name, None, None);
+        }
+        self.settle_accounts();
+        went_on
+    }
+
+    /// Lets those go on that may, and holds those that must not. After every input, and when one of them is due.
+    pub(super) fn settle_accounts(&mut self) {
+        if self.accounts.touched.is_empty() {
+            return;
+        }
+        while let Some(name) = self.accounts.touched.pop_first() {
+            self.settle_account(&name);
+        }
+        let first = self
+            .accounts
+            .known
+            .values()
+            .filter_map(|known| known.core.next_deadline())
+            .min_by_key(|due| due.boot);
+        let now = self.ports.clock.boot();
+        let due = first.map(|due| due.boot).filter(|due| *due > now);
+        if self.accounts.due != due {
+            self.accounts.due = due;
+            self.ports.clock.wake_at(self.first_deadline());
+        }
+    }
+
+    /// By the clock alone.
+    pub(super) fn accounts_due(&mut self, now: Boot) {
+        if self.accounts.due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.accounts.due = None;
+        self.touch_all_accounts();
+    }
+
+    fn settle_account(&mut self, name: &Arc<str>) {
+        let now = self.ports.clock.now();
+        let members = self.members(name);
+        let Some(known) = self.accounts.known.get_mut(name) else { return };
+        let was_held = known.core.held.is_some();
+        if known.core.settle(&members, now) {
+            let over = was_held && known.core.held.is_none();
+            let event = over.then(|| self.resumed_event(name, now));
+            self.store_account(name, None, event);
+        }
+        for one in members {
+            self.hold_session(SessionId(Ulid::from(MessageId(one.member.0))));
+        }
+    }
+
+    fn resumed_event(&self, name: &str, now: Now) -> AuditEvent {
+        let mut data = serde_json::Map::new();
+        data.insert("account".into(), name.into());
+        let why = format!("account `{name}` works again");
+        let kind = EventKind::AccountResumed;
+        AuditEvent { at: now.wall, session: None, run: None, kind, why, data }
+    }
+
+    /// The sessions of an account that are not archived, in the order in which they may try: who waits longest first.
+    fn members(&self, name: &Arc<str>) -> Vec<Standing> {
+        let of = self.sessions.values().filter(|tracked| tracked.account.as_ref() == Some(name));
+        let active = of.filter(|tracked| !tracked.session.life().is_retired());
+        let mut all: Vec<_> = active.map(|tracked| (waits_since(tracked), standing(tracked))).collect();
+        all.sort_by_key(|(since, one)| (*since, one.member));
+        all.into_iter().map(|(_, one)| one).collect()
+    }
+
+    fn hold_of(&self, id: SessionId) -> Option<Hold> {
+        let tracked = self.sessions.get(&id)?;
+        let name = tracked.account.as_ref()?;
+        let known = self.accounts.known.get(name)?;
+        let resumes = tracked.session.spec().policy.limit_resume;
+        let held = known.core.hold_of(name, member(id), resumes);
+        // Who has nothing to do is told when a message comes.
+        let wants = tracked.session.inbox().queued() > 0;
+        held.or_else(|| self.crowded(name, known, tracked).filter(|_| wants))
+    }
+
+    /// A message is about to come: where enough others of its account are at work, it waits.
+    pub(super) fn hold_before_message(&mut self, id: SessionId) {
+        let Some(name) = self.sessions.get(&id).and_then(|tracked| tracked.account.clone()) else { return };
+        let bounded = |known: &Known| (known.bounds.starts, known.bounds.at_work) != (0, 0);
+        let Some(known) = self.accounts.known.get(&name).filter(|known| bounded(known)) else { return };
+        let Some(tracked) =
+            self.sessions.get(&id).filter(|tracked| tracked.session.held_by_account().is_none())
+        else {
+            return;
+        };
+        if let Some(hold) = self.crowded(&name, known, tracked) {
+            self.happened(id, &Event::Held(Some(Box::new(hold))), &Facts::default(), None);
+        }
+    }
+
+    /// Whether enough others of an account are at work, or on their way.
+    fn crowded(&self, name: &Arc<str>, known: &Known, tracked: &Tracked) -> Option<Hold> {
+        let Bounds { starts, at_work, .. } = known.bounds;
+        if (starts, at_work) == (0, 0) || is_at_work(tracked) || is_starting(tracked) {
+            return None;
+        }
+        let others = || {
+            self.sessions
+                .values()
+                .filter(|other| other.account.as_ref() == Some(name) && other.id != tracked.id)
+        };
+        let starting = others().filter(|other| is_starting(other)).count() as u64;
+        let at_work_now = others().filter(|other| is_at_work(other) || is_starting(other)).count() as u64;
+        let needs_start = tracked.session.live_run().is_none();
+        let full = starts > 0 && needs_start && starting >= u64::from(starts)
+            || at_work > 0 && at_work_now >= u64::from(at_work);
+        let of = format!("account `{name}`");
+        full.then(|| Hold { kind: HoldKind::Crowded, since: Wall(0), until: None, asks: false, of })
+    }
+
+    /// Tells a session what keeps it from its next turn, where that is not what it knows.
+    fn hold_session(&mut self, id: SessionId) {
+        let hold = self.hold_of(id);
+        let Some(tracked) = self.sessions.get(&id) else { return };
+        if tracked.session.held_by_account() != hold.as_ref() && !self.early.contains_key(&id) {
+            self.happened(id, &Event::Held(hold.map(Box::new)), &Facts::default(), None);
+        } else if self.early.contains_key(&id) {
+            self.hold_quietly(id);
+        }
+    }
+}
+
+/// A copy of an account to show from.
+pub(crate) struct AccountView {
+    pub(crate) name: String,
+    pub(crate) core: Account,
+    pub(crate) sessions: u64,
+    pub(crate) held_sessions: Vec<String>,
+    pub(crate) today: Option<Money>,
+    pub(crate) budget: Option<Money>,
+}
+
+impl Engine {
+    /// The accounts that sessions use or the configuration names, and those that are held.
+    pub(super) fn account_views(&self) -> Vec<AccountView> {
+        let day = crate::clock::midnight(self.ports.clock.wall());
+        let named = self.config.account_names().into_iter().map(Arc::from);
+        let all: BTreeSet<Arc<str>> = self.accounts.known.keys().cloned().chain(named).collect();
+        let views = all.iter().map(|name| self.account_view(name, day));
+        views.filter(|view| view.sessions > 0 || view.core.held.is_some() || view.budget.is_some()).collect()
+    }
+
+    fn account_view(&self, name: &Arc<str>, day: Wall) -> AccountView {
+        let of = || {
+            let of = self.sessions.values().filter(|tracked| tracked.account.as_ref() == Some(name));
+            of.filter(|tracked| !tracked.session.life().is_retired())
+        };
+        let held = |tracked: &&Box<Tracked>| {
+            tracked.session.held_by_account().is_some_and(|hold| hold.kind != HoldKind::Crowded)
+        };
+        let known = self.accounts.known.get(name);
+        AccountView {
+            name: name.to_string(),
+            core: known.map(|known| known.core.clone()).unwrap_or_default(),
+            sessions: of().count() as u64,
+            held_sessions: of().filter(held).map(|tracked| tracked.name.clone()).collect(),
+            today: known.map(|known| known.today).filter(|today| today.0 == day).map(|today| today.1),
+            budget: self.config.account_bounds(name).budget,
+        }
+    }
+}
+
+/// A session as its account knows it.
+fn member(id: SessionId) -> Member {
+    Member(MessageId::from(id.0).0)
+}
+
+fn waits_since(tracked: &Tracked) -> Option<MessageId> {
+    tracked.session.inbox().next_waiting()
+}
+
+fn is_at_work(tracked: &Tracked) -> bool {
+    tracked.session.inbox().in_flight().is_some()
+}
+
+fn is_starting(tracked: &Tracked) -> bool {
+    match tracked.session.life() {
+        Life::Starting { stage: Stage::Reserving | Stage::Spawning, .. } => true,
+        // It has its run, and its message is not delivered yet.
+        Life::Running { .. } => {
+            let inbox = tracked.session.inbox();
+            tracked.definition.has_tape()
+                && inbox.queued() > 0
+                && tracked.session.held_by_account().is_none()
+                && !tracked.run.as_ref().is_some_and(|run| run.ready)
+        }
+        Life::Idle { .. }
+        | Life::Held { .. }
+        | Life::Stopping { .. }
+        | Life::Backoff { .. }
+        | Life::Blocked { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Archived { .. } => false,
+    }
+}
+
+fn standing(tracked: &Tracked) -> Standing {
+    let session = &tracked.session;
+    let wants = match session.life() {
+        // A terminal has it: what is queued waits for its end.
+        Life::Held { .. }
+        | Life::Stopped
+        | Life::Failed { .. }
+        | Life::Blocked { .. }
+        | Life::Archived { .. } => Wants::Nothing,
+        Life::Idle { .. }
+        | Life::Starting { .. }
+        | Life::Running { .. }
+        | Life::Stopping { .. }
+        | Life::Backoff { .. } => match session.inbox() {
+            // Until its agent has it, the next one waits.
+            inbox if inbox.in_flight().is_some_and(|turn| turn.taken) => Wants::AtWork,
+            inbox if inbox.in_flight().is_some() => Wants::Turn,
+            inbox if inbox.queued() > 0 && session.over_budget().is_none() => Wants::Turn,
+            _ => Wants::Nothing,
+        },
+    };
+    Standing { member: member(tracked.id), wants, resumes: session.spec().policy.limit_resume }
+}
