@@ -109,6 +109,11 @@ impl<R: Read> BodyReader<R> {
         BodyReader { from, rest: head.rest, body: head.body, chunk: 0 }
     }
 
+    /// What it is read from.
+    pub(crate) fn stream(&mut self) -> &mut R {
+        self.from.get_mut()
+    }
+
     /// All of it.
     pub(crate) fn whole(mut self) -> io::Result<Vec<u8>> {
         // Where its length is known, room is made once. An absurd one is not believed.

@@ -4,10 +4,11 @@ use crate::global::Global;
 use crate::help::{Length, help_page};
 use crate::mistakes;
 use crate::output::{Failure, Paper, print};
-use crate::verbs::{Ls, Send, Status, Verb};
+use crate::verbs::{Ls, Send, Status, Tui, Verb};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser};
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
 /// Keeps AI agents alive while somebody needs them, and never two at once.
 #[derive(Debug, Parser)]
@@ -58,10 +59,12 @@ fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
     Some(help_page(&program, verb.as_deref(), length, Paper::stdout()))
 }
 
-/// Nothing but options that every verb takes: the list. A terminal gets it too.
+/// Nothing but options that every verb takes: the terminal UI on a terminal, the list elsewhere.
 fn without_verb(words: &[OsString]) -> Option<Command> {
     let Alone { global, verb: NoVerb {} } = Alone::<NoVerb>::try_parse_from(words).ok()?;
-    Some(Command { global, verb: Verb::Ls(Ls::default()) })
+    let looked_at = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !global.json;
+    let verb = if looked_at { Verb::Tui(Tui {}) } else { Verb::Ls(Ls::default()) };
+    Some(Command { global, verb })
 }
 
 /// No words of its own.

@@ -11,6 +11,8 @@ mod control;
 mod cursor;
 mod filter;
 mod grid;
+mod lines;
+mod look;
 mod modes;
 mod paint;
 mod pen;
@@ -23,6 +25,7 @@ mod transcript;
 
 pub use attention::Attention;
 pub use filter::{Allow, Filter};
+pub use look::{Colour, Look};
 pub use paint::LEAVE;
 pub use plain::plain;
 pub use size::Size;

@@ -1,5 +1,6 @@
 //! How characters look: colours and attributes, as `ESC [ ... m` sets them.
 
+use crate::look::{Colour, Look};
 use std::io::Write;
 
 /// The looks of what is printed next.
@@ -8,13 +9,6 @@ pub(crate) struct Pen {
     foreground: Colour,
     background: Colour,
     attributes: u16,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Colour {
-    Plain,
-    Numbered(u8),
-    Mixed(u8, u8, u8),
 }
 
 /// Attributes that are switched: their bit, and the numbers that set and clear them.
@@ -29,6 +23,22 @@ impl Pen {
     /// The looks of what is erased with this pen.
     pub(crate) fn background_only(self) -> Pen {
         Pen { background: self.background, ..Pen::PLAIN }
+    }
+
+    /// The looks for whoever paints with means of its own.
+    pub(crate) fn look(self) -> Look {
+        let has = |bit: u16| self.attributes & bit != 0;
+        Look {
+            foreground: self.foreground,
+            background: self.background,
+            bold: has(1),
+            faint: has(2),
+            italic: has(4),
+            reversed: has(16),
+            hidden: has(32),
+            struck: has(64),
+            underlined: has(UNDERLINE),
+        }
     }
 
     /// Follows the numbers of one sequence.

@@ -4,7 +4,7 @@
 pub(super) type Example = (&'static str, &'static str);
 
 /// The verbs with their examples.
-const EXAMPLES: [(&str, [Example; 2]); 44] = [
+const EXAMPLES: [(&str, [Example; 2]); 45] = [
     ("up", [("pinfold up", "start the daemon"), ("pinfold up --replace", "let this version take over")]),
     (
         "new",
@@ -43,6 +43,13 @@ const EXAMPLES: [(&str, [Example; 2]); 44] = [
         [
             ("pinfold restart web", "end its run and start another"),
             ("pinfold restart web chat", "both at once"),
+        ],
+    ),
+    (
+        "tui",
+        [
+            ("pinfold", "on a terminal: every session, and who waits for you"),
+            ("pinfold tui --home ~/other", "the same of another home"),
         ],
     ),
     (

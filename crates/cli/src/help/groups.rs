@@ -5,7 +5,7 @@ use clap::Command;
 /// Each group with its verbs, in the order in which they are shown.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run", &["new", "run", "set", "start", "stop", "restart", "up", "down"]),
-    ("Look", &["ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "metrics"]),
+    ("Look", &["tui", "ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "metrics"]),
     ("Talk", &["attach", "send", "inbox", "interrupt", "answer"]),
     ("Locks", &["lock", "locks", "who", "unlock"]),
     ("Tidy up", &["archive", "restore", "purge", "rm", "rename", "backup", "restore-backup", "export"]),

@@ -38,6 +38,7 @@ mod start;
 mod status;
 mod stop;
 mod tree;
+mod tui;
 mod unlock;
 mod up;
 mod version;
@@ -51,6 +52,7 @@ use clap::Subcommand;
 pub(crate) use ls::Ls;
 pub(crate) use send::Send;
 pub(crate) use status::Status;
+pub(crate) use tui::Tui;
 
 /// What can be done. The comments are the help.
 #[derive(Debug, Subcommand)]
@@ -86,6 +88,10 @@ pub(crate) enum Verb {
     Show(show::Show),
     /// List sessions below their parents
     Tree(tree::Tree),
+    /// Open the terminal UI: every session, who waits for you, and what you can do; `?` shows its keys
+    ///
+    /// `pinfold` alone on a terminal does the same. Agents go on when it is left.
+    Tui(tui::Tui),
     /// Say in a sentence what a session does, why, and what comes next
     Why(why::Why),
     /// Find words in names, messages, answers and whys; best first
@@ -199,6 +205,7 @@ impl Verb {
             Verb::Ls(verb) => Doing::Asks(verb),
             Verb::Show(verb) => Doing::Asks(verb),
             Verb::Tree(verb) => Doing::Asks(verb),
+            Verb::Tui(verb) => Doing::Asks(verb),
             Verb::Why(verb) => Doing::Asks(verb),
             Verb::Search(verb) => Doing::Asks(verb),
             Verb::Attach(verb) => Doing::Asks(verb),

@@ -11,6 +11,7 @@ mod node;
 mod policy;
 pub(crate) mod reading;
 mod retention;
+mod tui;
 mod value;
 
 use crate::caller::Act;
@@ -25,6 +26,7 @@ use policy::Changes;
 pub use policy::{Confined, Settings};
 use reading::{broken, line_of};
 pub use retention::Retention;
+pub use tui::{ACTS, Colors, NOTIFY, Theme, Tui};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -45,6 +47,7 @@ pub struct Config {
     retention: Retention,
     attach: Attach,
     log: Log,
+    tui: tui::Table,
 }
 
 /// `[log]`.
@@ -182,6 +185,12 @@ impl Config {
     #[must_use]
     pub fn attach(&self) -> Allow {
         self.attach.allow
+    }
+
+    /// How the terminal UI is to be.
+    #[must_use]
+    pub fn tui(&self) -> Tui {
+        self.tui.tui()
     }
 
     /// What an agent's name stands for: what pinfold ships of it, and what the file says on top of that, key by key.

@@ -1,0 +1,136 @@
+//! The list: columns by their worth, heads of groups, what to do where there is nothing.
+
+use super::super::keymap::{Act, Place};
+use super::super::model::{Link, Model};
+use super::super::order::Row;
+use super::canvas::Canvas;
+use super::row::{COLUMNS, cells, role};
+use super::theme::Role;
+use crate::output::{Worth, below_home, columns, cut_front, fit};
+use ratatui_core::layout::Rect;
+
+const HEADS: [&str; COLUMNS] = ["NAME", "ACTIVITY", "INBOX", "MEMORY", "COST", "DIR", "WHY"];
+const WORTH: [Worth; COLUMNS] = [
+    Worth::Needed(12),
+    Worth::Needed(9),
+    Worth::Wanted(3),
+    Worth::Wanted(1),
+    Worth::Wanted(4),
+    Worth::Path(2),
+    Worth::Sentence,
+];
+/// A pin or the own session, and what it needs.
+const GUTTER: u16 = 3;
+/// No name takes more room than this.
+const LONGEST_NAME: usize = 40;
+
+/// Paints the list.
+pub(super) fn list(canvas: &mut Canvas<'_>, model: &Model) {
+    let layout = model.layout();
+    let area = layout.list;
+    if model.list.rows.is_empty() {
+        return empty(canvas, model, area);
+    }
+    let shown: Vec<(usize, &Row)> =
+        model.list.rows.iter().enumerate().skip(model.list.top).take(usize::from(area.height)).collect();
+    let widths = widths(model, usize::from(area.width.saturating_sub(GUTTER)));
+    heads(canvas, layout.heads, &widths);
+    for ((at, row), y) in shown.into_iter().zip(area.y..) {
+        let line = Rect::new(area.x, y, area.width, 1);
+        match row {
+            Row::Head { label, count, folded } => {
+                let sign = if *folded { "▸" } else { "▾" };
+                let label = below_home(label, model.here.home.as_deref());
+                canvas.text(line.x, y, line.width, &format!("{sign} {label} ({count})"), Role::Strong);
+            }
+            Row::Session { id, depth } => session(canvas, model, (id, *depth), line, &widths),
+        }
+        if at == model.list.at {
+            canvas.ground(line, Role::Selected);
+        }
+    }
+}
+
+type Widths = [Option<usize>; COLUMNS];
+
+/// How wide each column is. All rows count, so that columns stay where they are while the list is scrolled.
+fn widths(model: &Model, width: usize) -> Widths {
+    let mut natural: [usize; COLUMNS] = std::array::from_fn(|at| HEADS[at].len());
+    let mut used = [false; COLUMNS];
+    for row in &model.list.rows {
+        let Row::Session { id, depth } = row else { continue };
+        let Some(known) = model.sessions.get(id) else { continue };
+        for (at, text) in cells(model, known, *depth).texts.iter().enumerate() {
+            natural[at] = natural[at].max(columns(text));
+            used[at] |= !text.is_empty();
+        }
+    }
+    natural[0] = natural[0].min(LONGEST_NAME);
+    // A column in which nothing stands takes no room.
+    let worth = std::array::from_fn(|at| if used[at] || at < 2 || at == COLUMNS - 1 { WORTH[at] } else { Worth::Extra });
+    let natural = std::array::from_fn(|at| if worth[at] == Worth::Extra { usize::from(u16::MAX) } else { natural[at] });
+    fit(&worth, &natural, width)
+}
+
+fn heads(canvas: &mut Canvas<'_>, area: Rect, widths: &Widths) {
+    let mut x = area.x + GUTTER;
+    for (head, width) in HEADS.iter().zip(widths) {
+        let Some(width) = width.map(narrow) else { continue };
+        if area.height > 0 {
+            canvas.text(x, area.y, width.min(area.right().saturating_sub(x)), head, Role::Faint);
+        }
+        x += width + 2;
+    }
+}
+
+fn narrow(width: usize) -> u16 {
+    u16::try_from(width).unwrap_or(u16::MAX)
+}
+
+fn session(canvas: &mut Canvas<'_>, model: &Model, (id, depth): (&str, usize), line: Rect, widths: &Widths) {
+    let Some(known) = model.sessions.get(id) else { return };
+    let need = model.list.wanted.need(known);
+    let front = match (model.is_own(&known.told.session), model.list.wanted.pins.contains(id)) {
+        (true, _) => "@",
+        (false, true) => "*",
+        (false, false) => " ",
+    };
+    canvas.text(line.x, line.y, 1, front, Role::Key);
+    canvas.text(line.x + 1, line.y, 1, need.mark(), role(need));
+    let cells = cells(model, known, depth);
+    let mut x = line.x + GUTTER;
+    for at in 0..COLUMNS {
+        let Some(width) = widths[at] else { continue };
+        let room = narrow(width).min(line.right().saturating_sub(x));
+        let text = &cells.texts[at];
+        match WORTH[at] {
+            Worth::Path(_) if columns(text) > width => {
+                canvas.text(x, line.y, room, &cut_front(text, width), cells.roles[at]);
+            }
+            _ => _ = canvas.text(x, line.y, room, text, cells.roles[at]),
+        }
+        x = x.saturating_add(narrow(width)).saturating_add(2);
+    }
+}
+
+/// Nothing to show: why, and what to do next.
+fn empty(canvas: &mut Canvas<'_>, model: &Model, area: Rect) {
+    let key = |act| model.keymap.word(Place::List, act);
+    let lines: Vec<String> = match (&model.link, model.list.search.is_some(), model.list.wanted.needy) {
+        (Link::Connecting, ..) => vec!["looking for the daemon".to_owned()],
+        (Link::Away { .. }, ..) => vec!["the daemon is away; this goes on when it is back".to_owned()],
+        (Link::Up, true, _) => vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(Act::Close))],
+        (Link::Up, false, true) => vec!["nobody needs you".to_owned(), format!("{} shows all", key(Act::Needy))],
+        (Link::Up, false, false) => vec![
+            "No sessions yet.".to_owned(),
+            String::new(),
+            format!("{}  makes one: an agent, a directory, and it is kept alive", key(Act::New)),
+            format!("{}  shows every key", key(Act::Help)),
+            String::new(),
+            "Or in a shell:  pinfold new NAME --agent claude --dir .".to_owned(),
+        ],
+    };
+    for (line, y) in lines.iter().zip(area.y + 1..area.bottom()) {
+        canvas.text(area.x + GUTTER, y, area.width.saturating_sub(GUTTER), line, Role::Plain);
+    }
+}
