@@ -63,7 +63,7 @@ fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
 fn without_verb(words: &[OsString]) -> Option<Command> {
     let Alone { global, verb: NoVerb {} } = Alone::<NoVerb>::try_parse_from(words).ok()?;
     let looked_at = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !global.json;
-    let verb = if looked_at { Verb::Tui(Tui {}) } else { Verb::Ls(Ls::default()) };
+    let verb = if looked_at { Verb::Tui(Tui::usual()) } else { Verb::Ls(Ls::default()) };
     Some(Command { global, verb })
 }
 

@@ -48,8 +48,8 @@ const EXAMPLES: [(&str, [Example; 2]); 45] = [
     (
         "tui",
         [
-            ("pinfold", "on a terminal: every session, and who waits for you"),
-            ("pinfold tui --home ~/other", "the same of another home"),
+            ("pinfold tui", "every session, and who waits for you"),
+            ("pinfold tui --frame 100x30", "what it shows first, as text"),
         ],
     ),
     (

@@ -145,7 +145,9 @@ mod tests {
     #[test]
     fn the_cursor_goes_from_line_to_line_and_is_shown_in_columns() {
         let mut editor = Editor::of("long line\n日本\n\nend");
-        for (key, place) in [("up", (2, 0)), ("up", (1, 0)), ("end", (1, 4)), ("up", (0, 2)), ("down", (1, 4))] {
+        for (key, place) in
+            [("up", (2, 0)), ("up", (1, 0)), ("end", (1, 4)), ("up", (0, 2)), ("down", (1, 4))]
+        {
             editor.key(Key::parse(key).expect("a key"));
             let (_, row, column) = editor.shown();
             assert_eq!((row, column), place, "{key}");

@@ -16,9 +16,15 @@ pub(crate) enum Input {
     Feed(News),
     Answered(Answer),
     /// The terminal of a session that is looked at; or why it is not seen.
-    Screen { of: String, shown: Result<Vec<Vec<(String, Look)>>, String> },
+    Screen {
+        of: String,
+        shown: Result<Vec<Vec<(String, Look)>>, String>,
+    },
     /// Output of a session that is followed; or why no more comes.
-    Followed { of: String, lines: Result<Vec<String>, String> },
+    Followed {
+        of: String,
+        lines: Result<Vec<String>, String>,
+    },
     /// Back from an attach, with what it said last.
     Back(Result<String, String>),
     /// Time has passed that is shown.
@@ -30,7 +36,9 @@ pub(crate) enum Input {
 pub(crate) enum Effect {
     Quit,
     /// Attach to the session of this id.
-    Attach { id: String },
+    Attach {
+        id: String,
+    },
     Ask(Request),
     /// Look at this terminal, or at none any more.
     Watch(Option<Watch>),
@@ -57,39 +65,95 @@ pub(crate) struct Watch {
 /// What the daemon, or the file system, is asked.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Request {
-    Detail { id: String },
-    Search { text: String },
-    Send { id: String, name: String, text: String },
-    Answer { id: String, name: String, permission: Permission },
-    Interrupt { id: String, name: String },
-    Start { id: String, name: String },
-    Stop { id: String, name: String },
-    Restart { id: String, name: String },
-    Archive { id: String, name: String },
-    Restore { id: String, name: String },
-    Tags { id: String, name: String, tags: Vec<String> },
+    Detail {
+        id: String,
+    },
+    Search {
+        text: String,
+    },
+    Send {
+        id: String,
+        name: String,
+        text: String,
+    },
+    Answer {
+        id: String,
+        name: String,
+        permission: Permission,
+    },
+    Interrupt {
+        id: String,
+        name: String,
+    },
+    Start {
+        id: String,
+        name: String,
+    },
+    Stop {
+        id: String,
+        name: String,
+    },
+    Restart {
+        id: String,
+        name: String,
+    },
+    Archive {
+        id: String,
+        name: String,
+    },
+    Restore {
+        id: String,
+        name: String,
+    },
+    Tags {
+        id: String,
+        name: String,
+        tags: Vec<String>,
+    },
     New(Box<NewSession>),
-    Purge { dry: bool },
+    Purge {
+        dry: bool,
+    },
     Locks,
     /// The directories that a path may be completed to.
-    Complete { path: String },
+    Complete {
+        path: String,
+    },
 }
 
 /// What came of a request.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Detail { id: String, gathered: Result<Box<Gathered>, String> },
-    Found { text: String, hits: Result<Vec<Hit>, String> },
+    Detail {
+        id: String,
+        gathered: Result<Box<Gathered>, String>,
+    },
+    Found {
+        text: String,
+        hits: Result<Vec<Hit>, String>,
+    },
     /// It is done; what is said of it.
     Done(String),
     /// A message is durable; what is said of it.
-    Sent { id: String, said: String },
+    Sent {
+        id: String,
+        said: String,
+    },
     /// It was archived.
-    Archived { id: String, name: String },
+    Archived {
+        id: String,
+        name: String,
+    },
     /// A session was made: its id and name.
     Made(Result<(String, String), String>),
-    Purged { dry: bool, purged: Result<Purged, String> },
+    Purged {
+        dry: bool,
+        purged: Result<Purged, String>,
+    },
     Locks(Result<Vec<Lock>, String>),
-    Completed { path: String, found: Vec<String> },
+    Completed {
+        path: String,
+        found: Vec<String>,
+    },
     Failed(String),
 }

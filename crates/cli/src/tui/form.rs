@@ -144,7 +144,10 @@ mod tests {
 
     #[test]
     fn a_command_is_words_and_quotes_keep_blanks() {
-        assert_eq!(words("sh -c 'sleep 1; echo \"x\"' \"\"").unwrap(), ["sh", "-c", "sleep 1; echo \"x\"", ""]);
+        assert_eq!(
+            words("sh -c 'sleep 1; echo \"x\"' \"\"").unwrap(),
+            ["sh", "-c", "sleep 1; echo \"x\"", ""]
+        );
         assert!(words("echo 'x").is_err());
         assert!(words("  ").unwrap().is_empty());
     }

@@ -126,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_key_is_read_as_it_is_written() {
-        let words = ["a", "A", "?", "ctrl-k", "alt-enter", "page-down", "f5", "f", "space", "ctrl-alt-x", "minus"];
+        let words =
+            ["a", "A", "?", "ctrl-k", "alt-enter", "page-down", "f5", "f", "space", "ctrl-alt-x", "minus"];
         for word in words {
             let key = Key::parse(word).unwrap_or_else(|| panic!("{word}"));
             assert_eq!(key.to_string(), word);

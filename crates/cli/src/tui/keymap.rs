@@ -152,7 +152,9 @@ impl Keymap {
     }
 
     fn twice(&self) -> Option<BadKeys> {
-        let all = || self.rows.iter().flat_map(|(place, act, keys)| keys.iter().map(move |key| (*place, *key, *act)));
+        let all = || {
+            self.rows.iter().flat_map(|(place, act, keys)| keys.iter().map(move |key| (*place, *key, *act)))
+        };
         let mut seen: BTreeMap<(Place, Key), Act> = BTreeMap::new();
         for (place, key, act) in all() {
             if let Some(before) = seen.insert((place, key), act) {

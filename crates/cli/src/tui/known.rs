@@ -160,3 +160,26 @@ impl Sessions {
         Became::Whole
     }
 }
+
+/// Reads one event of the feed.
+pub(crate) fn read(kind: &str, data: &str) -> Option<News> {
+    if kind == "live" {
+        return serde_json::from_str(data).ok().map(|live| News::Live(Box::new(live)));
+    }
+    let mut object: Value = serde_json::from_str(data).ok()?;
+    let revision = object["revision"].as_str()?.to_owned();
+    match kind {
+        "snapshot" => {
+            let more = object["more"].as_bool()?;
+            let Value::Array(sessions) = object["sessions"].take() else { return None };
+            let sessions = sessions.into_iter().filter_map(Told::read).collect();
+            Some(News::Snapshot { revision, sessions, more })
+        }
+        "session" => {
+            let told = Box::new(Told::read(object["session"].take())?);
+            Some(News::Changed { revision, told })
+        }
+        "removed" => Some(News::Removed { revision, id: object["id"].as_str()?.to_owned() }),
+        _ => None,
+    }
+}

@@ -6,6 +6,8 @@
 
 mod editor;
 mod effect;
+#[cfg(test)]
+mod fixture;
 mod form;
 mod key;
 mod keymap;
@@ -21,4 +23,4 @@ mod typed;
 mod update;
 mod view;
 
-pub(crate) use shell::open;
+pub(crate) use shell::{frame, open};

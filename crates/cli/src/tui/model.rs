@@ -78,7 +78,7 @@ pub(crate) struct Search {
     /// What the daemon was asked last, and whether it has answered.
     pub(crate) asked: Option<String>,
     pub(crate) waiting: bool,
-    /// What was found, by the name of the session.
+    /// What was found, by the name of the session; nothing of what the list shows anyway.
     pub(crate) found: BTreeMap<String, String>,
 }
 
@@ -191,11 +191,15 @@ impl Model {
         match &self.overlay {
             None if self.list.search.as_ref().is_some_and(|search| search.typing) => Place::Field,
             None => Place::List,
-            Some(Overlay::Help { .. } | Overlay::Locks { .. } | Overlay::Purge { .. } | Overlay::Logs(_)) => Place::Page,
+            Some(Overlay::Help { .. } | Overlay::Locks { .. } | Overlay::Purge { .. } | Overlay::Logs(_)) => {
+                Place::Page
+            }
             Some(Overlay::Confirm { .. }) => Place::Page,
             Some(Overlay::Answer { words: None, .. }) => Place::Request,
             Some(Overlay::Answer { words: Some(_), .. }) => Place::Field,
-            Some(Overlay::Palette { .. } | Overlay::Send { .. } | Overlay::New(_) | Overlay::Tags { .. }) => Place::Field,
+            Some(Overlay::Palette { .. } | Overlay::Send { .. } | Overlay::New(_) | Overlay::Tags { .. }) => {
+                Place::Field
+            }
         }
     }
 
@@ -224,7 +228,8 @@ impl Model {
         });
         list.wanted.sought = names.filter(|(text, _)| !text.is_empty());
         list.rows = rows(&self.sessions, &list.wanted);
-        let same = list.selected.as_deref().and_then(|id| list.rows.iter().position(|row| row.id() == Some(id)));
+        let same =
+            list.selected.as_deref().and_then(|id| list.rows.iter().position(|row| row.id() == Some(id)));
         // One in several groups stays where it is selected.
         let here = list.rows.get(list.at).is_some_and(|row| row.id() == list.selected.as_deref());
         let at = if here { list.at } else { same.unwrap_or(list.at) };

@@ -129,7 +129,12 @@ fn nearest_of_sixteen((red, green, blue): (u8, u8, u8)) -> Color {
     }
     let strong = |part: u8, bit: u8| if u16::from(part) * 2 > u16::from(most) { bit } else { 0 };
     let number = strong(red, 1) | strong(green, 2) | strong(blue, 4);
-    Color::Indexed(if most > 192 { number + 8 } else { number })
+    match (number, most) {
+        // Dark greys are the bright black, which is no light one.
+        (7, ..96) => Color::Indexed(8),
+        (_, 193..) => Color::Indexed(number + 8),
+        (_, _) => Color::Indexed(number),
+    }
 }
 
 /// Writes a colour; `base` is 30 for what is written and 40 for its ground.
@@ -198,7 +203,7 @@ mod tests {
         let rows = [
             (Depth::True, "\x1b[0;38;2;250;20;20;48;5;236m"),
             (Depth::Indexed, "\x1b[0;38;5;196;48;5;236m"),
-            (Depth::Sixteen, "\x1b[0;91;40m"),
+            (Depth::Sixteen, "\x1b[0;91;100m"),
             (Depth::None, "\x1b[0mx"),
         ];
         for (depth, expected) in rows {

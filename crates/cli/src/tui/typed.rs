@@ -169,7 +169,8 @@ fn meaning(parameters: &str, last: u8) -> Option<Typed> {
     if let Some(mouse) = parameters.strip_prefix('<') {
         return clicked(mouse, last).map(Typed::Mouse);
     }
-    let mut numbers = parameters.split(';').map(|number| number.split(':').next().unwrap_or_default().parse::<u32>());
+    let mut numbers =
+        parameters.split(';').map(|number| number.split(':').next().unwrap_or_default().parse::<u32>());
     let first = numbers.next().and_then(Result::ok);
     let held = numbers.next().and_then(Result::ok).unwrap_or(1).saturating_sub(1);
     let code = match (last, first) {

@@ -1,11 +1,11 @@
 //! `new`: creates a session, and prints its id.
 
+use crate::commands;
 use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
 use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
 use crate::worktree::{self, Made};
-use crate::commands;
 use clap::Args;
 use pinfold_api::request::NewSession;
 use pinfold_api::word::State;

@@ -56,7 +56,8 @@ fn pass_on(stderr: impl Read + Send + 'static) -> JoinHandle<String> {
 /// Waits for its end; when we are asked to end, it is asked too.
 fn wait(child: &Child, signals: &Signals) {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let Some((pid, pidfd)) = pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?))) else {
+    let Some((pid, pidfd)) = pid.and_then(|pid| Some((pid, pidfd_open(pid, PidfdFlags::empty()).ok()?)))
+    else {
         return;
     };
     let mut asked = false;

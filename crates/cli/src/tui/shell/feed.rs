@@ -1,10 +1,9 @@
 //! Reads the feed in a thread of its own. When the daemon has gone it is looked for again, and the feed goes on where it was.
 
 use super::super::effect::Input;
-use super::super::known::{News, Told};
+use super::super::known::{News, read as news};
 use super::news::Teller;
 use pinfold_api::{Client, endpoint, query};
-use serde_json::Value;
 use std::time::Duration;
 
 /// A daemon that has gone is looked for so often: until the next one listens there is nobody to tell of it.
@@ -15,7 +14,8 @@ pub(super) fn begin(client: Client, teller: Teller) {
     std::thread::spawn(move || {
         let mut since = None;
         loop {
-            let why = match client.patient_lines(&endpoint::Feed::call(&query::Feed { since: since.clone() })) {
+            let why = match client.patient_lines(&endpoint::Feed::call(&query::Feed { since: since.clone() }))
+            {
                 Ok(lines) => match read(lines, &teller, &mut since) {
                     Err(()) => return,
                     Ok(()) => "it went away".to_owned(),
@@ -58,28 +58,5 @@ fn note(news: &News, since: &mut Option<String>) {
             *since = Some(revision.clone());
         }
         News::Live(_) | News::Away(_) => {}
-    }
-}
-
-/// One event of the feed.
-pub(crate) fn news(kind: &str, data: &str) -> Option<News> {
-    if kind == "live" {
-        return serde_json::from_str(data).ok().map(|live| News::Live(Box::new(live)));
-    }
-    let mut object: Value = serde_json::from_str(data).ok()?;
-    let revision = object["revision"].as_str()?.to_owned();
-    match kind {
-        "snapshot" => {
-            let more = object["more"].as_bool()?;
-            let Value::Array(sessions) = object["sessions"].take() else { return None };
-            let sessions = sessions.into_iter().filter_map(Told::read).collect();
-            Some(News::Snapshot { revision, sessions, more })
-        }
-        "session" => {
-            let told = Box::new(Told::read(object["session"].take())?);
-            Some(News::Changed { revision, told })
-        }
-        "removed" => Some(News::Removed { revision, id: object["id"].as_str()?.to_owned() }),
-        _ => None,
     }
 }

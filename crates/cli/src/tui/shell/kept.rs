@@ -57,8 +57,13 @@ pub(super) fn write(home: &Home, model: &Model) -> std::io::Result<()> {
     let place = place(home);
     let new = place.with_extension(format!("json.{}", std::process::id()));
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-    let mut file =
-        OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).custom_flags(no_link).open(&new)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .mode(0o600)
+        .custom_flags(no_link)
+        .open(&new)?;
     file.write_all(kept.to_string().as_bytes())?;
     std::fs::rename(new, place)
 }

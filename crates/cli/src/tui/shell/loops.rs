@@ -139,7 +139,8 @@ impl Shell {
             }
             Effect::Watch(watch) => {
                 self.watched = None;
-                self.watched = watch.map(|watch| watch::begin(daemon::at(&self.home), watch, self.teller.clone()));
+                self.watched =
+                    watch.map(|watch| watch::begin(daemon::at(&self.home), watch, self.teller.clone()));
             }
             Effect::Follow(id) => {
                 self.followed = None;
@@ -155,6 +156,8 @@ impl Shell {
 
     /// Paints what is different.
     fn paint(&mut self, model: &Model) {
+        // What a panic leaves behind can only be seen after one: a build for tests has it on demand.
+        assert!(!cfg!(debug_assertions) || std::env::var_os("TEST_PANICS").is_none(), "as the test wants it");
         let bytes = self.painter.paint(view(model, self.theme));
         if !bytes.is_empty() {
             terminal::write(&bytes);

@@ -6,6 +6,7 @@
 mod attached;
 mod feed;
 mod follow;
+mod frame;
 mod kept;
 mod loops;
 mod news;
@@ -22,6 +23,8 @@ use crate::output::{Failure, Kind};
 use crate::{home, inside, signals};
 use pinfold_daemon::Home;
 use pinfold_daemon::config::{self, Colors, Tui};
+
+pub(crate) use frame::frame;
 
 /// Opens the UI, and returns when it is left.
 pub(crate) fn open(daemon: &Daemon) -> Result<(), Failure> {
@@ -42,7 +45,8 @@ pub(crate) fn open(daemon: &Daemon) -> Result<(), Failure> {
     let (news, sender) = news::channel().map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     feed::begin(daemon::at(&home), sender.clone());
     let looks = (depth(tui.colors), theme(&tui));
-    let terminal = terminal::Terminal::enter(tui.mouse).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
+    let terminal =
+        terminal::Terminal::enter(tui.mouse).map_err(|error| Failure::from_error(Kind::Failed, &error))?;
     let shell = loops::Shell::new(home, daemon.global.clone(), tui, sender, terminal, looks);
     shell.run(&mut model, &signals, &news)
 }
@@ -57,7 +61,9 @@ fn here(home: &Home, agents: Vec<String>) -> Here {
 fn bad_keys(home: &Home, bad: &BadKeys) -> Failure {
     let problem = match bad {
         BadKeys::NotAKey { act, key } => {
-            format!("[tui.keys] {act}: `{key}` is not a key; they are written as a, A, ctrl-k, alt-enter, f5, space")
+            format!(
+                "[tui.keys] {act}: `{key}` is not a key; they are written as a, A, ctrl-k, alt-enter, f5, space"
+            )
         }
         BadKeys::Twice { key, one, other } => {
             format!("[tui.keys]: `{key}` would do two things in one place, {one} and {other}")

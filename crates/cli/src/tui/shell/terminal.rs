@@ -4,12 +4,13 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetat
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
 
-/// Switched on: the other screen, pastes with their marks, focus.
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[?25l";
+/// Switched on: the other screen, pastes with their marks, focus. The title is put aside, where the terminal can.
+const ENTER: &[u8] = b"\x1b[22;2t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[?25l";
 /// The mouse, with presses and the wheel, in numbers.
 const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 const NO_MOUSE: &[u8] = b"\x1b[?1006l\x1b[?1000l";
-const LEAVE: &[u8] = b"\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h\x1b[?1049l";
+const LEAVE: &[u8] =
+    b"\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[0m\x1b[?25h\x1b[?1049l\x1b[23;2t";
 
 /// What a panic has to give back; the terminal itself is gone by then.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
@@ -87,10 +88,13 @@ fn give_back(before: &Termios) {
     _ = tcsetattr(rustix::stdio::stdin(), OptionalActions::Flush, before);
 }
 
-/// A panic is told on a screen that can be read.
+/// A panic is told on a screen that can be read. One of another thread costs its answer, and the UI goes on.
 fn restore_on_panic() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().name() != Some("main") {
+            return;
+        }
         let before = BEFORE.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         before.iter().for_each(give_back);
         usual(info);

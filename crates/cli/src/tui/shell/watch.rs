@@ -76,7 +76,9 @@ fn look(client: &Client, watch: &Watch, teller: &Teller, state: &Mutex<State>) -
         }
         state.stream = Some(held);
     }
-    mirror(stream, decoder, size, |shown| teller.tell(Input::Screen { of: watch.id.clone(), shown: Ok(shown) }))
+    mirror(stream, decoder, size, |shown| {
+        teller.tell(Input::Screen { of: watch.id.clone(), shown: Ok(shown) })
+    })
 }
 
 type Lines = Vec<Vec<(String, pinfold_terminal::Look)>>;

@@ -28,7 +28,8 @@ pub(super) fn begin(client: Client, global: Global, request: Request, teller: Te
     });
 }
 
-fn answer(client: &Client, global: &Global, request: Request) -> Answer {
+/// What comes of a request.
+pub(super) fn answer(client: &Client, global: &Global, request: Request) -> Answer {
     match request {
         Request::Detail { id } => {
             let gathered = gathered(client, &id).map(Box::new).map_err(|error| said(&error));
@@ -43,7 +44,10 @@ fn answer(client: &Client, global: &Global, request: Request) -> Answer {
         Request::New(request) => Answer::Made(made(client, global, *request)),
         Request::Purge { dry } => {
             let wish = Purge { dry_run: dry, ..Purge::default() };
-            Answer::Purged { dry, purged: client.ask(&endpoint::Purge::call(&wish)).map_err(|error| said(&error)) }
+            Answer::Purged {
+                dry,
+                purged: client.ask(&endpoint::Purge::call(&wish)).map_err(|error| said(&error)),
+            }
         }
         Request::Locks => {
             let locks = client.ask(&endpoint::Locks::call(&query::Locks::default()));
@@ -72,7 +76,9 @@ fn steered(client: &Client, request: Request) -> Answer {
         }
         Request::Interrupt { id, name } => (client.ask(&endpoint::Interrupt::call(&id)), name, "interrupted"),
         Request::Start { id, name } => (client.ask(&endpoint::Start::call(&id)), name, "started"),
-        Request::Stop { id, name } => (client.ask(&endpoint::Stop::call(&id, &Stop::default())), name, "stopped"),
+        Request::Stop { id, name } => {
+            (client.ask(&endpoint::Stop::call(&id, &Stop::default())), name, "stopped")
+        }
         Request::Restart { id, name } => (client.ask(&endpoint::Restart::call(&id)), name, "restarted"),
         Request::Restore { id, name } => (client.ask(&endpoint::Restore::call(&id)), name, "brought back"),
         Request::Tags { id, name, tags } => {
@@ -102,9 +108,10 @@ fn said(error: &ClientError) -> String {
             None => body.message.clone(),
         },
         ClientError::Down { .. } => "the daemon is away; `pinfold up` starts it".to_owned(),
-        ClientError::Broken(_) | ClientError::Mute(_) | ClientError::Stranger { .. } | ClientError::Garbled(_) => {
-            error.to_string()
-        }
+        ClientError::Broken(_)
+        | ClientError::Mute(_)
+        | ClientError::Stranger { .. }
+        | ClientError::Garbled(_) => error.to_string(),
     }
 }
 
@@ -149,13 +156,15 @@ fn whole(path: &str) -> String {
     let home = std::env::var("HOME").unwrap_or_default();
     match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
-        _ => std::path::absolute(path).map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned()),
+        _ => std::path::absolute(path)
+            .map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned()),
     }
 }
 
 /// The directories that begin so, each with a slash; those that are hidden only where a dot was typed.
 fn completed(path: &str) -> Vec<String> {
-    let (above, begun) = path.rsplit_once('/').map_or(("", path), |(above, begun)| (&path[..above.len() + 1], begun));
+    let (above, begun) =
+        path.rsplit_once('/').map_or(("", path), |(above, begun)| (&path[..above.len() + 1], begun));
     let place = if above.is_empty() { ".".to_owned() } else { whole(above) };
     let Ok(entries) = std::fs::read_dir(Path::new(&place)) else { return Vec::new() };
     let mut found: Vec<String> = entries

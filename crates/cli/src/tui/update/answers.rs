@@ -3,6 +3,7 @@
 use super::super::effect::{Answer, Effect, Request};
 use super::super::model::{Model, Note, Overlay, Pane};
 use pinfold_api::object::{Hit, Purged};
+use pinfold_api::word::TextKind;
 
 /// Takes an answer in.
 pub(super) fn take(model: &mut Model, answer: Answer, effects: &mut Vec<Effect>) {
@@ -49,8 +50,13 @@ fn found(model: &mut Model, text: &str, hits: Result<Vec<Hit>, String>, effects:
         Ok(hits) if search.field.text() == text => {
             search.found.clear();
             for hit in hits {
+                // What the list shows anyway is not repeated.
+                let told = !matches!(hit.kind, TextKind::Name | TextKind::Why);
                 if let Some(session) = hit.session {
-                    search.found.entry(session).or_insert(hit.excerpt);
+                    let excerpt = search.found.entry(session).or_default();
+                    if told && excerpt.is_empty() {
+                        *excerpt = hit.excerpt;
+                    }
                 }
             }
         }
@@ -103,7 +109,8 @@ fn purged(model: &mut Model, dry: bool, purged: Result<Purged, String>) {
             }
         }
         (false, Ok(done)) => {
-            model.note = Note::good(format!("archived {}, left {} alone", done.archived.len(), done.skipped.len()));
+            model.note =
+                Note::good(format!("archived {}, left {} alone", done.archived.len(), done.skipped.len()));
         }
         (_, Err(why)) => {
             model.overlay = None;

@@ -94,7 +94,8 @@ fn tags(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>
     match act {
         Some(Act::Close) => model.overlay = None,
         Some(Act::Accept) => {
-            let tags = field.text().split([' ', ',']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+            let tags =
+                field.text().split([' ', ',']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
             let (id, of) = (of.clone(), of.clone());
             let name = model.name(&of).to_owned();
             model.overlay = None;
@@ -119,7 +120,9 @@ fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>
             Err(problem) => form.problem = Some(problem),
         },
         // A directory is completed first; when nothing more is known, the next field comes.
-        (Some(Act::FieldNext), Field::Directory) if key.code == Code::Tab && !form.candidates.iter().any(|one| *one == typed) => {
+        (Some(Act::FieldNext), Field::Directory)
+            if key.code == Code::Tab && !form.candidates.iter().any(|one| *one == typed) =>
+        {
             if is_settled(&typed) {
                 form.go(1);
             } else {

@@ -39,13 +39,20 @@ pub(super) fn key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>
         Act::Help => open(model, Overlay::Help { top: 0 }),
         Act::Mouse => {
             model.mouse = !model.mouse;
-            model.note = Note::good(if model.mouse { "the mouse is taken" } else { "the mouse is the terminal's" });
+            model.note =
+                Note::good(if model.mouse { "the mouse is taken" } else { "the mouse is the terminal's" });
             effects.push(Effect::Mouse(model.mouse));
         }
         Act::Redraw => effects.push(Effect::Redraw),
         Act::Quit => effects.extend([Effect::Keep, Effect::Quit]),
         Act::Close => leave(model),
-        Act::Accept | Act::Newline | Act::FieldNext | Act::FieldBack | Act::Allow | Act::Deny | Act::Always => {}
+        Act::Accept
+        | Act::Newline
+        | Act::FieldNext
+        | Act::FieldBack
+        | Act::Allow
+        | Act::Deny
+        | Act::Always => {}
     }
 }
 

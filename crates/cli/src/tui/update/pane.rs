@@ -15,7 +15,9 @@ pub(super) fn key(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     }
     let watched = matches!(&model.pane, Pane::Screen(screen) if screen.of.is_some());
     model.pane = match (act, &model.pane) {
-        (Act::Pane, Pane::Hidden | Pane::Screen(_)) | (Act::Screen, Pane::Screen(_)) => Pane::Detail(Box::default()),
+        (Act::Pane, Pane::Hidden | Pane::Screen(_)) | (Act::Screen, Pane::Screen(_)) => {
+            Pane::Detail(Box::default())
+        }
         (Act::Pane, Pane::Detail(_)) => Pane::Hidden,
         (Act::Screen, Pane::Hidden | Pane::Detail(_)) => Pane::Screen(Screen::default()),
         _ => return,
@@ -43,7 +45,12 @@ pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
         }
         Pane::Detail(detail) => {
             if detail.of != selected {
-                **detail = Detail { of: selected.clone(), stale: true, waiting: detail.waiting, ..Detail::default() };
+                **detail = Detail {
+                    of: selected.clone(),
+                    stale: true,
+                    waiting: detail.waiting,
+                    ..Detail::default()
+                };
             }
             if detail.stale && !detail.waiting {
                 detail.stale = false;

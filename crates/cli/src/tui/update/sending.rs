@@ -71,7 +71,13 @@ pub(super) fn words_key(model: &mut Model, act: Option<Act>, key: Key, effects: 
 }
 
 /// The answer is to the request that was read, whatever is asked by now.
-fn answered(model: &mut Model, answer: &str, always: bool, message: Option<String>, effects: &mut Vec<Effect>) {
+fn answered(
+    model: &mut Model,
+    answer: &str,
+    always: bool,
+    message: Option<String>,
+    effects: &mut Vec<Effect>,
+) {
     let Some(Overlay::Answer { of, request, .. }) = model.overlay.take() else { return };
     let name = model.name(&of).to_owned();
     let permission = Permission { answer: answer.to_owned(), id: Some(request), message, always };

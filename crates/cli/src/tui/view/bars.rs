@@ -9,6 +9,9 @@ use super::moments::age;
 use super::theme::Role;
 use crate::output::columns;
 
+/// With fewer columns only the most needed keys are named.
+const ROOMY: u16 = 100;
+
 /// Paints the first line.
 pub(super) fn title(canvas: &mut Canvas<'_>, model: &Model) {
     let area = model.layout().title;
@@ -29,7 +32,8 @@ fn counts(model: &Model) -> Vec<(String, Role)> {
     let needs: Vec<Need> = model.sessions.all.values().map(|known| model.list.wanted.need(known)).collect();
     let many = |wanted: &[Need]| needs.iter().filter(|need| wanted.contains(need)).count();
     let all = needs.len() - many(&[Need::Archived]);
-    let mut pieces = vec![(format!(" {all} {} ", if all == 1 { "session" } else { "sessions" }), Role::Plain)];
+    let mut pieces =
+        vec![(format!(" {all} {} ", if all == 1 { "session" } else { "sessions" }), Role::Plain)];
     let told = [
         (many(&[Need::Asks]), "waiting for you", Role::Asks),
         (many(&[Need::Failed]), "failed", Role::Bad),
@@ -73,7 +77,8 @@ fn right(model: &Model) -> (String, Role) {
 /// Paints the last line; returns where the cursor is, where a search is typed in it.
 pub(super) fn last(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u16)> {
     let area = model.layout().last;
-    if let Some(search) = &model.list.search {
+    let noted = model.note.is_some();
+    if let Some(search) = model.list.search.as_ref().filter(|search| search.typing || !noted) {
         let (lines, _, column) = search.field.shown();
         let text = lines.first().map(String::as_str).unwrap_or_default();
         let used = canvas.text(area.x, area.y, area.width, "/", Role::Key);
@@ -112,11 +117,15 @@ fn hints(canvas: &mut Canvas<'_>, model: &Model) {
         acts.clear();
     }
     acts.extend([(Act::New, "new"), (Act::Search, "search"), (Act::Needy, "needs you")]);
-    acts.push(match model.pane {
-        Pane::Screen(_) => (Act::Screen, "details"),
-        Pane::Hidden | Pane::Detail(_) => (Act::Screen, "its terminal"),
-    });
-    acts.extend([(Act::Palette, "commands"), (Act::Help, "help"), (Act::Quit, "quit")]);
+    // What is left out where there is little room is in the help.
+    if area.width >= ROOMY {
+        acts.push(match model.pane {
+            Pane::Screen(_) => (Act::Screen, "details"),
+            Pane::Hidden | Pane::Detail(_) => (Act::Screen, "its terminal"),
+        });
+        acts.push((Act::Palette, "commands"));
+    }
+    acts.extend([(Act::Help, "help"), (Act::Quit, "quit")]);
     let mut pieces = Vec::new();
     for (act, what) in acts {
         pieces.push((format!(" {}", key(model, act)), Role::Key));

@@ -76,8 +76,9 @@ fn section(lines: &mut Vec<Pieces>, head: &str, own: Vec<Pieces>) {
 fn request(model: &Model, session: &Session, width: usize) -> Vec<Pieces> {
     let Some(request) = &session.request else { return Vec::new() };
     let key = model.keymap.word(Place::List, Act::Answer);
-    let more = if session.requests > 1 { format!(", and {} more", session.requests - 1) } else { String::new() };
-    let head = format!("{}{}{more}:", request.kind, since(model, &request.since));
+    let more =
+        if session.requests > 1 { format!(", and {} more", session.requests - 1) } else { String::new() };
+    let head = format!("{} ({}){}{more}:", request.kind, request.id, since(model, &request.since));
     let mut lines = vec![Vec::new(), vec![(format!("asks for {head}"), Role::Asks)]];
     lines.extend(folded(&request.title, width, Role::Strong));
     lines.push(vec![(key, Role::Key), (" answers it".to_owned(), Role::Faint)]);
@@ -89,10 +90,8 @@ fn facts(model: &Model, known: &Known) -> Vec<Pieces> {
     let session = &known.told.session;
     let dir = below_home(&session.dir, model.here.home.as_deref());
     let command = session.command.join(" ");
-    let mut all = vec![
-        ("agent", format!("{} · {}", session.agent, session.mode)),
-        ("directory", dir.into_owned()),
-    ];
+    let mut all =
+        vec![("agent", format!("{} · {}", session.agent, session.mode)), ("directory", dir.into_owned())];
     let some = |text: String| Some(text).filter(|text| !text.is_empty());
     let exit = session.last_exit.as_ref();
     let optional = [
@@ -106,7 +105,8 @@ fn facts(model: &Model, known: &Known) -> Vec<Pieces> {
         ("cost", known.told.cost.map(|cost| format!("${cost:.2}"))),
     ];
     all.extend(optional.into_iter().filter_map(|(label, text)| Some((label, text?))));
-    let line = |(label, text): (&str, String)| vec![(format!("{label:>9}  "), Role::Faint), (text, Role::Plain)];
+    let line =
+        |(label, text): (&str, String)| vec![(format!("{label:>9}  "), Role::Faint), (text, Role::Plain)];
     std::iter::once(Vec::new()).chain(all.into_iter().map(line)).collect()
 }
 
@@ -166,7 +166,11 @@ fn events(model: &Model, gathered: &Gathered) -> Vec<Pieces> {
     let line = |event: &pinfold_api::object::Event| {
         let why = event.why.as_deref().unwrap_or_default();
         let kind = event.kind.word();
-        vec![(format!("{} ", clock(model, &event.at)), Role::Faint), (format!("{kind} "), Role::Plain), (why.to_owned(), Role::Faint)]
+        vec![
+            (format!("{} ", clock(model, &event.at)), Role::Faint),
+            (format!("{kind} "), Role::Plain),
+            (why.to_owned(), Role::Faint),
+        ]
     };
     gathered.events[from..].iter().map(line).collect()
 }

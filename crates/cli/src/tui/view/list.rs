@@ -7,6 +7,7 @@ use super::canvas::Canvas;
 use super::row::{COLUMNS, cells, role};
 use super::theme::Role;
 use crate::output::{Worth, below_home, columns, cut_front, fit};
+use pinfold_core::visible::visible_line;
 use ratatui_core::layout::Rect;
 
 const HEADS: [&str; COLUMNS] = ["NAME", "ACTIVITY", "INBOX", "MEMORY", "COST", "DIR", "WHY"];
@@ -19,6 +20,19 @@ const WORTH: [Worth; COLUMNS] = [
     Worth::Path(2),
     Worth::Sentence,
 ];
+const NAME: usize = 0;
+const ACTIVITY: usize = 1;
+const INBOX: usize = 2;
+const MEMORY: usize = 3;
+const COST: usize = 4;
+const DIR: usize = 5;
+const WHY: usize = 6;
+/// `archived 11-15`; an age takes no more than that.
+const LONGEST_ACTIVITY: usize = 14;
+/// Eight readings, a blank and `1023.9 MiB`.
+const LONGEST_MEMORY: usize = 17;
+/// `$999.99`.
+const LONGEST_COST: usize = 7;
 /// A pin or the own session, and what it needs.
 const GUTTER: u16 = 3;
 /// No name takes more room than this.
@@ -53,22 +67,33 @@ pub(super) fn list(canvas: &mut Canvas<'_>, model: &Model) {
 
 type Widths = [Option<usize>; COLUMNS];
 
-/// How wide each column is. All rows count, so that columns stay where they are while the list is scrolled.
+/// How wide each column is. All rows count, so that columns stay where they are while the list is scrolled; what
+/// changes with the clock has a width of its own, so that they stay while it goes on.
 fn widths(model: &Model, width: usize) -> Widths {
     let mut natural: [usize; COLUMNS] = std::array::from_fn(|at| HEADS[at].len());
+    natural[ACTIVITY] = LONGEST_ACTIVITY;
     let mut used = [false; COLUMNS];
+    used[MEMORY] = model.sessions.all.values().any(|known| !known.memory.is_empty());
+    natural[MEMORY] = LONGEST_MEMORY;
     for row in &model.list.rows {
         let Row::Session { id, depth } = row else { continue };
         let Some(known) = model.sessions.get(id) else { continue };
-        for (at, text) in cells(model, known, *depth).texts.iter().enumerate() {
-            natural[at] = natural[at].max(columns(text));
-            used[at] |= !text.is_empty();
-        }
+        let session = &known.told.session;
+        let wide = |text: &str| columns(&visible_line(text));
+        let inbox = session.inbox;
+        used[INBOX] |= inbox.queued + inbox.in_flight + inbox.failed > 0;
+        used[COST] |= known.told.cost.is_some();
+        natural[NAME] = natural[NAME].max(wide(&session.name) + 2 * depth);
+        natural[DIR] = natural[DIR].max(wide(&below_home(&session.dir, model.here.home.as_deref())));
+        natural[WHY] = natural[WHY].max(wide(&session.why));
     }
-    natural[0] = natural[0].min(LONGEST_NAME);
+    natural[NAME] = natural[NAME].min(LONGEST_NAME);
+    natural[COST] = LONGEST_COST;
+    used[DIR] = true;
     // A column in which nothing stands takes no room.
-    let worth = std::array::from_fn(|at| if used[at] || at < 2 || at == COLUMNS - 1 { WORTH[at] } else { Worth::Extra });
-    let natural = std::array::from_fn(|at| if worth[at] == Worth::Extra { usize::from(u16::MAX) } else { natural[at] });
+    let shown = |at: usize| used[at] || matches!(at, NAME | ACTIVITY | WHY);
+    let worth = std::array::from_fn(|at| if shown(at) { WORTH[at] } else { Worth::Extra });
+    let natural = std::array::from_fn(|at| if shown(at) { natural[at] } else { usize::from(u16::MAX) });
     fit(&worth, &natural, width)
 }
 
@@ -119,8 +144,12 @@ fn empty(canvas: &mut Canvas<'_>, model: &Model, area: Rect) {
     let lines: Vec<String> = match (&model.link, model.list.search.is_some(), model.list.wanted.needy) {
         (Link::Connecting, ..) => vec!["looking for the daemon".to_owned()],
         (Link::Away { .. }, ..) => vec!["the daemon is away; this goes on when it is back".to_owned()],
-        (Link::Up, true, _) => vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(Act::Close))],
-        (Link::Up, false, true) => vec!["nobody needs you".to_owned(), format!("{} shows all", key(Act::Needy))],
+        (Link::Up, true, _) => {
+            vec!["nothing has these words".to_owned(), format!("{} leaves the search", key(Act::Close))]
+        }
+        (Link::Up, false, true) => {
+            vec!["nobody needs you".to_owned(), format!("{} shows all", key(Act::Needy))]
+        }
         (Link::Up, false, false) => vec![
             "No sessions yet.".to_owned(),
             String::new(),

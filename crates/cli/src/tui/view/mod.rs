@@ -50,5 +50,22 @@ pub(crate) fn view(model: &Model, theme: Theme) -> Frame {
     Frame { buffer, cursor }
 }
 
+/// What can be read on a frame, without what is blank at the end of a line.
+pub(crate) fn text(frame: &Frame) -> Vec<String> {
+    let area = frame.buffer.area;
+    let mut lines = Vec::with_capacity(usize::from(area.height));
+    for y in 0..area.height {
+        let (mut line, mut x) = (String::new(), 0);
+        while x < area.width {
+            let symbol = frame.buffer[(x, y)].symbol();
+            line.push_str(symbol);
+            x += u16::try_from(crate::output::columns(symbol)).unwrap_or(1).max(1);
+        }
+        line.truncate(line.trim_end().len());
+        lines.push(line);
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests;

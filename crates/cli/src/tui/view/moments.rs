@@ -22,7 +22,8 @@ pub(crate) fn age(model: &Model, at: &str) -> Option<String> {
 
 /// The time of day of a moment; the day too where it was not today.
 pub(crate) fn clock(model: &Model, at: &str) -> String {
-    let local = if model.here.utc { at.get(..19).unwrap_or(at).replace('T', " ") } else { crate::output::moment(at) };
+    let local =
+        if model.here.utc { at.get(..19).unwrap_or(at).replace('T', " ") } else { crate::output::moment(at) };
     let today = ms(at).is_some_and(|at| model.now.saturating_sub(at) < 12 * 3_600_000);
     let part = if today { local.get(11..19) } else { local.get(5..16) };
     part.unwrap_or(&local).to_owned()

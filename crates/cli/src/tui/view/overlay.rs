@@ -30,7 +30,7 @@ pub(super) fn overlay(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u1
             page
         }
         Overlay::Tags { of, field } => typed(model, format!("tags of {}", model.name(of)), field, None),
-        Overlay::Answer { of, words, .. } => answer(model, of, words.as_ref(), inner),
+        Overlay::Answer { of, request, words } => answer(model, (of, request), words.as_ref(), inner),
         Overlay::New(form) => form_page(model, form),
     };
     boxed(canvas, model, &page)
@@ -53,7 +53,10 @@ fn boxed(canvas: &mut Canvas<'_>, model: &Model, page: &Page) -> Option<(u16, u1
     canvas.lines(inside, top, &page.lines);
     let (line, column) = page.cursor?;
     let x = inside.x + u16::try_from(column).unwrap_or(0).min(inside.width.saturating_sub(1));
-    Some((x, inside.y + u16::try_from(line.saturating_sub(top)).unwrap_or(0).min(inside.height.saturating_sub(1))))
+    Some((
+        x,
+        inside.y + u16::try_from(line.saturating_sub(top)).unwrap_or(0).min(inside.height.saturating_sub(1)),
+    ))
 }
 
 /// The first line that is shown: the cursor stays in sight.
@@ -89,20 +92,29 @@ fn typed(model: &Model, title: String, field: &Editor, note: Option<&str>) -> Pa
 fn confirm(model: &Model, act: Act, of: &str, width: usize) -> Page {
     let name = model.name(of);
     let verb = act.word();
-    let text = format!("A turn of `{name}` is under way. To {verb} it now ends the turn; its message is delivered again.");
+    let text = format!(
+        "A turn of `{name}` is under way. To {verb} it now ends the turn; its message is delivered again."
+    );
     let foot = foot(model, Place::Page, &[(Act::Accept, &format!("{verb} it")), (Act::Close, "leave it")]);
     Page::new(format!("{verb} {name}?"), folded(&text, width, Role::Plain), foot)
 }
 
-fn answer(model: &Model, of: &str, words: Option<&Editor>, width: usize) -> Page {
+fn answer(model: &Model, (of, asked): (&str, &str), words: Option<&Editor>, width: usize) -> Page {
     let request = model.sessions.get(of).and_then(|known| known.told.session.request.as_ref());
-    let mut lines = match request {
+    // Another request may have taken its place: that one is not what was read.
+    let mut lines = match request.filter(|request| request.id == asked) {
         Some(request) => folded(&request.title, width, Role::Strong),
-        None => vec![vec![("It asks nothing any more.".to_owned(), Role::Faint)]],
+        None => vec![vec![("It does not ask this any more.".to_owned(), Role::Faint)]],
     };
-    let title = format!("{} asks", model.name(of));
+    let title = format!("{} asks ({asked})", model.name(of));
     let Some(field) = words else {
-        let acts = [(Act::Allow, "allow"), (Act::Deny, "deny"), (Act::Always, "always"), (Act::Accept, "with words"), (Act::Close, "close")];
+        let acts = [
+            (Act::Allow, "allow"),
+            (Act::Deny, "deny"),
+            (Act::Always, "always"),
+            (Act::Accept, "with words"),
+            (Act::Close, "close"),
+        ];
         return Page::new(title, lines, foot(model, Place::Request, &acts));
     };
     lines.extend([Vec::new(), vec![("say with it:".to_owned(), Role::Faint)]]);
@@ -122,7 +134,11 @@ fn palette_page(model: &Model, field: &Editor, at: usize) -> Page {
         let here = index == at;
         let role = if here { Role::Selected } else { Role::Plain };
         let keys = model.keymap.words(Place::List, row.act);
-        lines.push(vec![(format!("{:<12}", row.act.word()), role), (format!(" {:<16}", keys), Role::Key), (row.help.to_owned(), Role::Faint)]);
+        lines.push(vec![
+            (format!("{:<12}", row.act.word()), role),
+            (format!(" {:<16}", keys), Role::Key),
+            (row.help.to_owned(), Role::Faint),
+        ]);
     }
     let acts = [(Act::Accept, "does it"), (Act::FieldNext, "next"), (Act::Close, "closes")];
     let mut page = Page::new("commands", lines, foot(model, Place::Field, &acts));
@@ -164,7 +180,8 @@ fn form_page(model: &Model, form: &Form) -> Page {
         lines.push(vec![("making it …".to_owned(), Role::Faint)]);
     }
     let acts = [(Act::Accept, "makes it"), (Act::FieldNext, "next field"), (Act::Close, "closes")];
-    let mut page = Page::new("a new session", lines, format!("{} · ← → choose", foot(model, Place::Field, &acts)));
+    let mut page =
+        Page::new("a new session", lines, format!("{} · ← → choose", foot(model, Place::Field, &acts)));
     page.cursor = cursor;
     page
 }

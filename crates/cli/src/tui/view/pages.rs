@@ -71,10 +71,21 @@ pub(super) fn purge(model: &Model, preview: Option<&Purged>, top: usize) -> Page
     }
     for skipped in &preview.skipped {
         let why = format!(": {}", skipped.why);
-        lines.push(vec![("leave   ".to_owned(), Role::Faint), (skipped.name.clone(), Role::Plain), (why, Role::Faint)]);
+        lines.push(vec![
+            ("leave   ".to_owned(), Role::Faint),
+            (skipped.name.clone(), Role::Plain),
+            (why, Role::Faint),
+        ]);
     }
     let acts = [(Act::Accept, "archive them"), (Act::Close, "leave all as it is")];
-    Page { top, ..Page::new(format!("purge: {} of them", preview.archived.len()), lines, foot(model, Place::Page, &acts)) }
+    Page {
+        top,
+        ..Page::new(
+            format!("purge: {} of them", preview.archived.len()),
+            lines,
+            foot(model, Place::Page, &acts),
+        )
+    }
 }
 
 /// Output as it comes; the last lines unless one has scrolled up.

@@ -3,6 +3,7 @@
 use super::super::known::Known;
 use super::super::model::Model;
 use super::super::need::Need;
+use super::canvas::shown;
 use super::moments::{age, clock};
 use super::theme::Role;
 use crate::output::{below_home, without_state};
@@ -26,7 +27,10 @@ pub(super) fn cells(model: &Model, known: &Known, depth: usize) -> Cells {
     let name = format!("{branch}{}", session.name);
     let dir = below_home(&session.dir, model.here.home.as_deref()).into_owned();
     let cost = known.told.cost.map(|cost| format!("${cost:.2}")).unwrap_or_default();
-    let texts = [name, activity(model, session), inbox(session), sparkline(known), cost, dir, why(model, session)];
+    let texts =
+        [name, activity(model, session), inbox(session), sparkline(known), cost, dir, why(model, session)];
+    // What a terminal would obey takes the room in which it is shown.
+    let texts = texts.map(|text| shown(&text));
     let lively = if need == Need::Archived { Role::Faint } else { Role::Plain };
     let roles = [lively, role(need), Role::Faint, Role::Faint, Role::Faint, Role::Faint, lively];
     Cells { texts, roles }
@@ -60,7 +64,9 @@ pub(super) fn activity(model: &Model, session: &Session) -> String {
     let time = if lives {
         since.and_then(|at| age(model, at))
     } else {
-        session.last_exit.as_ref().map(|exit| clock(model, &exit.at))
+        // The time of day, or the day: the rest is left to the details.
+        let short = |at: String| at.get(..5).map(str::to_owned).unwrap_or(at);
+        session.last_exit.as_ref().map(|exit| short(clock(model, &exit.at)))
     };
     time.map_or_else(|| word.to_owned(), |time| format!("{word} {time}"))
 }
@@ -80,7 +86,8 @@ fn inbox(session: &Session) -> String {
 fn sparkline(known: &Known) -> String {
     const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let Some(latest) = known.memory.back() else { return String::new() };
-    let most = known.told.session.memory_limit_bytes.or(known.memory.iter().max().copied()).unwrap_or(1).max(1);
+    let most =
+        known.told.session.memory_limit_bytes.or(known.memory.iter().max().copied()).unwrap_or(1).max(1);
     let level = |bytes: &u64| {
         let part = u128::from(*bytes) * 7 / u128::from(most);
         LEVELS[usize::try_from(part).unwrap_or(7).min(7)]
@@ -92,7 +99,7 @@ fn sparkline(known: &Known) -> String {
 /// What it asks, what was found in it, or why it is as it is.
 fn why(model: &Model, session: &Session) -> String {
     let found = model.list.search.as_ref().and_then(|search| search.found.get(&session.name));
-    if let Some(excerpt) = found {
+    if let Some(excerpt) = found.filter(|excerpt| !excerpt.is_empty()) {
         return format!("“{excerpt}”");
     }
     if let Some(request) = &session.request {

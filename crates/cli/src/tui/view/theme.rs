@@ -44,7 +44,9 @@ impl Theme {
             Role::Bad => plain.fg(Color::Red).add_modifier(Modifier::BOLD),
             Role::Key => plain.fg(Color::Cyan).add_modifier(Modifier::BOLD),
             Role::Selected if !self.rich => plain.add_modifier(Modifier::REVERSED),
-            Role::Selected => plain.bg(Color::Indexed(if self.light { 254 } else { 237 })).add_modifier(Modifier::BOLD),
+            Role::Selected => {
+                plain.bg(Color::Indexed(if self.light { 254 } else { 237 })).add_modifier(Modifier::BOLD)
+            }
             Role::Bar if !self.rich => plain.add_modifier(Modifier::REVERSED),
             Role::Bar => plain.bg(Color::Indexed(if self.light { 252 } else { 236 })),
         }

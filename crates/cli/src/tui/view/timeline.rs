@@ -25,7 +25,8 @@ pub(super) fn told(exit: &LastExit) -> String {
 
 /// Paints the ends that are among the events.
 pub(super) fn runs(model: &Model, gathered: &Gathered) -> Vec<Pieces> {
-    let ends: Vec<&Event> = gathered.events.iter().filter(|event| event.kind == EventKind::RunExited).collect();
+    let ends: Vec<&Event> =
+        gathered.events.iter().filter(|event| event.kind == EventKind::RunExited).collect();
     if ends.is_empty() {
         return Vec::new();
     }

@@ -9,7 +9,7 @@ const WITH_ARGUMENTS: &str = "new run set show why attach send inbox interrupt a
      archive restore rm rename completions wait backup restore-backup lock unlock";
 
 /// Verbs that take none.
-const WITHOUT_ARGUMENTS: &str = "up down demo status ls tree events purge agents locks metrics version";
+const WITHOUT_ARGUMENTS: &str = "up down demo status tui ls tree events purge agents locks metrics version";
 
 #[test]
 fn a_line_that_cannot_be_read() {

@@ -26,7 +26,6 @@ use policy::Changes;
 pub use policy::{Confined, Settings};
 use reading::{broken, line_of};
 pub use retention::Retention;
-pub use tui::{ACTS, Colors, NOTIFY, Theme, Tui};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, Metadata};
@@ -34,6 +33,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
+pub use tui::{ACTS, Colors, NOTIFY, Theme, Tui};
 use value::{Word, Words};
 
 /// Everything that the file says.

@@ -269,7 +269,9 @@ fn the_terminal_ui_is_told_its_keys_and_a_wrong_word_is_answered_with_the_neares
     let tui = |text: &str| Config::parse(text).unwrap().tui();
     let usual = tui("");
     assert!(usual.mouse && usual.keys.is_empty() && usual.notify == ["bell", "title"]);
-    let told = tui("[tui]\nmouse = false\ncolors = \"16\"\nnotify = []\n[tui.keys]\nstop = \"X\"\nquit = [\"q\", \"ctrl-c\"]\n");
+    let told = tui(
+        "[tui]\nmouse = false\ncolors = \"16\"\nnotify = []\n[tui.keys]\nstop = \"X\"\nquit = [\"q\", \"ctrl-c\"]\n",
+    );
     assert!(!told.mouse && told.notify.is_empty() && told.colors == Colors::Sixteen);
     assert_eq!((&told.keys["stop"][..], told.keys["quit"].len()), (&["X".to_owned()][..], 2));
     let rows = [

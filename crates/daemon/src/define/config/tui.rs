@@ -81,10 +81,50 @@ pub const NOTIFY: [&str; 5] = ["bell", "title", "osc9", "osc777", "osc99"];
 
 /// What keys do, by the words of the file. The terminal UI has a test that these are its own.
 pub const ACTS: [&str; 44] = [
-    "down", "up", "page-down", "page-up", "first", "last", "next-needy", "attach", "send", "answer", "interrupt",
-    "start", "stop", "restart", "new", "archive", "undo", "purge", "search", "needy", "tags", "pin", "follow",
-    "pane", "screen", "pane-down", "pane-up", "group", "fold", "archived", "locks", "palette", "mouse", "redraw",
-    "help", "quit", "close", "accept", "newline", "field-next", "field-back", "allow", "deny", "always",
+    "down",
+    "up",
+    "page-down",
+    "page-up",
+    "first",
+    "last",
+    "next-needy",
+    "attach",
+    "send",
+    "answer",
+    "interrupt",
+    "start",
+    "stop",
+    "restart",
+    "new",
+    "archive",
+    "undo",
+    "purge",
+    "search",
+    "needy",
+    "tags",
+    "pin",
+    "follow",
+    "pane",
+    "screen",
+    "pane-down",
+    "pane-up",
+    "group",
+    "fold",
+    "archived",
+    "locks",
+    "palette",
+    "mouse",
+    "redraw",
+    "help",
+    "quit",
+    "close",
+    "accept",
+    "newline",
+    "field-next",
+    "field-back",
+    "allow",
+    "deny",
+    "always",
 ];
 
 impl Table {
@@ -156,7 +196,8 @@ struct OneOrMore(Vec<String>);
 
 impl<'de> Deserialize<'de> for OneOrMore {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OneOrMore, D::Error> {
-        from.deserialize_any(List("is a key in quotes, or a list of them, as in [\"X\", \"ctrl-x\"]")).map(OneOrMore)
+        from.deserialize_any(List("is a key in quotes, or a list of them, as in [\"X\", \"ctrl-x\"]"))
+            .map(OneOrMore)
     }
 }
 
