@@ -43,8 +43,8 @@ impl Editor {
             (Code::Delete, _) => self.erase(self.at, self.after()),
             (Code::Left, _) => self.at = self.before(),
             (Code::Right, _) => self.at = self.after(),
-            (Code::Up, _) => self.to_line(-1),
-            (Code::Down, _) => self.to_line(1),
+            (Code::Up, _) => self.go_line(-1),
+            (Code::Down, _) => self.go_line(1),
             (Code::Home, _) | (Code::Char('a'), true) => self.at = self.line_begins(),
             (Code::End, _) | (Code::Char('e'), true) => self.at = self.line_ends(),
             (Code::Char('k'), true) => self.erase(self.at, self.line_ends()),
@@ -82,7 +82,7 @@ impl Editor {
     }
 
     /// Goes a line up or down, to the same column where there is one.
-    fn to_line(&mut self, by: i32) {
+    fn go_line(&mut self, by: i32) {
         let column = self.text[self.line_begins()..self.at].chars().count();
         if by < 0 {
             let begins = self.line_begins();

@@ -48,6 +48,8 @@ pub(crate) enum Effect {
     Keep,
     /// Call for a person.
     Call(String),
+    /// Somebody looks: nobody has to be called any more.
+    Calm,
     /// Take the mouse, or leave it to the terminal.
     Mouse(bool),
     /// Paint everything anew.

@@ -24,8 +24,10 @@ pub(crate) fn session(number: u32, name: &str, changes: Value) -> Value {
         "archived_at": null, "parent": null, "parent_id": null, "tags": [], "foreign": false, "command": [],
         "vendor_session": null, "env": [], "dir_lock": true, "policy": null, "account": "claude:default"
     });
-    for (key, value) in changes.as_object().into_iter().flatten() {
-        object[key] = value.clone();
+    if let Value::Object(changes) = changes {
+        for (key, value) in changes {
+            object[&key] = value;
+        }
     }
     object
 }

@@ -77,10 +77,10 @@ impl Key {
 
     /// The character that it types, where it types one.
     pub(crate) fn typed(self) -> Option<char> {
-        match self.code {
-            Code::Char(character) if !self.ctrl && !self.alt => Some(character),
-            _ => None,
+        if let (Code::Char(character), false, false) = (self.code, self.ctrl, self.alt) {
+            return Some(character);
         }
+        None
     }
 
     /// Reads a key as it is written.

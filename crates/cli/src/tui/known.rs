@@ -47,13 +47,15 @@ pub(crate) enum News {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Known {
     pub(crate) told: Told,
+    /// When it was told, by the wall clock: its sentences are of that moment.
+    pub(crate) at: u64,
     /// The last readings of its memory, the newest last.
     pub(crate) memory: VecDeque<u64>,
 }
 
 impl Known {
-    fn of(told: Told, before: Option<Known>) -> Known {
-        let mut known = Known { memory: before.map(|before| before.memory).unwrap_or_default(), told };
+    fn of(told: Told, before: Option<Known>, at: u64) -> Known {
+        let mut known = Known { memory: before.map(|before| before.memory).unwrap_or_default(), told, at };
         known.read_memory();
         known
     }
@@ -91,6 +93,8 @@ pub(crate) struct Sessions {
     pub(crate) all: BTreeMap<String, Known>,
     /// What they are as of.
     pub(crate) revision: Option<String>,
+    /// The wall clock, as whoever tells them news has it.
+    pub(crate) now: u64,
     /// The parts of a snapshot that is not whole yet.
     parts: Option<Vec<Told>>,
 }
@@ -119,7 +123,7 @@ impl Sessions {
                 self.revision = Some(revision);
                 let id = told.session.id.clone();
                 let before = self.all.remove(&id);
-                self.all.insert(id.clone(), Known::of(*told, before.clone()));
+                self.all.insert(id.clone(), Known::of(*told, before.clone(), self.now));
                 Became::One { id, before: before.map(Box::new) }
             }
             News::Removed { revision, id } => {
@@ -149,11 +153,11 @@ impl Sessions {
             self.parts = Some(parts);
             return Became::Nothing;
         }
-        let mut before = std::mem::take(&mut self.all);
+        let (mut before, now) = (std::mem::take(&mut self.all), self.now);
         let known = |told: Told| {
             let id = told.session.id.clone();
             let earlier = before.remove(&id);
-            (id, Known::of(told, earlier))
+            (id, Known::of(told, earlier, now))
         };
         self.all = parts.into_iter().map(known).collect();
         self.revision = Some(revision);

@@ -54,11 +54,12 @@ impl Typing {
     /// Takes what was read, and returns what is whole.
     pub(crate) fn take(&mut self, bytes: &[u8]) -> Vec<Typed> {
         self.bytes.extend_from_slice(bytes);
-        let mut all = Vec::new();
+        let (mut all, mut at) = (Vec::new(), 0);
         loop {
-            let next = if self.pasting { self.pasted() } else { one(&self.bytes) };
-            let Next::Is(count, typed) = next else { return all };
-            self.bytes.drain(..count);
+            let rest = &self.bytes[at..];
+            let next = if self.pasting { pasted(rest) } else { one(rest) };
+            let Next::Is(count, typed) = next else { break };
+            at += count;
             match typed {
                 // The mark of a beginning is not a key itself.
                 Some(Typed::Paste(text)) if text.is_empty() && !self.pasting => self.pasting = true,
@@ -69,6 +70,8 @@ impl Typing {
                 typed => all.extend(typed),
             }
         }
+        self.bytes.drain(..at);
+        all
     }
 
     /// Whether something was begun that may be whole as it is: the key Esc.
@@ -86,14 +89,14 @@ impl Typing {
         all.extend(self.take(&rest));
         all
     }
+}
 
-    /// The text up to the end of a paste.
-    fn pasted(&self) -> Next {
-        let end = self.bytes.windows(PASTE_ENDS.len()).position(|window| window == PASTE_ENDS);
-        let Some(end) = end else { return Next::More };
-        let text = String::from_utf8_lossy(&self.bytes[..end]).replace("\r\n", "\n").replace('\r', "\n");
-        Next::Is(end + PASTE_ENDS.len(), Some(Typed::Paste(text)))
-    }
+/// The text up to the end of a paste.
+fn pasted(bytes: &[u8]) -> Next {
+    let end = bytes.windows(PASTE_ENDS.len()).position(|window| window == PASTE_ENDS);
+    let Some(end) = end else { return Next::More };
+    let text = String::from_utf8_lossy(&bytes[..end]).replace("\r\n", "\n").replace('\r', "\n");
+    Next::Is(end + PASTE_ENDS.len(), Some(Typed::Paste(text)))
 }
 
 /// The first thing in these bytes.
@@ -247,9 +250,9 @@ mod tests {
         let mut typing = Typing::default();
         let mut all = typing.take(bytes);
         all.extend(typing.settle());
-        let shown = |typed: Typed| match typed {
+        let shown = |typed: Typed| match &typed {
             Typed::Key(key) => key.to_string(),
-            other => format!("{other:?}"),
+            Typed::Paste(_) | Typed::Mouse(_) | Typed::Focus(_) => format!("{typed:?}"),
         };
         all.into_iter().map(shown).collect()
     }

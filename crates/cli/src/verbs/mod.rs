@@ -88,9 +88,9 @@ pub(crate) enum Verb {
     Show(show::Show),
     /// List sessions below their parents
     Tree(tree::Tree),
-    /// Open the terminal UI: every session, who waits for you, and what you can do; `?` shows its keys
+    /// Open the terminal UI: every session, and who waits for you
     ///
-    /// `pinfold` alone on a terminal does the same. Agents go on when it is left.
+    /// `pinfold` alone on a terminal does the same. `?` shows its keys. Agents go on when it is left.
     Tui(tui::Tui),
     /// Say in a sentence what a session does, why, and what comes next
     Why(why::Why),

@@ -43,6 +43,8 @@ pub(super) struct Shell {
     painted: Instant,
     /// Something is different from what is painted.
     dirty: bool,
+    /// Somebody was called who has not looked yet.
+    called: bool,
     watched: Option<watch::Watched>,
     followed: Option<follow::Followed>,
 }
@@ -64,8 +66,21 @@ impl Shell {
         (depth, theme): (Depth, Theme),
     ) -> Shell {
         let (painter, painted) = (Painter::new(depth), Instant::now());
-        let (watched, followed) = (None, None);
-        Shell { home, global, tui, teller, terminal, painter, theme, painted, dirty: true, watched, followed }
+        let (watched, followed, called) = (None, None, false);
+        Shell {
+            home,
+            global,
+            tui,
+            teller,
+            terminal,
+            painter,
+            theme,
+            painted,
+            dirty: true,
+            called,
+            watched,
+            followed,
+        }
     }
 
     /// Runs until it is left.
@@ -147,7 +162,15 @@ impl Shell {
                 self.followed = id.map(|id| follow::begin(daemon::at(&self.home), id, self.teller.clone()));
             }
             Effect::Keep => _ = kept::write(&self.home, model),
-            Effect::Call(text) => terminal::write(&call(&self.tui.notify, &text)),
+            Effect::Call(text) => {
+                self.called = true;
+                terminal::write(&call(&self.tui.notify, &text));
+            }
+            Effect::Calm => {
+                if std::mem::take(&mut self.called) && self.tui.notify.iter().any(|how| how == "title") {
+                    terminal::write(b"\x1b]2;pinfold\x1b\\");
+                }
+            }
             Effect::Mouse(wanted) => self.terminal.mouse(wanted),
             Effect::Redraw => self.painter.forget(),
         }

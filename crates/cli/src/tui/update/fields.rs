@@ -121,7 +121,7 @@ fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>
         },
         // A directory is completed first; when nothing more is known, the next field comes.
         (Some(Act::FieldNext), Field::Directory)
-            if key.code == Code::Tab && !form.candidates.iter().any(|one| *one == typed) =>
+            if key.code == Code::Tab && !form.candidates.contains(&typed) =>
         {
             if is_settled(&typed) {
                 form.go(1);
@@ -131,11 +131,13 @@ fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>
         }
         (Some(Act::FieldNext), _) => form.go(1),
         (Some(Act::FieldBack), _) => form.go(-1),
-        (_, Field::Agent | Field::Mode) => match key.code {
-            Code::Left => form.choose(-1),
-            Code::Right | Code::Char(' ') => form.choose(1),
-            _ => {}
-        },
+        (_, Field::Agent | Field::Mode) => {
+            if key.code == Code::Left {
+                form.choose(-1);
+            } else if [Code::Right, Code::Char(' ')].contains(&key.code) {
+                form.choose(1);
+            }
+        }
         (_, _) => {
             form.candidates.clear();
             if let Some(field) = form.editor() {

@@ -60,15 +60,15 @@ pub(super) fn key(model: &mut Model, act: Option<Act>, effects: &mut Vec<Effect>
 fn moved(model: &Model, act: Act) -> usize {
     let (at, last) = (model.list.at, model.list.rows.len().saturating_sub(1));
     let page = model.list_rows().saturating_sub(1).max(1);
-    match act {
-        Act::Down => at + 1,
-        Act::Up => at.saturating_sub(1),
-        Act::PageDown => at + page,
-        Act::PageUp => at.saturating_sub(page),
-        Act::First => 0,
-        Act::NextNeedy => next_needy(model).unwrap_or(at),
-        _ => last,
-    }
+    let places = [
+        (Act::Down, at + 1),
+        (Act::Up, at.saturating_sub(1)),
+        (Act::PageDown, at + page),
+        (Act::PageUp, at.saturating_sub(page)),
+        (Act::First, 0),
+        (Act::NextNeedy, next_needy(model).unwrap_or(at)),
+    ];
+    places.into_iter().find(|(of, _)| *of == act).map_or(last, |(_, to)| to)
 }
 
 fn next_needy(model: &Model) -> Option<usize> {
@@ -90,18 +90,18 @@ fn leave(model: &mut Model) {
 
 fn arrange(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     let wanted = &mut model.list.wanted;
-    match act {
-        Act::Needy => wanted.needy = !wanted.needy,
-        Act::Archived => wanted.archived = !wanted.archived,
-        Act::Group => wanted.grouping = wanted.grouping.next(),
-        Act::Pin => {
-            let Some(id) = model.list.selected.clone() else { return };
-            if !wanted.pins.remove(&id) {
-                wanted.pins.insert(id);
-            }
-        }
-        Act::Fold => fold(model),
-        _ => {}
+    if act == Act::Needy {
+        wanted.needy = !wanted.needy;
+    } else if act == Act::Archived {
+        wanted.archived = !wanted.archived;
+    } else if act == Act::Group {
+        wanted.grouping = wanted.grouping.next();
+    } else if act == Act::Fold {
+        fold(model);
+    } else if let Some(id) = model.list.selected.clone()
+        && !wanted.pins.remove(&id)
+    {
+        wanted.pins.insert(id);
     }
     model.arrange();
     effects.push(Effect::Keep);
@@ -125,26 +125,26 @@ fn fold(model: &mut Model) {
 fn on_selected(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
     let Some(known) = model.selected() else { return none(model) };
     let (id, own) = (known.told.session.id.clone(), model.is_own(&known.told.session));
-    match act {
-        Act::Attach if own => model.note = Note::bad("this UI runs inside that session"),
-        Act::Attach => effects.push(Effect::Attach { id }),
-        Act::Send => {
-            let field = Editor::of(model.drafts.get(&id).map_or("", String::as_str));
-            open(model, Overlay::Send { of: id, field });
+    if act == Act::Attach {
+        if own {
+            model.note = Note::bad("this UI runs inside that session");
+        } else {
+            effects.push(Effect::Attach { id });
         }
-        Act::Tags => {
-            let field = Editor::of(&known.told.session.tags.join(" "));
-            open(model, Overlay::Tags { of: id, field });
-        }
-        Act::Follow => {
-            let (of, lines) = (id.clone(), std::collections::VecDeque::new());
-            open(model, Overlay::Logs(Logs { of, lines, up: 0, over: None }));
-            effects.push(Effect::Follow(Some(id)));
-        }
-        _ => match known.told.session.request.as_ref().map(|request| request.id.clone()) {
-            Some(request) => open(model, Overlay::Answer { of: id, request, words: None }),
-            None => model.note = Note::bad(format!("`{}` asks nothing", known.told.session.name)),
-        },
+    } else if act == Act::Send {
+        let field = Editor::of(model.drafts.get(&id).map_or("", String::as_str));
+        open(model, Overlay::Send { of: id, field });
+    } else if act == Act::Tags {
+        let field = Editor::of(&known.told.session.tags.join(" "));
+        open(model, Overlay::Tags { of: id, field });
+    } else if act == Act::Follow {
+        let (of, lines) = (id.clone(), std::collections::VecDeque::new());
+        open(model, Overlay::Logs(Logs { of, lines, up: 0, over: None }));
+        effects.push(Effect::Follow(Some(id)));
+    } else if let Some(request) = known.told.session.request.as_ref().map(|request| request.id.clone()) {
+        open(model, Overlay::Answer { of: id, request, words: None });
+    } else {
+        model.note = Note::bad(format!("`{}` asks nothing", known.told.session.name));
     }
 }
 
@@ -169,19 +169,24 @@ fn works(known: &Known) -> bool {
     lives && (session.inbox.in_flight > 0 || session.activity == Activity::Working)
 }
 
+/// A request about the session of an id and a name.
+type OfSession = fn(String, String) -> Request;
+
+/// What a key has the daemon do to a session, and what is said meanwhile.
+const STEERS: [(Act, &str, OfSession); 5] = [
+    (Act::Interrupt, "interrupting", |id, name| Request::Interrupt { id, name }),
+    (Act::Start, "starting", |id, name| Request::Start { id, name }),
+    (Act::Stop, "stopping", |id, name| Request::Stop { id, name }),
+    (Act::Restart, "restarting", |id, name| Request::Restart { id, name }),
+    (Act::Archive, "archiving", |id, name| Request::Archive { id, name }),
+];
+
 /// Asks the daemon to do something to a session.
 pub(super) fn ask(model: &mut Model, act: Act, id: &str, effects: &mut Vec<Effect>) {
-    let (id, name) = (id.to_owned(), model.name(id).to_owned());
-    let (said, request) = match act {
-        Act::Interrupt => ("interrupting", Request::Interrupt { id, name: name.clone() }),
-        Act::Start => ("starting", Request::Start { id, name: name.clone() }),
-        Act::Stop => ("stopping", Request::Stop { id, name: name.clone() }),
-        Act::Restart => ("restarting", Request::Restart { id, name: name.clone() }),
-        Act::Archive => ("archiving", Request::Archive { id, name: name.clone() }),
-        _ => return,
-    };
+    let Some((_, said, request)) = STEERS.iter().find(|(of, ..)| *of == act) else { return };
+    let name = model.name(id).to_owned();
     model.note = Note::good(format!("{said} `{name}`"));
-    effects.push(Effect::Ask(request));
+    effects.push(Effect::Ask(request(id.to_owned(), name)));
 }
 
 fn undo(model: &mut Model, effects: &mut Vec<Effect>) {

@@ -52,7 +52,12 @@ fn take_typed(model: &mut Model, typed: Typed, effects: &mut Vec<Effect>) {
         }
         Typed::Paste(text) => fields::paste(model, &text, effects),
         Typed::Mouse(mouse) => clicked(model, mouse, effects),
-        Typed::Focus(focused) => model.focused = focused,
+        Typed::Focus(focused) => {
+            model.focused = focused;
+            if focused {
+                effects.push(Effect::Calm);
+            }
+        }
     }
 }
 

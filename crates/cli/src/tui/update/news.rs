@@ -14,6 +14,7 @@ pub(super) fn take(model: &mut Model, news: News, effects: &mut Vec<Effect>) {
     } else {
         model.link = Link::Up;
     }
+    model.sessions.now = model.now;
     match model.sessions.take(news) {
         Became::Nothing => return,
         Became::Whole => whole(model),

@@ -12,12 +12,9 @@ fn ten_of() -> Model {
 
 /// What the daemon is asked, without what the pane asks by itself.
 fn asked(effects: Vec<Effect>) -> Vec<Request> {
-    let ask = |effect| match effect {
-        Effect::Ask(Request::Detail { .. }) => None,
-        Effect::Ask(request) => Some(request),
-        _ => None,
-    };
-    effects.into_iter().filter_map(ask).collect()
+    let ask = |effect| if let Effect::Ask(request) = effect { Some(request) } else { None };
+    let own = |request: &Request| !matches!(request, Request::Detail { .. });
+    effects.into_iter().filter_map(ask).filter(own).collect()
 }
 
 fn selected(model: &Model) -> String {
@@ -271,27 +268,16 @@ fn any_keys_and_news_in_any_order_leave_a_selection_that_is_there() {
     for _ in 0..3000 {
         dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let roll = usize::try_from(dice >> 33).unwrap_or(0);
-        match roll % 10 {
-            0 => _ = changed(&mut model, ten()[roll / 10 % 10].clone()),
+        let number = roll / 10;
+        _ = match roll % 10 {
+            0 => changed(&mut model, ten()[number % 10].clone()),
             1 => {
-                _ = update(
-                    &mut model,
-                    Input::Feed(News::Removed {
-                        revision: "1.3".into(),
-                        id: id(1 + (roll / 10 % 10) as u32),
-                    }),
-                    NOW,
-                )
+                let id = id(1 + (number % 10) as u32);
+                update(&mut model, Input::Feed(News::Removed { revision: "1.3".into(), id }), NOW)
             }
-            2 => {
-                _ = update(
-                    &mut model,
-                    Input::Resized((roll / 10 % 300) as u16, (roll / 3000 % 90) as u16),
-                    NOW,
-                )
-            }
-            _ => _ = keys(&mut model, all[roll / 10 % all.len()]),
-        }
+            2 => update(&mut model, Input::Resized((number % 300) as u16, (number / 300 % 90) as u16), NOW),
+            _ => keys(&mut model, all[number % all.len()]),
+        };
         let row = model.list.rows.get(model.list.at);
         assert!(
             model.list.rows.is_empty() || row.is_some_and(|row| row.id() == model.list.selected.as_deref())

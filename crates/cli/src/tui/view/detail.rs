@@ -5,7 +5,7 @@ use super::super::known::Known;
 use super::super::model::{Detail, Gathered, Model};
 use super::bars::since;
 use super::canvas::{Canvas, Pieces, folded, shown};
-use super::moments::clock;
+use super::moments::{clock, lasting};
 use super::theme::Role;
 use super::timeline::runs;
 use crate::output::{below_home, preview};
@@ -48,7 +48,8 @@ pub(super) fn border(canvas: &mut Canvas<'_>, area: Rect, name: &str) {
 
 fn lines(model: &Model, known: &Known, detail: &Detail, width: usize) -> Vec<Pieces> {
     let session = &known.told.session;
-    let mut lines = folded(&format!("{} is {}.", session.name, session.why), width, Role::Strong);
+    let why = lasting(model, &session.why, known.at);
+    let mut lines = folded(&format!("{} is {why}.", session.name), width, Role::Strong);
     lines.extend(request(model, session, width));
     lines.extend(facts(model, known));
     let Some(gathered) = detail.gathered.as_ref().filter(|gathered| gathered.session.id == session.id) else {

@@ -128,12 +128,9 @@ fn session(canvas: &mut Canvas<'_>, model: &Model, (id, depth): (&str, usize), l
         let Some(width) = widths[at] else { continue };
         let room = narrow(width).min(line.right().saturating_sub(x));
         let text = &cells.texts[at];
-        match WORTH[at] {
-            Worth::Path(_) if columns(text) > width => {
-                canvas.text(x, line.y, room, &cut_front(text, width), cells.roles[at]);
-            }
-            _ => _ = canvas.text(x, line.y, room, text, cells.roles[at]),
-        }
+        let is_path = matches!(WORTH[at], Worth::Path(_)) && columns(text) > width;
+        let cut = is_path.then(|| cut_front(text, width));
+        canvas.text(x, line.y, room, cut.as_ref().unwrap_or(text), cells.roles[at]);
         x = x.saturating_add(narrow(width)).saturating_add(2);
     }
 }

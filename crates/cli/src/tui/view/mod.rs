@@ -10,6 +10,7 @@ mod page;
 mod pages;
 mod row;
 mod screen;
+mod settled;
 mod theme;
 mod timeline;
 

@@ -130,13 +130,16 @@ fn answer(model: &Model, (of, asked): (&str, &str), words: Option<&Editor>, widt
 fn palette_page(model: &Model, field: &Editor, at: usize) -> Page {
     let (texts, _, column) = field.shown();
     let mut lines: Vec<Pieces> = vec![vec![(":".to_owned(), Role::Key), (texts.concat(), Role::Strong)]];
-    for (index, row) in palette::found(field.text()).into_iter().enumerate() {
+    // The field stays in sight, and so does what is chosen.
+    let seen = usize::from(model.size.1.saturating_sub(8)).max(1);
+    let above = (at + 1).saturating_sub(seen);
+    for (index, row) in palette::found(field.text()).into_iter().enumerate().skip(above).take(seen) {
         let here = index == at;
         let role = if here { Role::Selected } else { Role::Plain };
         let keys = model.keymap.words(Place::List, row.act);
         lines.push(vec![
             (format!("{:<12}", row.act.word()), role),
-            (format!(" {:<16}", keys), Role::Key),
+            (format!(" {keys:<16}"), Role::Key),
             (row.help.to_owned(), Role::Faint),
         ]);
     }

@@ -4,7 +4,7 @@ use super::super::known::Known;
 use super::super::model::Model;
 use super::super::need::Need;
 use super::canvas::shown;
-use super::moments::{age, clock};
+use super::moments::{age, clock, lasting};
 use super::theme::Role;
 use crate::output::{below_home, without_state};
 use pinfold_api::object::Session;
@@ -28,7 +28,7 @@ pub(super) fn cells(model: &Model, known: &Known, depth: usize) -> Cells {
     let dir = below_home(&session.dir, model.here.home.as_deref()).into_owned();
     let cost = known.told.cost.map(|cost| format!("${cost:.2}")).unwrap_or_default();
     let texts =
-        [name, activity(model, session), inbox(session), sparkline(known), cost, dir, why(model, session)];
+        [name, activity(model, session), inbox(session), sparkline(known), cost, dir, why(model, known)];
     // What a terminal would obey takes the room in which it is shown.
     let texts = texts.map(|text| shown(&text));
     let lively = if need == Need::Archived { Role::Faint } else { Role::Plain };
@@ -55,11 +55,9 @@ pub(super) fn activity(model: &Model, session: &Session) -> String {
         session.state,
         State::Running | State::Held | State::Starting | State::Stopping | State::Backoff | State::Blocked
     );
-    let word = match &session.activity {
-        Activity::Unknown => session.state.word(),
-        activity if session.state == State::Running || session.state == State::Blocked => activity.word(),
-        _ => session.state.word(),
-    };
+    let told =
+        session.activity != Activity::Unknown && matches!(session.state, State::Running | State::Blocked);
+    let word = if told { session.activity.word() } else { session.state.word() };
     let since = session.activity_since.as_ref().or(session.started_at.as_ref());
     let time = if lives {
         since.and_then(|at| age(model, at))
@@ -97,7 +95,8 @@ fn sparkline(known: &Known) -> String {
 }
 
 /// What it asks, what was found in it, or why it is as it is.
-fn why(model: &Model, session: &Session) -> String {
+fn why(model: &Model, known: &Known) -> String {
+    let session = &known.told.session;
     let found = model.list.search.as_ref().and_then(|search| search.found.get(&session.name));
     if let Some(excerpt) = found.filter(|excerpt| !excerpt.is_empty()) {
         return format!("“{excerpt}”");
@@ -108,5 +107,5 @@ fn why(model: &Model, session: &Session) -> String {
     if let Some(waits) = &session.waits_for {
         return format!("waits for {waits}");
     }
-    without_state(&session.why).to_owned()
+    lasting(model, without_state(&session.why), known.at)
 }

@@ -13,7 +13,9 @@ fn a_file_is_edited_with_vim_and_the_list_is_where_it_was() {
     let mut tty = world.tui();
     select(&tty, "vim");
     tty.keys(b"\r");
-    tty.until("the editor", |screen| screen.contents().contains("~\n~"));
+    tty.until("the editor", |screen| {
+        screen.contents().lines().nth(1).is_some_and(|line| line.starts_with('~'))
+    });
     tty.keys("ihello, wörld\x1b".as_bytes());
     tty.shows("hello, wörld");
     tty.keys(b"\x1d");
@@ -109,4 +111,17 @@ fn keys_of_the_configuration_count_and_a_key_with_two_meanings_is_refused() {
     let mut refused = Tty::start(world.command(&[]), 40, 120);
     assert_eq!(refused.ended().code(), Some(78));
     refused.shows("`q` would do two things in one place");
+}
+
+#[test]
+fn a_terminal_can_be_looked_at_only_while_there_is_one() {
+    let world = World::new();
+    world.ok(&["new", "plain", "--", "sleep", "1000"]);
+    world.ok(&["new", "rests", "--pty", "--mode", "on-demand", "--", "sh"]);
+    let client = pinfold_api::Client::new(world.home.join("pinfold.sock"));
+    for name in ["plain", "rests"] {
+        let refused = client.get::<serde_json::Value>(&format!("/v1/sessions/{name}/screen")).unwrap_err();
+        assert_eq!(refused.to_string(), format!("`{name}` has no terminal now"));
+    }
+    assert_eq!(world.show("rests")["state"], "idle", "a look wakes nobody");
 }
