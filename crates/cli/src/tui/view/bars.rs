@@ -17,13 +17,14 @@ pub(super) fn title(canvas: &mut Canvas<'_>, model: &Model) {
     let area = model.layout().title;
     canvas.ground(area, Role::Bar);
     let mut pieces = vec![(" pinfold ".to_owned(), Role::Strong)];
+    pieces.extend(away(model));
     pieces.extend(counts(model));
     canvas.pieces(area.x, area.y, area.width, &pieces);
-    let (right, role) = right(model);
+    let right = right(model);
     let width = u16::try_from(columns(&right)).unwrap_or(u16::MAX);
     let used: usize = pieces.iter().map(|(text, _)| columns(text)).sum();
     if usize::from(area.width) > used + usize::from(width) + 2 {
-        canvas.text(area.width - width - 1, area.y, width, &right, role);
+        canvas.text(area.width - width - 1, area.y, width, &right, Role::Faint);
     }
 }
 
@@ -49,17 +50,21 @@ fn counts(model: &Model) -> Vec<(String, Role)> {
     pieces
 }
 
-/// How it stands with the daemon, and how the list is arranged.
-fn right(model: &Model) -> (String, Role) {
+/// How it stands with the daemon, where that is not well: it is said before anything else.
+fn away(model: &Model) -> Option<(String, Role)> {
     match &model.link {
-        Link::Connecting => return ("connecting".to_owned(), Role::Busy),
+        Link::Up => None,
+        Link::Connecting => Some((" connecting ".to_owned(), Role::Busy)),
         Link::Away { since, .. } => {
             let minutes = model.now.saturating_sub(*since) / 60_000;
             let time = if minutes == 0 { String::new() } else { format!(" for {minutes} min") };
-            return (format!("the daemon is away{time}"), Role::Bad);
+            Some((format!(" the daemon is away{time} "), Role::Bad))
         }
-        Link::Up => {}
     }
+}
+
+/// How the list is arranged.
+fn right(model: &Model) -> String {
     let wanted = &model.list.wanted;
     let mut words = Vec::new();
     if wanted.needy {
@@ -71,7 +76,7 @@ fn right(model: &Model) -> (String, Role) {
     if wanted.grouping != Grouping::Tree {
         words.push(format!("by {}", wanted.grouping.word()));
     }
-    (words.join(" · "), Role::Faint)
+    words.join(" · ")
 }
 
 /// Paints the last line; returns where the cursor is, where a search is typed in it.

@@ -29,8 +29,8 @@ const DIR: usize = 5;
 const WHY: usize = 6;
 /// `archived 11-15`; an age takes no more than that.
 const LONGEST_ACTIVITY: usize = 14;
-/// Eight readings, a blank and `1023.9 MiB`.
-const LONGEST_MEMORY: usize = 17;
+/// A blank and `1000 MiB`, behind the readings.
+const LONGEST_SIZE: usize = 9;
 /// `$999.99`.
 const LONGEST_COST: usize = 7;
 /// A pin or the own session, and what it needs.
@@ -73,8 +73,9 @@ fn widths(model: &Model, width: usize) -> Widths {
     let mut natural: [usize; COLUMNS] = std::array::from_fn(|at| HEADS[at].len());
     natural[ACTIVITY] = LONGEST_ACTIVITY;
     let mut used = [false; COLUMNS];
-    used[MEMORY] = model.sessions.all.values().any(|known| !known.memory.is_empty());
-    natural[MEMORY] = LONGEST_MEMORY;
+    let readings = model.sessions.all.values().map(|known| known.memory.len()).max().unwrap_or(0);
+    used[MEMORY] = readings > 0;
+    natural[MEMORY] = natural[MEMORY].max(readings + LONGEST_SIZE);
     for row in &model.list.rows {
         let Row::Session { id, depth } = row else { continue };
         let Some(known) = model.sessions.get(id) else { continue };

@@ -158,7 +158,7 @@ fn every_overlay() {
         ("locks", "L"),
         ("palette", ": a r c"),
         ("send", "s h e l l o alt-enter y o u"),
-        ("confirm", "g j j j j j x"),
+        ("confirm", "g j j j j x"),
         ("new", "n right right tab"),
         ("tags", "G k t"),
         ("purge", "P"),
