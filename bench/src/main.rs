@@ -1,7 +1,7 @@
 //! Measures pinfold beside its peers, all in one run: compare within a table, not between tables.
 //!
 //! `cargo run --release -p pinfold-bench -- peers` (or some of its measures: `peers respawn status`), `decisions`,
-//! `locks`, `messages`, `feed`, `terminals`, `retention` (or `retention EVENTS`), `search`, `verbs`, `tape` (or `tape SESSIONS SECONDS`),
+//! `locks`, `messages`, `feed`, `terminals`, `tui`, `retention` (or `retention EVENTS`), `search`, `verbs`, `tape` (or `tape SESSIONS SECONDS`),
 //! `agents` (or `agents SECONDS MOST`), or `all`. `versions FOLDER` measures the same beside the `pinfold` and `pinfold-shim` in
 //! FOLDER, and what verbs cost among two thousand sessions (`crowd`).
 #![expect(clippy::unwrap_used, reason = "a measurement that cannot be made should stop at once")]
@@ -17,6 +17,7 @@ mod search;
 mod table;
 mod tape;
 mod terminals;
+mod tui;
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +25,7 @@ fn main() {
         ["decisions"] => decisions::run(),
         ["locks"] => locks::run(),
         ["terminals"] => terminals::run(),
+        ["tui"] => tui::run(),
         ["messages"] => messages::run(),
         ["feed"] => feed::run(),
         ["retention"] => retention::run(None),
@@ -39,6 +41,7 @@ fn main() {
         ["all"] => {
             peers::run(&[]);
             terminals::run();
+            tui::run();
             locks::run();
             messages::run();
             feed::run();
@@ -51,7 +54,7 @@ fn main() {
         ["contend", who, folder, seconds] => locks::contend(who, folder.as_ref(), seconds.parse().unwrap()),
         ["floor", program, records, count] => peers::keep_floor(program, records, count.parse().unwrap()),
         _ => eprintln!(
-            "error: name what to measure: peers, versions FOLDER, terminals, locks, messages, feed, retention, search, verbs, tape, agents, decisions, all"
+            "error: name what to measure: peers, versions FOLDER, terminals, tui, locks, messages, feed, retention, search, verbs, tape, agents, decisions, all"
         ),
     }
 }

@@ -210,14 +210,19 @@ fn end_by_name(root: &Path) {
 }
 
 /// A terminal with a client in it.
-struct Tty {
+pub(crate) struct Tty {
     master: OwnedFd,
     child: Child,
 }
 
 impl Tty {
+    fn start(command: Command) -> Tty {
+        Tty::start_at(command, 24, 80)
+    }
+
+    /// A terminal of another size.
     #[expect(unsafe_code, reason = "a child takes its terminal between fork and exec")]
-    fn start(mut command: Command) -> Tty {
+    pub(crate) fn start_at(mut command: Command, ws_row: u16, ws_col: u16) -> Tty {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
         let master = rustix::pty::openpt(flags).unwrap();
         rustix::pty::grantpt(&master).unwrap();
@@ -225,7 +230,7 @@ impl Tty {
         let name = rustix::pty::ptsname(&master, Vec::new()).unwrap();
         let flags = rustix::fs::OFlags::RDWR | rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::CLOEXEC;
         let slave = rustix::fs::open(name, flags, rustix::fs::Mode::empty()).unwrap();
-        let size = Winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row, ws_col, ws_xpixel: 0, ws_ypixel: 0 };
         rustix::termios::tcsetwinsize(&master, size).unwrap();
         let end = || Stdio::from(slave.try_clone().unwrap());
         command.stdin(end()).stdout(end()).stderr(end());
@@ -240,11 +245,15 @@ impl Tty {
         Tty { child: command.spawn().unwrap(), master }
     }
 
-    fn write(&self, bytes: &[u8]) {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn write(&self, bytes: &[u8]) {
         rustix::io::write(&self.master, bytes).unwrap();
     }
 
-    fn read(&self, within: Duration) -> Option<Vec<u8>> {
+    pub(crate) fn read(&self, within: Duration) -> Option<Vec<u8>> {
         let timeout =
             Timespec { tv_sec: within.as_secs().cast_signed(), tv_nsec: within.subsec_nanos().into() };
         let mut fds = [PollFd::new(&self.master, PollFlags::IN)];
@@ -258,11 +267,11 @@ impl Tty {
     }
 
     /// Waits until nothing comes any more.
-    fn quiet(&self) {
+    pub(crate) fn quiet(&self) {
         while self.read(Duration::from_millis(300)).is_some_and(|bytes| !bytes.is_empty()) {}
     }
 
-    fn until(&self, wanted: &[u8]) {
+    pub(crate) fn until(&self, wanted: &[u8]) {
         let mut seen = Vec::new();
         let until = Instant::now() + PATIENCE;
         while Instant::now() < until {

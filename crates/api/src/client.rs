@@ -23,6 +23,17 @@ pub struct Client {
     home: Option<PathBuf>,
 }
 
+/// An answer that goes on; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Held(UnixStream);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}
+
 /// Why a request came to nothing.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -165,6 +176,34 @@ impl Client {
         call: &Call<E>,
     ) -> Result<impl Iterator<Item = io::Result<String>> + use<E>, ClientError> {
         self.send(call).map(|body| BufReader::new(body).lines())
+    }
+
+    /// The same for whoever waits for days: a daemon that is silent is not asked after, so that nothing is woken where
+    /// nothing happens. Its end is the end of the lines; one that is stopped is not noticed here.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn patient_lines<E: Endpoint>(
+        &self,
+        call: &Call<E>,
+    ) -> Result<impl Iterator<Item = io::Result<String>> + use<E>, ClientError> {
+        let mut body = self.send(call)?;
+        body.stream().be_patient()?;
+        Ok(BufReader::new(body).lines())
+    }
+
+    /// The same, with something that ends the answer when it is dropped, from whatever thread.
+    ///
+    /// # Errors
+    /// Nobody answers, the connection breaks, or the daemon refuses.
+    pub fn held_lines<E: Endpoint>(
+        &self,
+        call: &Call<E>,
+    ) -> Result<(Held, impl Iterator<Item = io::Result<String>> + use<E>), ClientError> {
+        let mut body = self.send(call)?;
+        body.stream().be_patient()?;
+        let held = Held(body.stream().hold()?);
+        Ok((held, BufReader::new(body).lines()))
     }
 
     /// The same, with what is said of the answer beside its lines.

@@ -124,6 +124,11 @@ impl<R: Read> BodyReader<R> {
         Ok(self.from)
     }
 
+    /// What it is read from.
+    pub(crate) fn stream(&mut self) -> &mut R {
+        self.from.get_mut()
+    }
+
     /// All of it.
     pub(crate) fn whole(mut self) -> io::Result<Vec<u8>> {
         // Where its length is known, room is made once. An absurd one is not believed.

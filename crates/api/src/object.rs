@@ -468,6 +468,15 @@ pub struct LogLine {
     pub text: String,
 }
 
+/// Where the terminal of a session can be looked at. Whoever does is not a consumer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Terminal {
+    /// Where its shim listens.
+    pub socket: String,
+    /// Of which run it is, by number.
+    pub run: u64,
+}
+
 /// A line of the answer to an attach.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]

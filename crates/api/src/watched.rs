@@ -62,6 +62,16 @@ impl Watched {
         Ok(Watched { stream, client, nobody: 0 })
     }
 
+    /// Waits for as long as the connection is open, and asks after nobody.
+    pub(crate) fn be_patient(&mut self) -> io::Result<()> {
+        self.stream.set_read_timeout(None)
+    }
+
+    /// The same connection for whoever may end it.
+    pub(crate) fn hold(&self) -> io::Result<UnixStream> {
+        self.stream.try_clone()
+    }
+
     /// Nothing has come for a while: an error where the daemon does not run.
     fn ask_after(&mut self) -> io::Result<()> {
         match self.client.sign() {

@@ -5,11 +5,12 @@ use crate::global::Global;
 use crate::help::{Length, help_page};
 use crate::mistakes;
 use crate::output::{Failure, Paper, print};
-use crate::verbs::{Ls, Send, Status, Verb};
+use crate::verbs::{Ls, Send, Status, Tui, Verb};
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser};
 use pinfold_api::endpoint;
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::str::FromStr;
 
 /// Keeps AI agents alive while somebody needs them, and never two at once.
@@ -74,13 +75,15 @@ fn asked_for(error: &clap::Error, words: &[String]) -> Option<String> {
     Some(help_page(&program, verb.as_deref(), length, Paper::stdout()))
 }
 
-/// Nothing but options that every verb takes: the list. A terminal gets it too.
+/// Nothing but options that every verb takes: the terminal UI on a terminal, the list elsewhere.
 fn without_verb(words: &[OsString]) -> Option<Command> {
     if words.get(1).is_some_and(is_plain) {
         return None;
     }
     let Alone { global, verb: NoVerb {} } = Alone::<NoVerb>::try_parse_from(words).ok()?;
-    Some(Command { global, verb: Verb::Ls(Ls::default()) })
+    let looked_at = std::io::stdin().is_terminal() && std::io::stdout().is_terminal() && !global.json;
+    let verb = if looked_at { Verb::Tui(Tui::usual()) } else { Verb::Ls(Ls::default()) };
+    Some(Command { global, verb })
 }
 
 /// No words of its own.

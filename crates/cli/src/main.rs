@@ -31,6 +31,7 @@ mod signals;
 mod since;
 mod tail;
 mod told_exit;
+mod tui;
 mod verbs;
 mod worktree;
 

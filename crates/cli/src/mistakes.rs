@@ -37,8 +37,8 @@ const ELSEWHERE: [(&str, &str); 26] = [
 ];
 
 /// Verbs that are planned and not there yet.
-const LATER: [&str; 11] =
-    ["tui", "web", "doctor", "discover", "adopt", "import", "mcp", "acp", "skill", "fleet", "accounts"];
+const LATER: [&str; 10] =
+    ["web", "doctor", "discover", "adopt", "import", "mcp", "acp", "skill", "fleet", "accounts"];
 
 /// What is said of a line that cannot be read.
 pub(crate) fn failure(error: &clap::Error, program: &Command, words: &[String]) -> Failure {
@@ -260,7 +260,7 @@ mod tests {
             (&["kill"], "`pinfold stop`?"),
             (&["delete"], "`pinfold rm`?"),
             (&["doctor"], "`pinfold help` lists what is"),
-            (&["tui"], "`pinfold help` lists what is"),
+            (&["web"], "`pinfold help` lists what is"),
             (&["frobnicate"], "`pinfold help` lists what can be done"),
             (&["--home", "ls", "shwo", "a"], "`pinfold show`?"),
             (&["sh", "-c", "a b"], "`pinfold new -- sh -c 'a b'` keeps a program alive"),

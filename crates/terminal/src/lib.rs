@@ -11,6 +11,7 @@ mod control;
 mod cursor;
 mod filter;
 mod grid;
+mod lines;
 mod looks;
 mod modes;
 mod paint;

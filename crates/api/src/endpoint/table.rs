@@ -173,6 +173,8 @@ endpoints! {
     Stream: Get "/v1/sessions/{session}/stream" (session) ? query::Stream => Events<Value> | 409;
     /// Attach: counted while it is read; says where its terminal is
     Attach: Post "/v1/sessions/{session}/attach" (session) { request::Attach } => Lines<object::Attached> | 409;
+    /// Where its terminal can be looked at, without being a consumer
+    Screen: Get "/v1/sessions/{session}/screen" (session) => Whole<object::Terminal> | 409;
 
     /// Its messages
     Messages: Get "/v1/sessions/{session}/messages" (session) ? query::Messages => Whole<Vec<object::Message>> | 422;

@@ -1,6 +1,7 @@
 //! What a session is: the options of `new`, `set` and `run`, and the request that they make.
 
 mod ceiling;
+mod create;
 mod env;
 mod missed;
 mod names;
@@ -9,8 +10,8 @@ mod shared_server;
 mod taken;
 
 pub(crate) use ceiling::warn_of_ceiling;
+pub(crate) use create::create;
 pub(crate) use missed::say_missed;
-pub(crate) use names::made;
 pub(crate) use options::{Definition, from_here, request};
 pub(crate) use shared_server::warn_of_shared_server;
 pub(crate) use taken::take_from_here;

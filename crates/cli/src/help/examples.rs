@@ -4,7 +4,7 @@
 pub(super) type Example = (&'static str, &'static str);
 
 /// The verbs with their examples.
-const EXAMPLES: [(&str, [Example; 2]); 46] = [
+const EXAMPLES: [(&str, [Example; 2]); 47] = [
     ("up", [("pinfold up", "start the daemon"), ("pinfold up --replace", "let this version take over")]),
     (
         "new",
@@ -43,6 +43,13 @@ const EXAMPLES: [(&str, [Example; 2]); 46] = [
         [
             ("pinfold restart web", "end its run and start another"),
             ("pinfold restart web chat", "both at once"),
+        ],
+    ),
+    (
+        "tui",
+        [
+            ("pinfold tui", "every session, and who waits for you"),
+            ("pinfold tui --frame 100x30", "what it shows first, as text"),
         ],
     ),
     (

@@ -8,7 +8,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Look",
         &[
-            "ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "usage", "accounts",
+            "tui", "ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "usage", "accounts",
             "metrics",
         ],
     ),

@@ -55,7 +55,11 @@ impl Paper {
 }
 
 /// How wide each column is; nothing for one that is not shown.
-fn fit<const N: usize>(worth: &[Worth; N], natural: &[usize; N], width: usize) -> [Option<usize>; N] {
+pub(crate) fn fit<const N: usize>(
+    worth: &[Worth; N],
+    natural: &[usize; N],
+    width: usize,
+) -> [Option<usize>; N] {
     let mut widths: [Option<usize>; N] =
         std::array::from_fn(|column| (worth[column] != Worth::Extra).then_some(natural[column]));
     let last = N - 1;

@@ -1,5 +1,6 @@
 //! What the program prints, and how: lines, tables, JSON, failures.
 
+mod brief;
 mod columns;
 mod edge;
 mod failure;
@@ -9,10 +10,11 @@ mod progress;
 mod table;
 mod wrap;
 
-pub(crate) use columns::Worth;
+pub(crate) use brief::{below_home, without_state};
+pub(crate) use columns::{Worth, fit};
 pub(crate) use edge::{Json, Words, output, print, say, talk};
 pub(crate) use failure::{Failure, Kind, report};
 pub(crate) use moment::{ago, moment, short, zoned};
 pub(crate) use progress::Progress;
-pub(crate) use table::{Cell, Paper, Shade, columns, plain, preview};
+pub(crate) use table::{Cell, Paper, Shade, columns, cut, cut_front, plain, preview};
 pub(crate) use wrap::wrapped;

@@ -183,13 +183,13 @@ fn unpainted(text: &str) -> String {
 }
 
 /// A text that needs more than these columns, cut to them.
-pub(super) fn cut(text: &str, room: usize) -> Cow<'_, str> {
+pub(crate) fn cut(text: &str, room: usize) -> Cow<'_, str> {
     let end = end_within(text, room.saturating_sub(1));
     if room == 0 { "".into() } else { format!("{}…", &text[..end]).into() }
 }
 
 /// A text that needs more than these columns, cut at its front.
-pub(super) fn cut_front(text: &str, room: usize) -> String {
+pub(crate) fn cut_front(text: &str, room: usize) -> String {
     let mut used = 1;
     let kept = text.chars().rev().take_while(|character| {
         used += character.width().unwrap_or(1);

@@ -4,7 +4,9 @@ use super::usage::cost;
 use crate::daemon::Daemon;
 use crate::doing::Asks;
 use crate::live;
-use crate::output::{Cell, Failure, Paper, Shade, Worth, plain, print, say, short, talk};
+use crate::output::{
+    Cell, Failure, Paper, Shade, Worth, below_home, plain, print, say, short, talk, without_state,
+};
 use clap::Args;
 use pinfold_api::object::Row;
 use pinfold_api::word::{Activity, State};
@@ -167,35 +169,11 @@ fn one_line(text: &str) -> Cow<'_, str> {
     if text.contains(char::is_control) { text.replace(char::is_control, " ").into() } else { text.into() }
 }
 
-/// A directory as people write it.
-pub(crate) fn below_home<'a>(dir: &'a str, home: Option<&str>) -> Cow<'a, str> {
-    match home.and_then(|home| dir.strip_prefix(home)) {
-        Some("") => "~".into(),
-        Some(rest) if rest.starts_with('/') => format!("~{rest}").into(),
-        Some(_) | None => dir.into(),
-    }
-}
-
 /// A sentence in which directories stand as people write them.
 pub(crate) fn names_home<'a>(sentence: &'a str, home: Option<&str>) -> Cow<'a, str> {
     match home.map(|home| format!("`{home}/")) {
         Some(begin) if sentence.contains(&begin) => sentence.replace(&begin, "`~/").into(),
         Some(_) | None => sentence.into(),
-    }
-}
-
-/// What a sentence says beside the state, which has its own column, as the time of a run has.
-fn without_state(why: &str) -> &str {
-    let begins = ["idle: ", "starting: ", "waiting: ", "blocked: ", "stopped: ", "failed: ", "archived: "];
-    if let Some(rest) = begins.iter().find_map(|begin| why.strip_prefix(begin)) {
-        return rest;
-    }
-    if why.starts_with("stopping") {
-        return why.split_once(": ").map_or(why, |(_, rest)| rest);
-    }
-    match why.strip_prefix("running for ") {
-        Some(rest) => rest.split_once("; ").map_or("", |(_, rest)| rest),
-        None => why,
     }
 }
 
@@ -298,28 +276,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_does_not_repeat_what_has_a_column() {
-        let rows = [
-            ("running for 3 min", ""),
-            ("running for 3 min; a consumer is connected", "a consumer is connected"),
-            ("stopping for 2 s: a person stopped it", "a person stopped it"),
-            ("stopped by a person; `start` runs it again", "stopped by a person; `start` runs it again"),
-            ("held by a terminal for 1 s", "held by a terminal for 1 s"),
-            ("failed: exited with 3", "exited with 3"),
-        ];
-        for (why, told) in rows {
-            assert_eq!(without_state(why), told);
-        }
+    fn a_sentence_does_not_repeat_the_directory_that_has_a_column() {
         assert_eq!(without_dir("`/a` is held by session `b` (pid 1)", "/a"), "held by session `b` (pid 1)");
         assert_eq!(without_dir("`/a/b` is held by session `b`", "/a"), "`/a/b` is held by session `b`");
     }
 
     #[test]
-    fn a_directory_below_home_begins_with_a_tilde() {
-        assert_eq!(below_home("/home/u/a", Some("/home/u")), "~/a");
-        assert_eq!(below_home("/home/u", Some("/home/u")), "~");
-        assert_eq!(below_home("/home/user", Some("/home/u")), "/home/user");
-        assert_eq!(below_home("/home/u/a", None), "/home/u/a");
+    fn a_sentence_names_directories_as_people_write_them() {
         let held = "`/home/u/a` is held by session `b` (pid 1, /home/u/run)";
         assert_eq!(names_home(held, Some("/home/u")), "`~/a` is held by session `b` (pid 1, /home/u/run)");
         assert_eq!(names_home(held, None), held);

@@ -39,6 +39,7 @@ mod start;
 mod status;
 mod stop;
 mod tree;
+mod tui;
 mod unlock;
 mod up;
 mod usage;
@@ -53,6 +54,7 @@ use clap::Subcommand;
 pub(crate) use ls::Ls;
 pub(crate) use send::Send;
 pub(crate) use status::Status;
+pub(crate) use tui::Tui;
 
 /// What can be done. The comments are the help.
 #[derive(Debug, Subcommand)]
@@ -88,6 +90,10 @@ pub(crate) enum Verb {
     Show(show::Show),
     /// List sessions below their parents
     Tree(tree::Tree),
+    /// Open the terminal UI: every session, and who waits for you
+    ///
+    /// `pinfold` alone on a terminal does the same. `?` shows its keys. Agents go on when it is left.
+    Tui(tui::Tui),
     /// Say in a sentence what a session does, why, and what comes next
     Why(why::Why),
     /// Find words in names, messages, answers and whys; best first
@@ -208,6 +214,7 @@ impl Verb {
             Verb::Ls(verb) => Doing::Asks(verb),
             Verb::Show(verb) => Doing::Asks(verb),
             Verb::Tree(verb) => Doing::Asks(verb),
+            Verb::Tui(verb) => Doing::Asks(verb),
             Verb::Why(verb) => Doing::Asks(verb),
             Verb::Search(verb) => Doing::Asks(verb),
             Verb::Attach(verb) => Doing::Asks(verb),

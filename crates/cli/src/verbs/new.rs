@@ -1,16 +1,14 @@
 //! `new`: creates a session, and prints its id.
 
+use crate::commands;
 use crate::daemon::Daemon;
 use crate::definition::{self, Definition};
 use crate::doing::Asks;
 use crate::output::{Failure, say, talk};
 use crate::worktree::{self, Made};
-use crate::{commands, output};
 use clap::Args;
-use pinfold_api::object::Session;
 use pinfold_api::request::NewSession;
 use pinfold_api::word::State;
-use pinfold_api::{Client, ClientError, ErrorKind, endpoint};
 use serde_json::json;
 use std::path::Path;
 
@@ -33,7 +31,7 @@ impl Asks for New {
         definition::take_from_here(&mut request, &daemon.global);
         let client = daemon.client()?;
         let worktree = self.worktree.as_ref().map(|branch| in_worktree(&mut request, branch)).transpose()?;
-        let session = self.created(&client, &mut request).map_err(|error| {
+        let session = definition::create(&client, &mut request, self.name.is_some()).map_err(|error| {
             worktree.iter().for_each(Made::undo);
             commands::better(error, &request)
         })?;
@@ -63,26 +61,4 @@ fn in_worktree(request: &mut NewSession, branch: &str) -> Result<Made, Failure> 
     let made = worktree::make(Path::new(dir), branch)?;
     request.dir = Some(made.path.to_string_lossy().into_owned());
     Ok(made)
-}
-
-impl New {
-    /// Creates it; one without a name takes the first that is free.
-    fn created(&self, client: &Client, request: &mut NewSession) -> Result<Session, ClientError> {
-        if self.name.is_some() {
-            return client.ask(&endpoint::New::call(request));
-        }
-        let dir = request.dir.clone().or_else(|| request.caller_dir.clone()).unwrap_or_default();
-        let agent = request.agent.clone().unwrap_or_else(|| "command".to_owned());
-        let mut taken = None;
-        for name in definition::made(&dir, &agent) {
-            request.name = name;
-            match client.ask(&endpoint::New::call(request)) {
-                Err(ClientError::Refused(body)) if body.kind == ErrorKind::Exists => taken = Some(body),
-                answer => return answer,
-            }
-        }
-        Err(ClientError::Refused(taken.unwrap_or_else(|| {
-            Box::new(pinfold_api::ErrorBody::new(output::Kind::Exists, "no name is free"))
-        })))
-    }
 }

@@ -11,7 +11,7 @@ impl World {
         self.ok(&[&["new", name, "--pty", "--env", "ROOT", "--"], command].concat());
     }
 
-    fn shell(&self, name: &str) {
+    pub(crate) fn shell(&self, name: &str) {
         self.pty(name, &["env", "PS1=$ ", "sh", "-i"]);
     }
 
@@ -33,7 +33,7 @@ impl World {
     }
 
     /// Waits until so many are attached or follow.
-    fn counts(&self, name: &str, consumers: u64) {
+    pub(crate) fn counts(&self, name: &str, consumers: u64) {
         let until = Instant::now() + processes::PATIENCE;
         while self.show(name)["consumers"] != consumers {
             assert!(Instant::now() < until, "{}", self.show(name));

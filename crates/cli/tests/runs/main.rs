@@ -57,6 +57,7 @@ mod sweeper;
 mod takeovers;
 mod tapes;
 mod teller;
+mod terminal;
 mod tty;
 mod turns;
 mod worktrees;

@@ -11,10 +11,10 @@ const KILLS: u64 = 200;
 const WITHIN: Duration = Duration::from_millis(120);
 
 /// Random numbers that can be had again.
-struct Dice(u64);
+pub(crate) struct Dice(pub(crate) u64);
 
 impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
+    pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

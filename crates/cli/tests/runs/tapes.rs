@@ -87,7 +87,7 @@ impl World {
     }
 
     /// Waits until the agent of a session asks; what it asks.
-    fn request_of(&self, name: &str) -> Value {
+    pub(crate) fn request_of(&self, name: &str) -> Value {
         self.until("it asks", || Some(self.show(name)["request"].clone()).filter(|asked| !asked.is_null()))
     }
 

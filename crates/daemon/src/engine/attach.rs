@@ -84,6 +84,27 @@ impl Engine {
         self.happened(id, &event, &facts, Some(reply));
     }
 
+    /// Finds the terminal that is there for somebody who only looks at it: nothing is started, and nobody is counted.
+    pub(super) fn begin_look(&mut self, id: SessionId, consumer: ConsumerId, reply: AttachReply) {
+        let Some(tracked) = self.sessions.get_mut(&id) else {
+            _ = reply.send(Err(NotAttached::Unable(WhyNot::Gone)));
+            return;
+        };
+        let joins = joins(tracked, true);
+        let there = tracked.shim.is_some() && matches!(tracked.session.reached(joins), Reached::Terminal(_));
+        if joins == Joins::Output || !there {
+            _ = reply.send(Ok(Attached::Output));
+            return;
+        }
+        let (told, standings) = watch::channel(None);
+        let (urgent, read_only, by, turn) = (false, true, None, Turn::Others);
+        let (ended, guest, seen) = (None, None, None);
+        let waiting = Waiting { consumer, joins, urgent, read_only, by, turn, ended, guest, told, seen };
+        tracked.attaching.waiting.push(waiting);
+        _ = reply.send(Ok(Attached::Terminal(standings)));
+        self.tell_attaching(id);
+    }
+
     /// Tells those who attach how that stands now.
     pub(super) fn tell_attaching(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get_mut(&id) else { return };
@@ -208,8 +229,10 @@ impl Engine {
             for waiting in std::mem::take(&mut tracked.attaching.waiting) {
                 match tracked.session.reached(waiting.joins) {
                     Reached::Terminal(run) => {
-                        // Whoever is told of a terminal leaves with it.
-                        if let Some(live) = tracked.live(run) {
+                        // Whoever is counted and told of a terminal leaves with it.
+                        let is = |(counted, _)| counted == waiting.consumer;
+                        let counted = tracked.session.connected().any(is);
+                        if let Some(live) = tracked.live(run).filter(|_| counted) {
                             live.viewers.push(waiting.consumer);
                         }
                         let guest = tracked.session.guest_here().map(|guest| guest.number);

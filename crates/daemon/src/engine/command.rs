@@ -7,8 +7,8 @@ use super::session_view::Snapshot;
 use super::why_not::WhyNot;
 use crate::caller::By;
 use pinfold_api::object::Removed;
-use pinfold_core::MessageId;
 use pinfold_core::inbox::Inbox;
+use pinfold_core::{ConsumerId, MessageId};
 use pinfold_store::{Batch, Outcome, SessionId};
 use std::sync::Arc;
 use tokio::sync::{oneshot, watch};
@@ -51,6 +51,8 @@ pub(crate) enum Command {
     Attach { id: SessionId, attach: Box<Attach>, reply: AttachReply },
     /// Somebody has the terminal of the present run already, is counted again, and leaves with it.
     AttachAgain { id: SessionId, attach: Box<Attach>, reply: Reply },
+    /// Somebody looks at the terminal that is there, and is not counted.
+    Look { id: SessionId, consumer: ConsumerId, reply: AttachReply },
     /// What verbs wrote down is taken into the events; says when it is there.
     TakeAudit { done: oneshot::Sender<()> },
     /// Old records are forgotten.
@@ -71,6 +73,7 @@ impl Command {
             | Command::Rename { .. }
             | Command::Remove { .. }
             | Command::AwaitMessage { .. }
+            | Command::Look { .. }
             | Command::TakeAudit { .. }
             | Command::Prune { .. }
             | Command::ResumeAccount { .. }
@@ -94,6 +97,7 @@ impl Engine {
             }
             Command::Attach { id, attach, reply } => self.begin_attach(id, *attach, reply),
             Command::AttachAgain { id, attach, reply } => self.attach_again(id, &attach, reply),
+            Command::Look { id, consumer, reply } => self.begin_look(id, consumer, reply),
             Command::TakeAudit { done } => {
                 self.take_audit();
                 self.tell_when_audited(done);

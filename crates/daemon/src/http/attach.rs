@@ -250,7 +250,7 @@ fn waiting(view: &SessionView, now: Now) -> (String, Option<u64>) {
 }
 
 /// Why somebody is not attached, in words.
-fn not_attached(why: &NotAttached) -> ErrorBody {
+pub(super) fn not_attached(why: &NotAttached) -> ErrorBody {
     match why {
         NotAttached::Unable(why) => why.clone().into(),
         NotAttached::NoProgram { name, cause } => {

@@ -28,9 +28,14 @@ impl Consumer {
 
     /// A connection that is not counted yet, but may ask for something that ends with it.
     pub(crate) fn new(handle: &Handle, session: SessionId) -> Consumer {
+        Consumer { handle: handle.clone(), session, id: Consumer::next() }
+    }
+
+    /// A number that nobody has.
+    pub(crate) fn next() -> ConsumerId {
         // Consumers are not stored, so their numbers only have to differ in this process.
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        Consumer { handle: handle.clone(), session, id: ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed)) }
+        ConsumerId(NEXT.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Counts it from now on, and returns when that is stored.

@@ -59,7 +59,7 @@ pub(crate) async fn feed(
             () = context.handle.ended() => {}
         }
     });
-    Ok(streaming::events(receiver))
+    Ok(streaming::still_events(receiver))
 }
 
 fn parse(text: &str) -> Result<(u64, u64), Failure> {

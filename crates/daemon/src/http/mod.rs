@@ -28,6 +28,7 @@ mod reads;
 mod rename;
 mod ring;
 mod routes;
+mod screen;
 mod search;
 mod server;
 mod session_stream;

@@ -5,7 +5,7 @@ use super::gate::Gate;
 use super::reads::Reads;
 use super::{
     Context, answer, archive, attach, configured, declared, events, feed, gate, holds, locks, logs, messages,
-    metrics, openapi, rename, search, session_stream, sessions, status, usage,
+    metrics, openapi, rename, screen, search, session_stream, sessions, status, usage,
 };
 use crate::caller::Act;
 use axum::extract::DefaultBodyLimit;
@@ -67,6 +67,7 @@ fn serve(api: Api, address: Address) -> Api {
         Address::Logs => api.add::<endpoint::Logs, _, _>(Act::Read, logs::logs),
         Address::Stream => api.add::<endpoint::Stream, _, _>(Act::Read, session_stream::stream),
         Address::Attach => api.add::<endpoint::Attach, _, _>(Act::Attach, attach::attach),
+        Address::Screen => api.add::<endpoint::Screen, _, _>(Act::Attach, screen::screen),
         Address::Messages => api.add::<endpoint::Messages, _, _>(Act::Read, messages::list),
         Address::Send => api.add::<endpoint::Send, _, _>(Act::Send, messages::send),
         Address::ShowMessage => api.add::<endpoint::ShowMessage, _, _>(Act::Read, messages::show),

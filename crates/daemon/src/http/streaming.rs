@@ -24,6 +24,12 @@ pub(crate) fn events(receiver: mpsc::Receiver<Event>) -> Response {
     Sse::new(Channel(receiver)).keep_alive(KeepAlive::default()).into_response()
 }
 
+/// Server-sent events without a word in between: whoever reads is not woken where nothing happens. On a unix socket the
+/// kernel tells when either side has gone.
+pub(crate) fn still_events(receiver: mpsc::Receiver<Event>) -> Response {
+    Sse::new(Channel(receiver)).into_response()
+}
+
 /// A channel as a stream.
 struct Channel<T>(mpsc::Receiver<T>);
 

@@ -10,7 +10,7 @@ const WITH_ARGUMENTS: &str = "new run set show why attach send inbox interrupt a
 
 /// Verbs that take none.
 const WITHOUT_ARGUMENTS: &str =
-    "up down demo status ls tree events purge agents locks usage accounts metrics version";
+    "up down demo status tui ls tree events purge agents locks usage accounts metrics version";
 
 #[test]
 fn a_line_that_cannot_be_read() {

@@ -10,6 +10,7 @@ const NOT_RUN: [(&str, &str); 12] = [
     ("pinfold run loop --mode always -- ./worker", "it never ends"),
     ("pinfold attach chat", "it follows until somebody detaches; tests/runs/attach.rs does"),
     ("pinfold attach chat --read-only", "the same"),
+    ("pinfold tui", "it needs a terminal; tests/runs/terminal does"),
     ("pinfold interrupt chat", "no turn is under way; surface/chats.rs has one"),
     ("pinfold interrupt chat --quiet", "the same"),
     ("pinfold answer chat allow", "nothing is asked; no agent of the machine asks"),
@@ -22,7 +23,7 @@ const NOT_RUN: [(&str, &str); 12] = [
 ];
 
 /// The order in which they work: what is made first is deleted last.
-const ORDER: &str = "demo agents completions man help version lock up new set run start ls show why tree logs events wait \
+const ORDER: &str = "demo agents completions man help version lock up new set run start tui ls show why tree logs events wait \
      status usage accounts metrics reload service export apply attach send search inbox interrupt answer locks who unlock stop restart backup purge restore archive \
      down restore-backup rename rm";
 

@@ -150,3 +150,15 @@ fn sessions_are_put_away_and_brought_back() {
     stage.case("rm_json", &[&["--json", "rm", "a", "b", "--yes"]]);
     stage.done();
 }
+
+#[test]
+fn the_terminal_ui_is_printed_as_text() {
+    let stage = Stage::new("tui");
+    stage.both("empty", &["tui", "--frame", "80x12"]);
+    stage.ok(&["new", "chat", "--mode", "on-demand", "--tag", "team", "--", "cat"]);
+    stage.both("one", &["tui", "--frame", "60x8"]);
+    stage.both("not_a_size", &["tui", "--frame", "80"]);
+    stage.both("no_terminal", &["tui"]);
+    stage.both("no_daemon", &["--no-start", "--home", "elsewhere", "tui", "--frame", "80x24"]);
+    stage.done();
+}

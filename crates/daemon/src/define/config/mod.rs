@@ -12,6 +12,7 @@ mod node;
 mod policy;
 pub(crate) mod reading;
 mod retention;
+mod tui;
 mod value;
 
 use crate::caller::Act;
@@ -35,6 +36,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use toml::de::DeTable;
+pub use tui::{ACTS, Colors, NOTIFY, Theme, Tui};
 use value::{Word, Words};
 
 /// Everything that the file says.
@@ -49,6 +51,7 @@ pub struct Config {
     retention: Retention,
     attach: Attach,
     log: Log,
+    tui: tui::Table,
 }
 
 /// `[log]`.
@@ -201,6 +204,12 @@ impl Config {
     #[must_use]
     pub fn attach(&self) -> Allow {
         self.attach.allow
+    }
+
+    /// How the terminal UI is to be.
+    #[must_use]
+    pub fn tui(&self) -> Tui {
+        self.tui.tui()
     }
 
     /// What an agent's name stands for: what pinfold ships of it, and what the file says on top of that, key by key.

@@ -263,3 +263,26 @@ fn an_agent_that_runs_once_can_read_its_message_and_a_wrong_word_is_answered_wit
         assert_eq!((error.line, error.problem.as_str()), (5, "`prompt` is `argv` or `stdin`"), "{wrong}");
     }
 }
+
+#[test]
+fn the_terminal_ui_is_told_its_keys_and_a_wrong_word_is_answered_with_the_nearest() {
+    let tui = |text: &str| Config::parse(text).unwrap().tui();
+    let usual = tui("");
+    assert!(usual.mouse && usual.keys.is_empty() && usual.notify == ["bell", "title"]);
+    let told = tui(
+        "[tui]\nmouse = false\ncolors = \"16\"\nnotify = []\n[tui.keys]\nstop = \"X\"\nquit = [\"q\", \"ctrl-c\"]\n",
+    );
+    assert!(!told.mouse && told.notify.is_empty() && told.colors == Colors::Sixteen);
+    assert_eq!((&told.keys["stop"][..], told.keys["quit"].len()), (&["X".to_owned()][..], 2));
+    let rows = [
+        ("[tui]\nmose = true\n", 2, "`mouse`"),
+        ("[tui]\nnotify = [\"bel\"]\n", 2, "`bell`"),
+        ("[tui.keys]\nstopp = \"x\"\n", 2, "`stop`"),
+        ("[tui.keys]\nstop = 3\n", 2, "a key in quotes"),
+        ("[tui]\ncolors = \"255\"\n", 2, "\"256\""),
+    ];
+    for (text, line, named) in rows {
+        let error = Config::parse(text).unwrap_err();
+        assert!(error.line == line && error.problem.contains(named), "{text}: {error}");
+    }
+}

@@ -1,0 +1,55 @@
+//! What a column leaves out: the home of a path, and what a sentence says that has a column of its own.
+
+use std::borrow::Cow;
+
+/// A directory as people write it.
+pub(crate) fn below_home<'a>(dir: &'a str, home: Option<&str>) -> Cow<'a, str> {
+    match home.and_then(|home| dir.strip_prefix(home)) {
+        Some("") => "~".into(),
+        Some(rest) if rest.starts_with('/') => format!("~{rest}").into(),
+        Some(_) | None => dir.into(),
+    }
+}
+
+/// What a sentence says beside the state, which has its own column, as the time of a run has.
+pub(crate) fn without_state(why: &str) -> &str {
+    let begins = ["idle: ", "starting: ", "waiting: ", "blocked: ", "stopped: ", "failed: ", "archived: "];
+    if let Some(rest) = begins.iter().find_map(|begin| why.strip_prefix(begin)) {
+        return rest;
+    }
+    if why.starts_with("stopping") {
+        return why.split_once(": ").map_or(why, |(_, rest)| rest);
+    }
+    match why.strip_prefix("running for ") {
+        Some(rest) => rest.split_once("; ").map_or("", |(_, rest)| rest),
+        None => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_does_not_repeat_what_has_a_column() {
+        let rows = [
+            ("running for 3 min", ""),
+            ("running for 3 min; a consumer is connected", "a consumer is connected"),
+            ("stopping for 2 s: a person stopped it", "a person stopped it"),
+            ("stopped by a person; `start` runs it again", "stopped by a person; `start` runs it again"),
+            ("held by a terminal for 1 s", "held by a terminal for 1 s"),
+            ("failed: exited with 3", "exited with 3"),
+        ];
+        for (why, told) in rows {
+            assert_eq!(without_state(why), told);
+        }
+    }
+
+    #[test]
+    fn a_directory_below_home_begins_with_a_tilde() {
+        assert_eq!(below_home("/home/u/a", Some("/home/u")), "~/a");
+        assert_eq!(below_home("/home/u", Some("/home/u")), "~");
+        assert_eq!(below_home("/home/user", Some("/home/u")), "/home/user");
+        assert_eq!(below_home("/home/u/a", None), "/home/u/a");
+    }
+}

@@ -1,0 +1,168 @@
+//! The form of a new session: agent, directory, mode, name, and a command where it has no preset.
+
+use super::editor::Editor;
+use pinfold_api::request::NewSession;
+
+/// The agent that runs any program.
+pub(crate) const COMMAND: &str = "command";
+
+/// The modes to choose from; the first is the agent's own.
+pub(crate) const MODES: [&str; 4] = ["usual", "on-demand", "always", "once"];
+
+/// What is filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Field {
+    Agent,
+    Command,
+    Directory,
+    Mode,
+    Name,
+}
+
+/// What was filled in so far.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Form {
+    pub(crate) agents: Vec<String>,
+    pub(crate) agent: usize,
+    pub(crate) command: Editor,
+    pub(crate) dir: Editor,
+    pub(crate) mode: usize,
+    pub(crate) name: Editor,
+    /// Which field is being filled in.
+    pub(crate) at: usize,
+    /// What the directory may be completed to.
+    pub(crate) candidates: Vec<String>,
+    /// What is wrong with it.
+    pub(crate) problem: Option<String>,
+    /// It was sent and there is no answer yet.
+    pub(crate) waiting: bool,
+}
+
+impl Form {
+    pub(crate) fn new(agents: &[String], dir: &str) -> Form {
+        let mut agents = agents.to_vec();
+        if !agents.iter().any(|agent| agent == COMMAND) {
+            agents.push(COMMAND.to_owned());
+        }
+        Form {
+            agents,
+            agent: 0,
+            command: Editor::default(),
+            dir: Editor::of(dir),
+            mode: 0,
+            name: Editor::default(),
+            at: 0,
+            candidates: Vec::new(),
+            problem: None,
+            waiting: false,
+        }
+    }
+
+    pub(crate) fn agent(&self) -> &str {
+        self.agents.get(self.agent).map_or(COMMAND, String::as_str)
+    }
+
+    /// The fields that there are for this agent, in order.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let mut fields = vec![Field::Agent, Field::Command, Field::Directory, Field::Mode, Field::Name];
+        fields.retain(|field| *field != Field::Command || self.agent() == COMMAND);
+        fields
+    }
+
+    /// The field that is being filled in.
+    pub(crate) fn field(&self) -> Field {
+        let fields = self.fields();
+        fields.get(self.at).or(fields.last()).cloned().unwrap_or(Field::Name)
+    }
+
+    /// Goes to another field.
+    pub(crate) fn go(&mut self, by: isize) {
+        let count = self.fields().len();
+        self.at = self.at.checked_add_signed(by).map_or(count - 1, |at| at % count);
+        self.candidates.clear();
+    }
+
+    /// What is typed into, where that is text.
+    pub(crate) fn editor(&mut self) -> Option<&mut Editor> {
+        match self.field() {
+            Field::Command => Some(&mut self.command),
+            Field::Directory => Some(&mut self.dir),
+            Field::Name => Some(&mut self.name),
+            Field::Agent | Field::Mode => None,
+        }
+    }
+
+    /// Chooses another agent or mode.
+    pub(crate) fn choose(&mut self, by: isize) {
+        let turn = |at: usize, count: usize| at.checked_add_signed(by).map_or(count - 1, |at| at % count);
+        match self.field() {
+            Field::Agent => self.agent = turn(self.agent, self.agents.len()),
+            Field::Mode => self.mode = turn(self.mode, MODES.len()),
+            Field::Command | Field::Directory | Field::Name => {}
+        }
+    }
+
+    /// The request that it makes; what is wrong with it otherwise. A command is words, as a shell without any magic reads them.
+    pub(crate) fn request(&self) -> Result<NewSession, String> {
+        let command: Vec<String> = words(self.command.text())?;
+        if self.agent() == COMMAND && command.is_empty() {
+            return Err("what shall it run? type a command".to_owned());
+        }
+        let dir = Some(self.dir.text().trim().to_owned()).filter(|dir| !dir.is_empty());
+        Ok(NewSession {
+            name: self.name.text().trim().to_owned(),
+            agent: Some(self.agent().to_owned()).filter(|agent| agent != COMMAND),
+            dir,
+            mode: Some(MODES[self.mode].to_owned()).filter(|_| self.mode > 0),
+            command: Some(command).filter(|command| self.agent() == COMMAND && !command.is_empty()),
+            ..NewSession::default()
+        })
+    }
+}
+
+/// The words of a line; quotes keep blanks together.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let (mut all, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for character in line.chars() {
+        match (quote, character) {
+            (Some(open), character) if character == open => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, blank) if blank.is_whitespace() => all.extend(word.take()),
+            (_, character) => word.get_or_insert_default().push(character),
+        }
+    }
+    all.extend(word);
+    if quote.is_some() { Err("a quote is not closed".to_owned()) } else { Ok(all) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_words_and_quotes_keep_blanks() {
+        assert_eq!(
+            words("sh -c 'sleep 1; echo \"x\"' \"\"").unwrap(),
+            ["sh", "-c", "sleep 1; echo \"x\"", ""]
+        );
+        assert!(words("echo 'x").is_err());
+        assert!(words("  ").unwrap().is_empty());
+    }
+
+    #[test]
+    fn fields_are_those_of_the_agent() {
+        let mut form = Form::new(&["claude".to_owned()], "/srv");
+        assert_eq!(form.fields().len(), 4);
+        assert!(form.request().is_ok_and(|request| request.agent.as_deref() == Some("claude")));
+        form.choose(1);
+        assert_eq!((form.agent(), form.fields().len()), (COMMAND, 5));
+        assert!(form.request().is_err());
+        form.go(-1);
+        assert_eq!(form.field(), Field::Name);
+        form.go(1);
+        assert_eq!(form.field(), Field::Agent);
+    }
+}

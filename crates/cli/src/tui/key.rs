@@ -1,0 +1,139 @@
+//! A key as it is pressed, and as it is written: `a`, `A`, `ctrl-k`, `alt-enter`, `page-down`, `f5`.
+
+use std::fmt;
+
+/// What was pressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Code {
+    Char(char),
+    Enter,
+    Esc,
+    Tab,
+    BackTab,
+    Backspace,
+    Delete,
+    Insert,
+    Up,
+    Down,
+    Left,
+    Right,
+    Home,
+    End,
+    PageUp,
+    PageDown,
+    F(u8),
+}
+
+/// A key, with what was held down beside it. Shift is in the character, or in [`Code::BackTab`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Key {
+    pub(crate) code: Code,
+    pub(crate) ctrl: bool,
+    pub(crate) alt: bool,
+}
+
+/// The keys that have a name.
+const NAMES: [(&str, Code); 18] = [
+    ("enter", Code::Enter),
+    ("esc", Code::Esc),
+    ("tab", Code::Tab),
+    ("shift-tab", Code::BackTab),
+    ("backspace", Code::Backspace),
+    ("delete", Code::Delete),
+    ("insert", Code::Insert),
+    ("up", Code::Up),
+    ("down", Code::Down),
+    ("left", Code::Left),
+    ("right", Code::Right),
+    ("home", Code::Home),
+    ("end", Code::End),
+    ("page-up", Code::PageUp),
+    ("page-down", Code::PageDown),
+    ("space", Code::Char(' ')),
+    ("minus", Code::Char('-')),
+    ("plus", Code::Char('+')),
+];
+
+impl Key {
+    /// A key alone.
+    pub(crate) const fn of(code: Code) -> Key {
+        Key { code, ctrl: false, alt: false }
+    }
+
+    /// A character alone.
+    pub(crate) const fn char(character: char) -> Key {
+        Key::of(Code::Char(character))
+    }
+
+    /// The same with Ctrl held down.
+    pub(crate) const fn with_ctrl(self) -> Key {
+        Key { ctrl: true, ..self }
+    }
+
+    /// The same with Alt held down.
+    pub(crate) const fn with_alt(self) -> Key {
+        Key { alt: true, ..self }
+    }
+
+    /// The character that it types, where it types one.
+    pub(crate) fn typed(self) -> Option<char> {
+        if let (Code::Char(character), false, false) = (self.code, self.ctrl, self.alt) {
+            return Some(character);
+        }
+        None
+    }
+
+    /// Reads a key as it is written.
+    pub(crate) fn parse(word: &str) -> Option<Key> {
+        if let Some(rest) = word.strip_prefix("ctrl-").filter(|rest| !rest.is_empty()) {
+            return Key::parse(rest).map(Key::with_ctrl);
+        }
+        if let Some(rest) = word.strip_prefix("alt-").filter(|rest| !rest.is_empty()) {
+            return Key::parse(rest).map(Key::with_alt);
+        }
+        if let Some((_, code)) = NAMES.iter().find(|(name, _)| *name == word) {
+            return Some(Key::of(*code));
+        }
+        if let Some(number) = word.strip_prefix('f').and_then(|number| number.parse().ok()) {
+            return (1..=12).contains(&number).then_some(Key::of(Code::F(number)));
+        }
+        let mut characters = word.chars();
+        let character = characters.next().filter(|character| !character.is_control())?;
+        characters.next().is_none().then_some(Key::char(character))
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.ctrl {
+            f.write_str("ctrl-")?;
+        }
+        if self.alt {
+            f.write_str("alt-")?;
+        }
+        match (NAMES.iter().find(|(_, code)| *code == self.code), self.code) {
+            (Some((name, _)), _) => f.write_str(name),
+            (None, Code::F(number)) => write!(f, "f{number}"),
+            (None, Code::Char(character)) => write!(f, "{character}"),
+            (None, _) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_as_it_is_written() {
+        let words =
+            ["a", "A", "?", "ctrl-k", "alt-enter", "page-down", "f5", "f", "space", "ctrl-alt-x", "minus"];
+        for word in words {
+            let key = Key::parse(word).unwrap_or_else(|| panic!("{word}"));
+            assert_eq!(key.to_string(), word);
+        }
+        for wrong in ["", "ctrl-", "escape", "f13", "ab", "\n"] {
+            assert_eq!(Key::parse(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The sessions as the feed tells them: a snapshot in parts, then changes. Nothing is asked for.
+
+use pinfold_api::feed::Live;
+use pinfold_api::object::Session;
+use serde_json::Value;
+use std::collections::{BTreeMap, VecDeque};
+
+/// So many readings of memory are kept: one for each column of a sparkline.
+const READINGS: usize = 8;
+
+/// A session, with what a newer daemon says beside what this version knows.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Told {
+    pub(crate) session: Session,
+    pub(crate) account: Option<String>,
+    /// Whether a person has looked at what it did; nothing where the daemon does not say.
+    pub(crate) seen: Option<bool>,
+    pub(crate) cost: Option<f64>,
+}
+
+impl Told {
+    /// Reads one as the feed has it.
+    pub(crate) fn read(object: Value) -> Option<Told> {
+        let account = object["account"].as_str().map(str::to_owned);
+        let (seen, cost) = (object["seen"].as_bool(), object["usage"]["cost_usd"].as_f64());
+        let session = serde_json::from_value(object).ok()?;
+        Some(Told { session, account, seen, cost })
+    }
+}
+
+/// What the feed says.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum News {
+    /// All sessions, or a part of them.
+    Snapshot { revision: String, sessions: Vec<Told>, more: bool },
+    /// One that changed.
+    Changed { revision: String, told: Box<Told> },
+    /// One that was removed for good.
+    Removed { revision: String, id: String },
+    /// What is measured of one.
+    Live(Box<Live>),
+    /// The daemon does not answer, and why.
+    Away(String),
+}
+
+/// One session that is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Known {
+    pub(crate) told: Told,
+    /// When it was told, by the wall clock: its sentences are of that moment.
+    pub(crate) at: u64,
+    /// The last readings of its memory, the newest last.
+    pub(crate) memory: VecDeque<u64>,
+}
+
+impl Known {
+    fn of(told: Told, before: Option<Known>, at: u64) -> Known {
+        let mut known = Known { memory: before.map(|before| before.memory).unwrap_or_default(), told, at };
+        known.read_memory();
+        known
+    }
+
+    fn read_memory(&mut self) {
+        match self.told.session.memory_bytes {
+            None => self.memory.clear(),
+            Some(bytes) if self.memory.back() == Some(&bytes) => {}
+            Some(bytes) => {
+                self.memory.push_back(bytes);
+                if self.memory.len() > READINGS {
+                    self.memory.pop_front();
+                }
+            }
+        }
+    }
+
+    fn live(&mut self, live: Live) {
+        let session = &mut self.told.session;
+        session.activity = live.activity;
+        session.activity_from = live.activity_from;
+        session.activity_since = live.activity_since;
+        session.waits_for = live.waits_for;
+        session.ready = live.ready;
+        session.status = live.status;
+        session.memory_bytes = live.memory_bytes;
+        session.swap_bytes = live.swap_bytes;
+        self.read_memory();
+    }
+}
+
+/// All sessions.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Sessions {
+    pub(crate) all: BTreeMap<String, Known>,
+    /// What they are as of.
+    pub(crate) revision: Option<String>,
+    /// The wall clock, as whoever tells them news has it.
+    pub(crate) now: u64,
+    /// The parts of a snapshot that is not whole yet.
+    parts: Option<Vec<Told>>,
+}
+
+/// What became of what is known.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Became {
+    /// Nothing that is shown.
+    Nothing,
+    /// Everything may be different.
+    Whole,
+    /// One is different, or gone.
+    One { id: String, before: Option<Box<Known>> },
+}
+
+impl Sessions {
+    pub(crate) fn get(&self, id: &str) -> Option<&Known> {
+        self.all.get(id)
+    }
+
+    /// Takes news in.
+    pub(crate) fn take(&mut self, news: News) -> Became {
+        match news {
+            News::Snapshot { revision, sessions, more } => self.snapshot(revision, sessions, more),
+            News::Changed { revision, told } => {
+                self.revision = Some(revision);
+                let id = told.session.id.clone();
+                let before = self.all.remove(&id);
+                self.all.insert(id.clone(), Known::of(*told, before.clone(), self.now));
+                Became::One { id, before: before.map(Box::new) }
+            }
+            News::Removed { revision, id } => {
+                self.revision = Some(revision);
+                let before = self.all.remove(&id).map(Box::new);
+                Became::One { id, before }
+            }
+            News::Live(live) => match self.all.get_mut(&live.id) {
+                None => Became::Nothing,
+                Some(known) => {
+                    let (id, before) = (live.id.clone(), Some(Box::new(known.clone())));
+                    known.live(*live);
+                    Became::One { id, before }
+                }
+            },
+            News::Away(_) => {
+                self.parts = None;
+                Became::Nothing
+            }
+        }
+    }
+
+    fn snapshot(&mut self, revision: String, sessions: Vec<Told>, more: bool) -> Became {
+        let mut parts = self.parts.take().unwrap_or_default();
+        parts.extend(sessions);
+        if more {
+            self.parts = Some(parts);
+            return Became::Nothing;
+        }
+        let (mut before, now) = (std::mem::take(&mut self.all), self.now);
+        let known = |told: Told| {
+            let id = told.session.id.clone();
+            let earlier = before.remove(&id);
+            (id, Known::of(told, earlier, now))
+        };
+        self.all = parts.into_iter().map(known).collect();
+        self.revision = Some(revision);
+        Became::Whole
+    }
+}
+
+/// Reads one event of the feed.
+pub(crate) fn read(kind: &str, data: &str) -> Option<News> {
+    if kind == "live" {
+        return serde_json::from_str(data).ok().map(|live| News::Live(Box::new(live)));
+    }
+    let mut object: Value = serde_json::from_str(data).ok()?;
+    let revision = object["revision"].as_str()?.to_owned();
+    match kind {
+        "snapshot" => {
+            let more = object["more"].as_bool()?;
+            let Value::Array(sessions) = object["sessions"].take() else { return None };
+            let sessions = sessions.into_iter().filter_map(Told::read).collect();
+            Some(News::Snapshot { revision, sessions, more })
+        }
+        "session" => {
+            let told = Box::new(Told::read(object["session"].take())?);
+            Some(News::Changed { revision, told })
+        }
+        "removed" => Some(News::Removed { revision, id: object["id"].as_str()?.to_owned() }),
+        _ => None,
+    }
+}

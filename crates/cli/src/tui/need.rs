@@ -1,0 +1,79 @@
+//! Who needs a person, and how much: the order of the list, and what is called out.
+
+use super::known::Known;
+use pinfold_api::word::{Activity, State};
+
+/// What a session needs, those that need a person most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Need {
+    /// It asks something, or waits for a person.
+    Asks,
+    /// It has failed, or its record cannot be read.
+    Failed,
+    /// A limit, a login or somebody else's lock keeps it.
+    Held,
+    /// It has done something that nobody has looked at.
+    Unseen,
+    /// It crashed and comes back by itself.
+    ComesBack,
+    /// It works.
+    Works,
+    /// It runs and does nothing.
+    Runs,
+    /// It sleeps until it is needed.
+    Sleeps,
+    /// A person stopped it.
+    Stopped,
+    /// It was put away.
+    Archived,
+}
+
+impl Need {
+    /// What a session needs; `looked` is how many of its turns a person has looked at, as far as is known here.
+    pub(crate) fn of(known: &Known, looked: Option<u64>) -> Need {
+        let session = &known.told.session;
+        let asks = session.request.is_some() || session.activity == Activity::Waiting;
+        match session.state {
+            State::Archived => Need::Archived,
+            _ if asks => Need::Asks,
+            State::Failed | State::Damaged | State::Unknown => Need::Failed,
+            State::Blocked => Need::Held,
+            _ if session.activity == Activity::Limited => Need::Held,
+            _ if is_unseen(known, looked) => Need::Unseen,
+            State::Backoff => Need::ComesBack,
+            _ if session.activity == Activity::Working || session.inbox.in_flight > 0 => Need::Works,
+            State::Running | State::Held | State::Starting | State::Stopping | State::Other(_) => Need::Runs,
+            State::Idle => Need::Sleeps,
+            State::Stopped => Need::Stopped,
+        }
+    }
+
+    /// Whether a person has to do something.
+    pub(crate) fn is_for_person(self) -> bool {
+        self <= Need::Unseen
+    }
+
+    /// What stands for it at the front of a row.
+    pub(crate) fn mark(self) -> &'static str {
+        match self {
+            Need::Asks => "!",
+            Need::Failed => "✗",
+            Need::Held => "‖",
+            Need::Unseen => "•",
+            Need::ComesBack => "↻",
+            Need::Works => "▸",
+            Need::Runs | Need::Sleeps | Need::Stopped | Need::Archived => " ",
+        }
+    }
+}
+
+/// How many of its turns have ended: what a person can have looked at.
+pub(crate) fn turns(known: &Known) -> u64 {
+    let inbox = known.told.session.inbox;
+    inbox.done + inbox.failed
+}
+
+/// Whether it has done something that nobody has looked at: the daemon knows, or this UI noticed.
+fn is_unseen(known: &Known, looked: Option<u64>) -> bool {
+    known.told.seen.map_or_else(|| looked.is_some_and(|looked| turns(known) > looked), |seen| !seen)
+}

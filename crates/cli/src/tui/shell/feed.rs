@@ -1,0 +1,62 @@
+//! Reads the feed in a thread of its own. When the daemon has gone it is looked for again, and the feed goes on where it was.
+
+use super::super::effect::Input;
+use super::super::known::{News, read as news};
+use super::news::Teller;
+use pinfold_api::{Client, endpoint, query};
+use std::time::Duration;
+
+/// A daemon that has gone is looked for so often: until the next one listens there is nobody to tell of it.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Begins to read.
+pub(super) fn begin(client: Client, teller: Teller) {
+    std::thread::spawn(move || {
+        let mut since = None;
+        loop {
+            let why = match client.patient_lines(&endpoint::Feed::call(&query::Feed { since: since.clone() }))
+            {
+                Ok(lines) => match read(lines, &teller, &mut since) {
+                    Err(()) => return,
+                    Ok(()) => "it went away".to_owned(),
+                },
+                Err(error) => error.to_string(),
+            };
+            if teller.tell(Input::Feed(News::Away(why))).is_err() {
+                return;
+            }
+            std::thread::sleep(LOOK_AGAIN);
+        }
+    });
+}
+
+/// Passes on what comes, to the end of the connection; an error when nobody wants to know any more.
+fn read(
+    lines: impl Iterator<Item = std::io::Result<String>>,
+    teller: &Teller,
+    since: &mut Option<String>,
+) -> Result<(), ()> {
+    let mut kind = String::new();
+    for line in lines.map_while(Result::ok) {
+        if let Some(event) = line.strip_prefix("event:") {
+            event.trim().clone_into(&mut kind);
+        } else if let Some(data) = line.strip_prefix("data:")
+            && let Some(news) = news(&kind, data.trim())
+        {
+            note(&news, since);
+            teller.tell(Input::Feed(news))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whoever comes back goes on behind what it knows; of a snapshot only a whole one counts.
+fn note(news: &News, since: &mut Option<String>) {
+    match news {
+        News::Snapshot { more: true, .. } => *since = None,
+        News::Snapshot { revision, .. } | News::Changed { revision, .. } | News::Removed { revision, .. } => {
+            *since = Some(revision.clone());
+        }
+        News::Live(_) | News::Away(_) => {}
+    }
+}

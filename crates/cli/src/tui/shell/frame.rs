@@ -1,0 +1,44 @@
+//! One frame as text, without a terminal: for scripts, pictures and whoever reads with other means than a screen.
+
+use super::super::effect::{Effect, Input, Request};
+use super::super::keymap::Keymap;
+use super::super::known::read;
+use super::super::model::{Link, Model};
+use super::super::update::update;
+use super::super::view::{Theme, text, view};
+use super::{here, work};
+use crate::daemon::Daemon;
+use crate::home;
+use crate::output::{Failure, Kind};
+use pinfold_api::{endpoint, query};
+use pinfold_kernel::clock::wall_ms;
+
+/// The lines of what the UI would show first on a terminal of so many columns and rows.
+pub(crate) fn frame(daemon: &Daemon, size: (u16, u16)) -> Result<Vec<String>, Failure> {
+    let home = home::home(&daemon.global)?;
+    let client = daemon.client()?;
+    let keymap = Keymap::of(&std::collections::BTreeMap::new());
+    let keymap = keymap.map_err(|_| Failure::new(Kind::Failed, "the table of keys is not sound"))?;
+    let mut model = Model::new(size, keymap, here(&home, Vec::new()));
+    let mut kind = String::new();
+    let mut effects = Vec::new();
+    let lines = client.patient_lines(&endpoint::Feed::call(&query::Feed::default()))?;
+    for line in lines {
+        let line = line.map_err(|error| Failure::from_error(Kind::Unavailable, &error))?;
+        if let Some(event) = line.strip_prefix("event:") {
+            event.trim().clone_into(&mut kind);
+        } else if let Some(news) = line.strip_prefix("data:").and_then(|data| read(&kind, data.trim())) {
+            effects.extend(update(&mut model, Input::Feed(news), wall_ms()));
+        }
+        if model.link == Link::Up && model.sessions.revision.is_some() {
+            break;
+        }
+    }
+    for effect in effects {
+        if let Effect::Ask(request @ Request::Detail { .. }) = effect {
+            let answer = work::answer(&client, &daemon.global, request);
+            update(&mut model, Input::Answered(answer), wall_ms());
+        }
+    }
+    Ok(text(&view(&model, Theme { light: false, rich: false })))
+}

@@ -1,0 +1,180 @@
+//! Requests, each in a thread of its own: the loop never waits for the daemon.
+
+use super::super::effect::{Answer, Input, Request};
+use super::super::model::Gathered;
+use super::news::Teller;
+use crate::definition;
+use crate::global::Global;
+use pinfold_api::endpoint;
+use pinfold_api::object::{LogLine, Session};
+use pinfold_api::request::{NewMessage, NewSession, Purge, Stop};
+use pinfold_api::{Client, ClientError, query};
+use std::path::Path;
+
+/// So many messages, events and lines of output are read for the details.
+const MESSAGES: u32 = 4;
+const EVENTS: u32 = 60;
+const LINES: usize = 30;
+/// So many hits are asked for: more than fit on a screen.
+const HITS: usize = 200;
+/// So many directories are offered.
+const CANDIDATES: usize = 50;
+
+/// Asks, and tells the loop what came of it.
+pub(super) fn begin(client: Client, global: Global, request: Request, teller: Teller) {
+    std::thread::spawn(move || {
+        let answer = answer(&client, &global, request);
+        _ = teller.tell(Input::Answered(answer));
+    });
+}
+
+/// What comes of a request.
+pub(super) fn answer(client: &Client, global: &Global, request: Request) -> Answer {
+    match request {
+        Request::Detail { id } => {
+            let gathered = gathered(client, &id).map(Box::new).map_err(|error| said(&error));
+            Answer::Detail { id, gathered }
+        }
+        Request::Search { text } => {
+            let which = query::Search { text: text.clone(), limit: Some(HITS), session: None };
+            let hits = client.ask(&endpoint::Search::call(&which)).map_err(|error| said(&error));
+            Answer::Found { text, hits }
+        }
+        Request::Send { id, name, text } => send(client, id, &name, text),
+        Request::New(request) => Answer::Made(made(client, global, *request)),
+        Request::Purge { dry } => {
+            let wish = Purge { dry_run: dry, ..Purge::default() };
+            Answer::Purged {
+                dry,
+                purged: client.ask(&endpoint::Purge::call(&wish)).map_err(|error| said(&error)),
+            }
+        }
+        Request::Locks => {
+            let locks = client.ask(&endpoint::Locks::call(&query::Locks::default()));
+            Answer::Locks(locks.map_err(|error| said(&error)))
+        }
+        Request::Complete { path } => Answer::Completed { found: completed(&path), path },
+        Request::Archive { id, name } => match client.ask(&endpoint::Archive::call(&id)) {
+            Ok(_) => Answer::Archived { id, name },
+            Err(error) => Answer::Failed(said(&error)),
+        },
+        Request::Answer { .. }
+        | Request::Interrupt { .. }
+        | Request::Start { .. }
+        | Request::Stop { .. }
+        | Request::Restart { .. }
+        | Request::Restore { .. }
+        | Request::Tags { .. } => steered(client, request),
+    }
+}
+
+/// What is done to a session; what it is by then.
+fn steered(client: &Client, request: Request) -> Answer {
+    let (done, name, what) = match request {
+        Request::Answer { id, name, permission } => {
+            (client.ask(&endpoint::AnswerPermission::call(&id, &permission)), name, "answered")
+        }
+        Request::Interrupt { id, name } => (client.ask(&endpoint::Interrupt::call(&id)), name, "interrupted"),
+        Request::Start { id, name } => (client.ask(&endpoint::Start::call(&id)), name, "started"),
+        Request::Stop { id, name } => {
+            (client.ask(&endpoint::Stop::call(&id, &Stop::default())), name, "stopped")
+        }
+        Request::Restart { id, name } => (client.ask(&endpoint::Restart::call(&id)), name, "restarted"),
+        Request::Restore { id, name } => (client.ask(&endpoint::Restore::call(&id)), name, "brought back"),
+        Request::Tags { id, name, tags } => {
+            let change = NewSession { tags: Some(tags), ..NewSession::default() };
+            (client.ask(&endpoint::Set::call(&id, &change)), name, "tagged")
+        }
+        Request::Detail { .. }
+        | Request::Search { .. }
+        | Request::Send { .. }
+        | Request::New(_)
+        | Request::Purge { .. }
+        | Request::Locks
+        | Request::Complete { .. }
+        | Request::Archive { .. } => return Answer::Done(String::new()),
+    };
+    match done {
+        Ok(_) => Answer::Done(format!("{what} `{name}`")),
+        Err(error) => Answer::Failed(said(&error)),
+    }
+}
+
+/// What went wrong, with what helps.
+fn said(error: &ClientError) -> String {
+    match error {
+        ClientError::Refused(body) => match &body.hint {
+            Some(hint) => format!("{}; {hint}", body.message),
+            None => body.message.clone(),
+        },
+        ClientError::Down { .. } => "the daemon is away; `pinfold up` starts it".to_owned(),
+        ClientError::Broken(_)
+        | ClientError::Mute(_)
+        | ClientError::Stranger { .. }
+        | ClientError::Garbled(_) => error.to_string(),
+    }
+}
+
+fn send(client: &Client, id: String, name: &str, text: String) -> Answer {
+    let message = NewMessage { text, key: None, files: Vec::new() };
+    match client.ask(&endpoint::Send::call(&id, &query::Patience::default(), &message)) {
+        Ok(sent) => Answer::Sent { id, said: sent.note.unwrap_or_else(|| format!("sent to `{name}`")) },
+        Err(error) => Answer::Failed(format!("{}; the message is kept here", said(&error))),
+    }
+}
+
+fn gathered(client: &Client, id: &str) -> Result<Gathered, ClientError> {
+    let session: Session = client.ask(&endpoint::Show::call(id))?;
+    let last = query::Messages { last: Some(MESSAGES), ..query::Messages::default() };
+    let messages = client.ask(&endpoint::Messages::call(id, &last))?;
+    let which = query::Events {
+        session: Some(id.to_owned()),
+        last: Some(EVENTS),
+        follow: Some(false),
+        ..query::Events::default()
+    };
+    let mut events = Vec::new();
+    client.each(&endpoint::ListEvents::call(&which), |event| events.push(event))?;
+    let which = query::Logs { n: Some(LINES), ..query::Logs::default() };
+    let lines = client.lines(&endpoint::Logs::call(id, &which))?;
+    let log = lines.map_while(Result::ok).filter_map(|line| serde_json::from_str::<LogLine>(&line).ok());
+    Ok(Gathered { session, messages, events, log: log.collect() })
+}
+
+/// Makes a session as `new` does, with what it takes from here.
+fn made(client: &Client, global: &Global, mut request: NewSession) -> Result<(String, String), String> {
+    request.dir = request.dir.map(|dir| whole(&dir));
+    let mut request = definition::from_here(request).map_err(|failure| failure.to_string())?;
+    definition::take_from_here(&mut request, global);
+    let named = !request.name.is_empty();
+    let made = definition::create(client, &mut request, named).map_err(|error| said(&error))?;
+    Ok((made.id, made.name))
+}
+
+/// A path with the home of its user in it.
+fn whole(path: &str) -> String {
+    let home = std::env::var("HOME").unwrap_or_default();
+    match path.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+        _ => std::path::absolute(path)
+            .map_or_else(|_| path.to_owned(), |path| path.to_string_lossy().into_owned()),
+    }
+}
+
+/// The directories that begin so, each with a slash; those that are hidden only where a dot was typed.
+fn completed(path: &str) -> Vec<String> {
+    let (above, begun) =
+        path.rsplit_once('/').map_or(("", path), |(above, begun)| (&path[..above.len() + 1], begun));
+    let place = if above.is_empty() { ".".to_owned() } else { whole(above) };
+    let Ok(entries) = std::fs::read_dir(Path::new(&place)) else { return Vec::new() };
+    let mut found: Vec<String> = entries
+        .filter_map(Result::ok)
+        .filter(|entry| entry.path().is_dir())
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| name.starts_with(begun) && (begun.starts_with('.') || !name.starts_with('.')))
+        .map(|name| format!("{above}{name}/"))
+        .take(CANDIDATES)
+        .collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,136 @@
+//! What came of requests.
+
+use super::super::effect::{Answer, Effect, Request};
+use super::super::model::{Model, Note, Overlay, Pane};
+use pinfold_api::object::{Hit, Purged};
+use pinfold_api::word::TextKind;
+
+/// Takes an answer in.
+pub(super) fn take(model: &mut Model, answer: Answer, effects: &mut Vec<Effect>) {
+    match answer {
+        Answer::Done(said) => model.note = Note::good(said),
+        Answer::Failed(why) => model.note = Note::bad(why),
+        Answer::Sent { id, said } => {
+            model.drafts.remove(&id);
+            model.note = Note::good(said);
+        }
+        Answer::Archived { id, name } => {
+            let undo = model.keymap.word(super::Place::List, super::Act::Undo);
+            model.note = Note::good(format!("archived `{name}`; {undo} brings it back"));
+            model.archived.push((id, name));
+        }
+        Answer::Detail { id, gathered } => {
+            let Pane::Detail(detail) = &mut model.pane else { return };
+            detail.waiting = false;
+            if detail.of.as_deref() == Some(&id) {
+                match gathered {
+                    Ok(gathered) => detail.gathered = Some(*gathered),
+                    Err(why) => model.note = Note::bad(why),
+                }
+            }
+        }
+        Answer::Found { text, hits } => found(model, &text, hits, effects),
+        Answer::Made(made) => self::made(model, made),
+        Answer::Purged { dry, purged } => self::purged(model, dry, purged),
+        Answer::Locks(found) => match (&mut model.overlay, found) {
+            (Some(Overlay::Locks { locks, .. }), Ok(found)) => *locks = Some(found),
+            (_, Err(why)) => model.note = Note::bad(why),
+            (_, Ok(_)) => {}
+        },
+        Answer::Completed { path, found } => completed(model, &path, found),
+    }
+}
+
+/// One question at a time: what was typed meanwhile is asked next.
+fn found(model: &mut Model, text: &str, hits: Result<Vec<Hit>, String>, effects: &mut Vec<Effect>) {
+    let Some(search) = &mut model.list.search else { return };
+    search.waiting = false;
+    match hits {
+        Err(why) => model.note = Note::bad(why),
+        Ok(hits) if search.field.text() == text => {
+            search.found.clear();
+            for hit in hits {
+                // What the list shows anyway is not repeated.
+                let told = !matches!(hit.kind, TextKind::Name | TextKind::Why);
+                if let Some(session) = hit.session {
+                    let excerpt = search.found.entry(session).or_default();
+                    if told && excerpt.is_empty() {
+                        *excerpt = hit.excerpt;
+                    }
+                }
+            }
+        }
+        Ok(_) => {}
+    }
+    ask_search(model, effects);
+    model.arrange();
+}
+
+/// Asks the daemon for what is typed, unless it is asked already.
+pub(super) fn ask_search(model: &mut Model, effects: &mut Vec<Effect>) {
+    let Some(search) = &mut model.list.search else { return };
+    let text = search.field.text().trim().to_owned();
+    if search.waiting || search.asked.as_deref() == Some(&text) {
+        return;
+    }
+    search.found.clear();
+    search.asked = Some(text.clone());
+    if !text.is_empty() {
+        search.waiting = true;
+        effects.push(Effect::Ask(Request::Search { text }));
+    }
+}
+
+fn made(model: &mut Model, made: Result<(String, String), String>) {
+    match made {
+        Ok((id, name)) => {
+            model.overlay = None;
+            model.note = Note::good(format!("made `{name}`"));
+            model.list.selected = Some(id);
+            // Where the list does not know it yet, it is selected when the feed tells of it.
+            model.arrange_for_new();
+        }
+        Err(why) => {
+            if let Some(Overlay::New(form)) = &mut model.overlay {
+                form.waiting = false;
+                form.problem = Some(why);
+            } else {
+                model.note = Note::bad(why);
+            }
+        }
+    }
+}
+
+fn purged(model: &mut Model, dry: bool, purged: Result<Purged, String>) {
+    match (dry, purged) {
+        (true, Ok(would)) => {
+            if let Some(Overlay::Purge { preview, .. }) = &mut model.overlay {
+                *preview = Some(would);
+            }
+        }
+        (false, Ok(done)) => {
+            model.note =
+                Note::good(format!("archived {}, left {} alone", done.archived.len(), done.skipped.len()));
+        }
+        (_, Err(why)) => {
+            model.overlay = None;
+            model.note = Note::bad(why);
+        }
+    }
+}
+
+/// Completes a directory as far as all candidates agree.
+fn completed(model: &mut Model, path: &str, found: Vec<String>) {
+    let Some(Overlay::New(form)) = &mut model.overlay else { return };
+    if form.dir.text() != path {
+        return;
+    }
+    let common = found.iter().skip(1).fold(found.first().cloned().unwrap_or_default(), |common, next| {
+        let same = common.chars().zip(next.chars()).take_while(|(one, other)| one == other);
+        same.map(|(one, _)| one).collect()
+    });
+    if common.len() > path.len() {
+        form.dir = super::super::editor::Editor::of(&common);
+    }
+    form.candidates = if found.len() > 1 { found } else { Vec::new() };
+}

@@ -1,0 +1,153 @@
+//! Keys where text is typed. What is pasted goes into the field, and nowhere else.
+
+use super::super::effect::{Effect, Request};
+use super::super::form::Field;
+use super::super::key::{Code, Key};
+use super::super::keymap::Act;
+use super::super::model::{Model, Note, Overlay};
+use super::super::palette;
+use super::{answers, list, sending};
+
+/// Does what a key is for in the field that is typed into.
+pub(super) fn key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+    match &mut model.overlay {
+        None => search(model, act, key, effects),
+        Some(Overlay::Palette { .. }) => palette_key(model, act, key, effects),
+        Some(Overlay::New(_)) => form(model, act, key, effects),
+        Some(Overlay::Tags { .. }) => tags(model, act, key, effects),
+        Some(Overlay::Send { .. }) => sending::message_key(model, act, key, effects),
+        Some(Overlay::Answer { .. }) => sending::words_key(model, act, key, effects),
+        Some(
+            Overlay::Help { .. }
+            | Overlay::Locks { .. }
+            | Overlay::Confirm { .. }
+            | Overlay::Purge { .. }
+            | Overlay::Logs(_),
+        ) => {}
+    }
+}
+
+/// What is pasted is text, whatever it looks like; where nothing is typed it is dropped.
+pub(super) fn paste(model: &mut Model, text: &str, effects: &mut Vec<Effect>) {
+    match &mut model.overlay {
+        Some(Overlay::Send { field, .. } | Overlay::Answer { words: Some(field), .. }) => field.insert(text),
+        Some(Overlay::Tags { field, .. } | Overlay::Palette { field, .. }) => field.insert_line(text),
+        Some(Overlay::New(form)) => {
+            if let Some(field) = form.editor() {
+                field.insert_line(text);
+            }
+        }
+        None => match &mut model.list.search {
+            Some(search) if search.typing => {
+                search.field.insert_line(text);
+                answers::ask_search(model, effects);
+                model.arrange();
+            }
+            Some(_) | None => dropped(model),
+        },
+        Some(_) => dropped(model),
+    }
+}
+
+fn dropped(model: &mut Model) {
+    model.note = Note::bad("what was pasted is not keys; open a field for it first");
+}
+
+fn search(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+    let Some(search) = &mut model.list.search else { return };
+    match act {
+        Some(Act::Close) => model.list.search = None,
+        Some(Act::Accept) => search.typing = false,
+        Some(Act::FieldNext) => return list::key(model, Some(Act::Down), effects),
+        Some(Act::FieldBack) => return list::key(model, Some(Act::Up), effects),
+        _ => {
+            search.field.key(key);
+            answers::ask_search(model, effects);
+            model.list.at = 0;
+            model.list.selected = None;
+        }
+    }
+    model.arrange();
+}
+
+fn palette_key(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+    let Some(Overlay::Palette { field, at }) = &mut model.overlay else { return };
+    let found = palette::found(field.text());
+    match act {
+        Some(Act::Close) => model.overlay = None,
+        Some(Act::FieldNext) => *at = (*at + 1).min(found.len().saturating_sub(1)),
+        Some(Act::FieldBack) => *at = at.saturating_sub(1),
+        Some(Act::Accept) => {
+            if let Some(row) = found.get(*at) {
+                list::from_palette(model, row.act, effects);
+            }
+        }
+        _ => {
+            field.key(key);
+            *at = 0;
+        }
+    }
+}
+
+fn tags(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+    let Some(Overlay::Tags { of, field }) = &mut model.overlay else { return };
+    match act {
+        Some(Act::Close) => model.overlay = None,
+        Some(Act::Accept) => {
+            let tags =
+                field.text().split([' ', ',']).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+            let (id, of) = (of.clone(), of.clone());
+            let name = model.name(&of).to_owned();
+            model.overlay = None;
+            effects.push(Effect::Ask(Request::Tags { id, name, tags }));
+        }
+        _ => _ = field.key(key),
+    }
+}
+
+fn form(model: &mut Model, act: Option<Act>, key: Key, effects: &mut Vec<Effect>) {
+    let Some(Overlay::New(form)) = &mut model.overlay else { return };
+    let typed = form.dir.text().to_owned();
+    match (act, form.field()) {
+        (Some(Act::Close), _) => model.overlay = None,
+        (Some(Act::Accept), _) if form.waiting => {}
+        (Some(Act::Accept), _) => match form.request() {
+            Ok(request) => {
+                form.waiting = true;
+                form.problem = None;
+                effects.push(Effect::Ask(Request::New(Box::new(request))));
+            }
+            Err(problem) => form.problem = Some(problem),
+        },
+        // A directory is completed first; when nothing more is known, the next field comes.
+        (Some(Act::FieldNext), Field::Directory)
+            if key.code == Code::Tab && !form.candidates.contains(&typed) =>
+        {
+            if is_settled(&typed) {
+                form.go(1);
+            } else {
+                effects.push(Effect::Ask(Request::Complete { path: typed }));
+            }
+        }
+        (Some(Act::FieldNext), _) => form.go(1),
+        (Some(Act::FieldBack), _) => form.go(-1),
+        (_, Field::Agent | Field::Mode) => {
+            if key.code == Code::Left {
+                form.choose(-1);
+            } else if [Code::Right, Code::Char(' ')].contains(&key.code) {
+                form.choose(1);
+            }
+        }
+        (_, _) => {
+            form.candidates.clear();
+            if let Some(field) = form.editor() {
+                field.key(key);
+            }
+        }
+    }
+}
+
+/// A directory that ends with a slash is meant as it is.
+fn is_settled(path: &str) -> bool {
+    path.is_empty() || path.ends_with('/')
+}

@@ -1,0 +1,72 @@
+//! News of the feed: what is known changes, and who begins to wait or fails is called out.
+
+use super::super::effect::Effect;
+use super::super::known::{Became, Known, News};
+use super::super::model::{Link, Model, Pane};
+use super::super::need::{Need, turns};
+
+/// Takes news in.
+pub(super) fn take(model: &mut Model, news: News, effects: &mut Vec<Effect>) {
+    if let News::Away(why) = &news {
+        if !matches!(model.link, Link::Away { .. }) {
+            model.link = Link::Away { since: model.now, why: why.clone() };
+        }
+    } else {
+        model.link = Link::Up;
+    }
+    model.sessions.now = model.now;
+    match model.sessions.take(news) {
+        Became::Nothing => return,
+        Became::Whole => whole(model),
+        Became::One { id, before } => one(model, &id, before.as_deref(), effects),
+    }
+    model.arrange();
+}
+
+/// All is new: what was done before the UI looked for the first time counts as looked at, and nobody is called.
+fn whole(model: &mut Model) {
+    let looked = &mut model.list.wanted.looked;
+    looked.retain(|id, _| model.sessions.all.contains_key(id));
+    for (id, known) in &model.sessions.all {
+        looked.entry(id.clone()).or_insert_with(|| turns(known));
+    }
+    refresh(model, None);
+}
+
+fn one(model: &mut Model, id: &str, before: Option<&Known>, effects: &mut Vec<Effect>) {
+    refresh(model, Some(id));
+    let Some(known) = model.sessions.get(id) else { return };
+    if let Pane::Screen(screen) = &mut model.pane
+        && screen.of.as_deref() == Some(id)
+        && before.is_some_and(|before| before.told.session.run != known.told.session.run)
+    {
+        // Another run has another terminal.
+        screen.of = None;
+    }
+    let looked = model.list.wanted.looked.get(id).copied();
+    let need = Need::of(known, looked);
+    let was = before.map(|before| Need::of(before, looked));
+    let begins = was.is_some_and(|was| was != need) && matches!(need, Need::Asks | Need::Failed);
+    if begins && !model.focused {
+        let session = &known.told.session;
+        let what = match (&session.request, need) {
+            (Some(request), _) => format!("asks: {}", request.title),
+            (None, Need::Failed) => "has failed".to_owned(),
+            (None, _) => "waits for you".to_owned(),
+        };
+        effects.push(Effect::Call(format!("{} {what}", session.name)));
+    }
+    if looked.is_none() {
+        let count = turns(known);
+        model.list.wanted.looked.insert(id.to_owned(), count);
+    }
+}
+
+/// Details of what has changed are asked for again.
+fn refresh(model: &mut Model, id: Option<&str>) {
+    if let Pane::Detail(detail) = &mut model.pane
+        && (id.is_none() || detail.of.as_deref() == id)
+    {
+        detail.stale = true;
+    }
+}

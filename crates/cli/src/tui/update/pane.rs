@@ -1,0 +1,93 @@
+//! The pane beside the list: it follows the selection, and asks for what it shows.
+
+use super::super::effect::{Effect, Request, Watch};
+use super::super::keymap::Act;
+use super::super::model::{Detail, Model, Pane, Screen};
+use super::super::need::turns;
+use pinfold_terminal::Looks;
+
+/// Keys of the pane.
+pub(super) fn key(model: &mut Model, act: Act, effects: &mut Vec<Effect>) {
+    if let (Pane::Detail(detail), Act::PaneDown | Act::PaneUp) = (&mut model.pane, act) {
+        let down = act == Act::PaneDown;
+        detail.top = if down { detail.top + 5 } else { detail.top.saturating_sub(5) };
+        return;
+    }
+    let watched = matches!(&model.pane, Pane::Screen(screen) if screen.of.is_some());
+    model.pane = match (act, &model.pane) {
+        (Act::Pane, Pane::Hidden | Pane::Screen(_)) | (Act::Screen, Pane::Screen(_)) => {
+            Pane::Detail(Box::default())
+        }
+        (Act::Pane, Pane::Detail(_)) => Pane::Hidden,
+        (Act::Screen, Pane::Hidden | Pane::Detail(_)) => Pane::Screen(Screen::default()),
+        _ => return,
+    };
+    if watched {
+        effects.push(Effect::Watch(None));
+    }
+    let at = model.list.at;
+    model.select(at);
+    effects.push(Effect::Keep);
+}
+
+/// Asks for what the pane shows, when another session is selected or that one has changed.
+pub(super) fn follow_selection(model: &mut Model, effects: &mut Vec<Effect>) {
+    let selected = model.selected().map(|known| known.told.session.id.clone());
+    let pane = model.layout().pane;
+    match &mut model.pane {
+        Pane::Hidden => {}
+        Pane::Screen(screen) => {
+            if screen.of != selected {
+                *screen = Screen { of: selected.clone(), ..Screen::default() };
+                let watch = |id| Watch { id, rows: pane.height.max(1), columns: pane.width.max(1) };
+                effects.push(Effect::Watch(selected.map(watch)));
+            }
+        }
+        Pane::Detail(detail) => {
+            if detail.of != selected {
+                **detail = Detail {
+                    of: selected.clone(),
+                    stale: true,
+                    waiting: detail.waiting,
+                    ..Detail::default()
+                };
+            }
+            if detail.stale && !detail.waiting {
+                detail.stale = false;
+                if let Some(id) = selected.clone() {
+                    detail.waiting = true;
+                    effects.push(Effect::Ask(Request::Detail { id }));
+                }
+            }
+            look_at(model, selected.as_deref());
+        }
+    }
+}
+
+/// What is shown in the pane has been looked at.
+pub(super) fn look_at(model: &mut Model, id: Option<&str>) {
+    let Some(known) = id.and_then(|id| model.sessions.get(id)).filter(|_| model.focused) else { return };
+    let (id, turns) = (known.told.session.id.clone(), turns(known));
+    model.list.wanted.looked.insert(id, turns);
+}
+
+/// The terminal of a pane that has another size is asked for anew.
+pub(super) fn look_again(model: &mut Model, effects: &mut Vec<Effect>) {
+    let pane = model.layout().pane;
+    if let Pane::Screen(Screen { of: Some(id), .. }) = &model.pane {
+        let watch = Watch { id: id.clone(), rows: pane.height.max(1), columns: pane.width.max(1) };
+        effects.push(Effect::Watch(Some(watch)));
+    }
+}
+
+/// What is on the terminal that is looked at.
+pub(super) fn screen(model: &mut Model, of: &str, shown: Result<Vec<Vec<(String, Looks)>>, String>) {
+    let Pane::Screen(screen) = &mut model.pane else { return };
+    if screen.of.as_deref() != Some(of) {
+        return;
+    }
+    match shown {
+        Ok(lines) => (screen.lines, screen.why) = (lines, None),
+        Err(why) => screen.why = Some(why),
+    }
+}

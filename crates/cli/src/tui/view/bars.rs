@@ -1,0 +1,145 @@
+//! The first line, which counts, and the last one, which says what happened or what can be done.
+
+use super::super::keymap::{Act, Place};
+use super::super::model::{Link, Model, Pane};
+use super::super::need::Need;
+use super::super::order::Grouping;
+use super::canvas::Canvas;
+use super::moments::age;
+use super::theme::Role;
+use crate::output::columns;
+
+/// With fewer columns only the most needed keys are named.
+const ROOMY: u16 = 100;
+
+/// Paints the first line.
+pub(super) fn title(canvas: &mut Canvas<'_>, model: &Model) {
+    let area = model.layout().title;
+    canvas.ground(area, Role::Bar);
+    let mut pieces = vec![(" pinfold ".to_owned(), Role::Strong)];
+    pieces.extend(away(model));
+    pieces.extend(counts(model));
+    canvas.pieces(area.x, area.y, area.width, &pieces);
+    let right = right(model);
+    let width = u16::try_from(columns(&right)).unwrap_or(u16::MAX);
+    let used: usize = pieces.iter().map(|(text, _)| columns(text)).sum();
+    if usize::from(area.width) > used + usize::from(width) + 2 {
+        canvas.text(area.width - width - 1, area.y, width, &right, Role::Faint);
+    }
+}
+
+/// How many sessions are how.
+fn counts(model: &Model) -> Vec<(String, Role)> {
+    let needs: Vec<Need> = model.sessions.all.values().map(|known| model.list.wanted.need(known)).collect();
+    let many = |wanted: &[Need]| needs.iter().filter(|need| wanted.contains(need)).count();
+    let all = needs.len() - many(&[Need::Archived]);
+    let mut pieces =
+        vec![(format!(" {all} {} ", if all == 1 { "session" } else { "sessions" }), Role::Plain)];
+    let told = [
+        (many(&[Need::Asks]), "waiting for you", Role::Asks),
+        (many(&[Need::Failed]), "failed", Role::Bad),
+        (many(&[Need::Held]), "held", Role::Busy),
+        (many(&[Need::Unseen]), "not looked at", Role::Strong),
+        (many(&[Need::Works]), "working", Role::Good),
+    ];
+    for (count, what, role) in told {
+        if count > 0 {
+            pieces.push((format!("· {count} {what} "), role));
+        }
+    }
+    pieces
+}
+
+/// How it stands with the daemon, where that is not well: it is said before anything else.
+fn away(model: &Model) -> Option<(String, Role)> {
+    match &model.link {
+        Link::Up => None,
+        Link::Connecting => Some((" connecting ".to_owned(), Role::Busy)),
+        Link::Away { since, .. } => {
+            let minutes = model.now.saturating_sub(*since) / 60_000;
+            let time = if minutes == 0 { String::new() } else { format!(" for {minutes} min") };
+            Some((format!(" the daemon is away{time} "), Role::Bad))
+        }
+    }
+}
+
+/// How the list is arranged.
+fn right(model: &Model) -> String {
+    let wanted = &model.list.wanted;
+    let mut words = Vec::new();
+    if wanted.needy {
+        words.push("only those that need you".to_owned());
+    }
+    if wanted.archived {
+        words.push("with archived ones".to_owned());
+    }
+    if wanted.grouping != Grouping::Tree {
+        words.push(format!("by {}", wanted.grouping.word()));
+    }
+    words.join(" · ")
+}
+
+/// Paints the last line; returns where the cursor is, where a search is typed in it.
+pub(super) fn last(canvas: &mut Canvas<'_>, model: &Model) -> Option<(u16, u16)> {
+    let area = model.layout().last;
+    let noted = model.note.is_some();
+    if let Some(search) = model.list.search.as_ref().filter(|search| search.typing || !noted) {
+        let (lines, _, column) = search.field.shown();
+        let text = lines.first().map(String::as_str).unwrap_or_default();
+        let used = canvas.text(area.x, area.y, area.width, "/", Role::Key);
+        canvas.text(area.x + used, area.y, area.width.saturating_sub(used), text, Role::Strong);
+        if search.typing {
+            let x = used + u16::try_from(column).unwrap_or(0);
+            return Some((x.min(area.width.saturating_sub(1)), area.y));
+        }
+        let told = format!("  {} found; {} leaves the search", model.list.rows.len(), key(model, Act::Close));
+        let x = used + u16::try_from(columns(text)).unwrap_or(0);
+        canvas.text(x, area.y, area.width.saturating_sub(x), &told, Role::Faint);
+        return None;
+    }
+    if let Some(note) = &model.note {
+        let role = if note.bad { Role::Bad } else { Role::Plain };
+        canvas.text(area.x, area.y, area.width, &format!(" {}", note.text), role);
+        return None;
+    }
+    hints(canvas, model);
+    None
+}
+
+fn key(model: &Model, act: Act) -> String {
+    model.keymap.word(Place::List, act)
+}
+
+/// The keys that help most with what is selected.
+fn hints(canvas: &mut Canvas<'_>, model: &Model) {
+    let area = model.layout().last;
+    let asks = model.selected().is_some_and(|known| known.told.session.request.is_some());
+    let mut acts = vec![(Act::Attach, "attach"), (Act::Send, "send")];
+    if asks {
+        acts.insert(0, (Act::Answer, "answer"));
+    }
+    if model.selected().is_none() {
+        acts.clear();
+    }
+    acts.extend([(Act::New, "new"), (Act::Search, "search"), (Act::Needy, "needs you")]);
+    // What is left out where there is little room is in the help.
+    if area.width >= ROOMY {
+        acts.push(match model.pane {
+            Pane::Screen(_) => (Act::Screen, "details"),
+            Pane::Hidden | Pane::Detail(_) => (Act::Screen, "its terminal"),
+        });
+        acts.push((Act::Palette, "commands"));
+    }
+    acts.extend([(Act::Help, "help"), (Act::Quit, "quit")]);
+    let mut pieces = Vec::new();
+    for (act, what) in acts {
+        pieces.push((format!(" {}", key(model, act)), Role::Key));
+        pieces.push((format!(" {what} "), Role::Faint));
+    }
+    canvas.pieces(area.x, area.y, area.width, &pieces);
+}
+
+/// How long ago a moment was, in brackets.
+pub(super) fn since(model: &Model, at: &str) -> String {
+    age(model, at).map(|age| format!(" ({age} ago)")).unwrap_or_default()
+}

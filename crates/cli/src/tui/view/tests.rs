@@ -1,0 +1,238 @@
+use super::text as text_of;
+use super::{Frame, Model, Theme, view};
+use crate::tui::effect::{Answer, Input};
+use crate::tui::fixture::{NOW, keys, model, session, ten, text};
+use crate::tui::model::Gathered;
+use crate::tui::update::update;
+use pinfold_api::object::{Event, Lock, LogLine, Message, Purged, Skipped};
+use serde_json::json;
+
+const SIZES: [(u16, u16); 3] = [(80, 24), (120, 40), (200, 60)];
+const DARK: Theme = Theme { light: false, rich: true };
+
+/// What can be read on a frame.
+fn shown(model: &Model) -> String {
+    let frame = view(model, DARK);
+    let mut lines = text_of(&frame);
+    lines.extend(frame.cursor.map(|(x, y)| format!("cursor: column {x}, row {y}")));
+    lines.join("\n")
+}
+
+/// The same model at each size, in one snapshot each.
+fn frames(name: &str, made: impl Fn((u16, u16)) -> Model) {
+    for size in SIZES {
+        let model = made(size);
+        insta::assert_snapshot!(format!("{name}_{}x{}", size.0, size.1), shown(&model));
+    }
+}
+
+macro_rules! read {
+    ($object:expr $(,)?) => {
+        serde_json::from_value($object).unwrap()
+    };
+}
+
+/// The details of the session that is selected.
+fn with_details(model: &mut Model) {
+    let known = model.selected().unwrap().told.session.clone();
+    let exit = |seq: u64, verdict: &str, code: u32| -> Event {
+        read!(
+            json!({"seq": seq, "at": "2026-11-17T11:40:05Z", "session": known.name, "run": "01R", "kind": "run_exited",
+            "why": "it exited", "verdict": verdict, "code": code, "signal": null, "uptime_ms": 61_000}),
+        )
+    };
+    let message: Message = read!(
+        json!({"id": "01M", "session": known.name, "text": "please build\nand test", "key": null, "state": "done",
+        "tries": 1, "enqueued_at": "2026-11-17T11:30:00Z", "done_at": "2026-11-17T11:31:00Z", "failure": null, "turn": null,
+        "answer": "\u{1b}[32mdone\u{1b}[0m: 41 tests passed, and a long line that has to be folded somewhere because nothing is that wide on a small screen"}),
+    );
+    let log: LogLine = read!(
+        json!({"at": "2026-11-17T11:59:00Z", "run": "01R", "stream": "stdout", "text": "\u{1b}[1mcompiling\u{1b}[0m api\tv1\n"}),
+    );
+    let events = vec![exit(1, "clean", 0), exit(2, "crash", 1), exit(3, "drained", 0)];
+    let gathered =
+        Box::new(Gathered { session: known.clone(), messages: vec![message], events, log: vec![log] });
+    update(model, Input::Answered(Answer::Detail { id: known.id, gathered: Ok(gathered) }), NOW);
+}
+
+#[test]
+fn nothing_is_there_yet() {
+    frames("empty", |size| model(size, Vec::new()));
+}
+
+#[test]
+fn ten_sessions_of_all_states() {
+    frames("ten", |size| {
+        let mut model = model(size, ten());
+        keys(&mut model, "j");
+        with_details(&mut model);
+        model
+    });
+}
+
+#[test]
+fn a_thousand_sessions() {
+    frames("thousand", |size| {
+        let one = |number: u32| {
+            let works = number.is_multiple_of(7);
+            let changes = if works {
+                json!({"state": "running", "activity": "working", "activity_since": "2026-11-17T11:00:00Z", "why": "running for 1 h"})
+            } else {
+                json!({})
+            };
+            session(number, &format!("session-{number:04}"), changes)
+        };
+        let mut model = model(size, (1..=1000).map(one).collect());
+        keys(&mut model, "page-down page-down j");
+        model
+    });
+}
+
+#[test]
+fn a_request_is_shown_with_its_exact_text() {
+    frames("request", |size| {
+        let title =
+            "Bash: cat > run.sh <<'EOF'\n#!/bin/sh\nrm -rf \"$HOME\"/build \u{1b}[2J && printf 'done'\nEOF";
+        let request =
+            json!({"id": "r7", "kind": "permission", "title": title, "since": "2026-11-17T11:55:00Z"});
+        let asks = json!({"state": "running", "activity": "waiting", "request": request, "requests": 2, "why": "running for 5 min"});
+        let mut model = model(size, vec![session(1, "deploy", asks)]);
+        with_details(&mut model);
+        model
+    });
+}
+
+#[test]
+fn a_request_is_answered() {
+    frames("answer", |size| {
+        let mut model = model(size, ten());
+        keys(&mut model, "a");
+        model
+    });
+    frames("answer_with_words", |size| {
+        let mut model = model(size, ten());
+        keys(&mut model, "a w");
+        text(&mut model, "only target/debug");
+        model
+    });
+}
+
+#[test]
+fn a_search_as_it_is_typed() {
+    frames("search", |size| {
+        let mut model = model(size, ten());
+        keys(&mut model, "/");
+        text(&mut model, "ild");
+        let hit = json!({"session": "notes", "kind": "answer", "id": "01M", "at": "2026-11-17T11:00:00Z", "excerpt": "the build is green"});
+        let hits = Ok(vec![read!(hit)]);
+        update(&mut model, Input::Answered(Answer::Found { text: "i".into(), hits: Ok(Vec::new()) }), NOW);
+        update(&mut model, Input::Answered(Answer::Found { text: "ild".into(), hits }), NOW);
+        model
+    });
+}
+
+#[test]
+fn groups_pins_and_archived_ones() {
+    for (name, typed) in [("by_state", "o o o o z"), ("by_directory_folded", "o o space"), ("by_tag", "o p")]
+    {
+        frames(name, |size| {
+            let mut model = model(size, ten());
+            keys(&mut model, typed);
+            model
+        });
+    }
+}
+
+#[test]
+fn every_overlay() {
+    let lock: Lock = read!(
+        json!({"resource": "/home/u/src/api", "kind": "directory", "fence": 7, "since": "2026-11-17T11:00:00Z", "reason": null,
+        "session": "api", "run": "01R", "others": [], "removed": false,
+        "holder": {"pid": 4711, "start_ticks": 1, "boot_id": "b", "pid_ns": 1, "host": "h", "command": "claude", "verdict": "alive"}}),
+    );
+    let skipped = Skipped { name: "api".into(), why: "a turn is under way".into() };
+    let purged =
+        Purged { archived: vec!["notes".into(), "old".into()], skipped: vec![skipped], left: Vec::new() };
+    let overlays: [(&str, &str); 9] = [
+        ("help", "?"),
+        ("locks", "L"),
+        ("palette", ": a r c"),
+        ("send", "s h e l l o alt-enter y o u"),
+        ("confirm", "g j j j j x"),
+        ("new", "n right right tab"),
+        ("tags", "G k t"),
+        ("purge", "P"),
+        ("follow", "f"),
+    ];
+    for (name, typed) in overlays {
+        frames(name, |size| {
+            let mut model = model(size, ten());
+            keys(&mut model, typed);
+            let answer = match name {
+                "locks" => Some(Answer::Locks(Ok(vec![lock.clone()]))),
+                "purge" => Some(Answer::Purged { dry: true, purged: Ok(purged.clone()) }),
+                _ => None,
+            };
+            if let Some(answer) = answer {
+                update(&mut model, Input::Answered(answer), NOW);
+            }
+            if name == "follow" {
+                let of = model.list.selected.clone().unwrap();
+                let lines = Ok((1..=100).map(|line| format!("line {line} \u{1b}]0;title\u{7}")).collect());
+                update(&mut model, Input::Followed { of, lines }, NOW);
+            }
+            model
+        });
+    }
+}
+
+#[test]
+fn a_terminal_that_is_looked_at_and_a_daemon_that_is_away() {
+    frames("screen", |size| {
+        let mut model = model(size, ten());
+        keys(&mut model, "v");
+        let mut terminal = pinfold_terminal::Terminal::new(pinfold_terminal::Size::new(5, 40));
+        terminal.feed("$ \u{1b}[1mls\u{1b}[0m\r\n\u{1b}[34msrc\u{1b}[0m  日本  README".as_bytes());
+        let of = model.list.selected.clone().unwrap();
+        update(&mut model, Input::Screen { of, shown: Ok(terminal.lines()) }, NOW);
+        model
+    });
+    frames("away", |size| {
+        let mut model = model(size, ten());
+        update(&mut model, Input::Feed(crate::tui::known::News::Away("it went away".into())), NOW);
+        update(&mut model, Input::Tick, NOW + 180_000);
+        model
+    });
+}
+
+#[test]
+fn no_size_is_too_small_or_too_large_and_no_line_is_too_long() {
+    for size in [(1, 1), (19, 3), (20, 4), (30, 8), (60, 15), (149, 30), (300, 100)] {
+        for typed in ["j", "?", "n", "s", "a", "L", ":", "/", "v", "o o", "d"] {
+            let mut model = model(size, ten());
+            keys(&mut model, typed);
+            let Frame { buffer, cursor } = view(&model, DARK);
+            assert_eq!((buffer.area.width, buffer.area.height), size);
+            assert!(cursor.is_none_or(|(x, y)| x < size.0 && y < size.1), "{size:?} {typed} {cursor:?}");
+        }
+    }
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_shown() {
+    let model = model((200, 60), ten());
+    let text = shown(&model);
+    assert!(text.contains("weird\\u001b[31m") && !text.contains('\u{1b}'), "{text}");
+}
+
+#[test]
+fn light_and_dark_and_no_colours_have_the_same_words() {
+    let model = model((120, 40), ten());
+    let read = |theme| {
+        let Frame { buffer, .. } = view(&model, theme);
+        buffer.content().iter().map(|cell| cell.symbol().to_owned()).collect::<String>()
+    };
+    let dark = read(DARK);
+    assert_eq!(read(Theme { light: true, rich: true }), dark);
+    assert_eq!(read(Theme { light: false, rich: false }), dark);
+}

@@ -1,0 +1,234 @@
+//! `[tui]`: how the terminal UI looks, whether it takes the mouse, how it calls for a person, and its keys.
+
+use super::reading::nearest;
+use super::value::{Flag, Text, Word, Words};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use std::collections::BTreeMap;
+use std::fmt::{self, Formatter};
+
+/// What the table says.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Table {
+    mouse: Option<Flag>,
+    colors: Option<Word<Colors>>,
+    theme: Option<Word<Theme>>,
+    notify: Option<Notify>,
+    keys: Keys,
+}
+
+/// How the terminal UI is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tui {
+    /// Whether it takes the mouse.
+    pub mouse: bool,
+    /// How many colours it uses.
+    pub colors: Colors,
+    /// What it is read on.
+    pub theme: Theme,
+    /// How it calls for a person: words of [`NOTIFY`].
+    pub notify: Vec<String>,
+    /// What is done by other keys than usual, by its word: words of [`ACTS`].
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// How many colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Colors {
+    /// As many as the terminal says it has.
+    #[default]
+    Auto,
+    /// None: bold, faint and reversed only.
+    None,
+    /// The 16 that the terminal's own theme has.
+    Sixteen,
+    /// 256.
+    Indexed,
+    /// All.
+    True,
+}
+
+/// What the UI is read on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Theme {
+    /// What `COLORFGBG` says; dark where it says nothing.
+    #[default]
+    Auto,
+    /// A dark ground.
+    Dark,
+    /// A light ground.
+    Light,
+}
+
+impl Words for Colors {
+    const WORDS: &'static [(&'static str, Colors)] = &[
+        ("auto", Colors::Auto),
+        ("none", Colors::None),
+        ("16", Colors::Sixteen),
+        ("256", Colors::Indexed),
+        ("truecolor", Colors::True),
+    ];
+}
+
+impl Words for Theme {
+    const WORDS: &'static [(&'static str, Theme)] =
+        &[("auto", Theme::Auto), ("dark", Theme::Dark), ("light", Theme::Light)];
+}
+
+/// The ways in which a terminal calls for a person.
+pub const NOTIFY: [&str; 5] = ["bell", "title", "osc9", "osc777", "osc99"];
+
+/// What keys do, by the words of the file. The terminal UI has a test that these are its own.
+pub const ACTS: [&str; 44] = [
+    "down",
+    "up",
+    "page-down",
+    "page-up",
+    "first",
+    "last",
+    "next-needy",
+    "attach",
+    "send",
+    "answer",
+    "interrupt",
+    "start",
+    "stop",
+    "restart",
+    "new",
+    "archive",
+    "undo",
+    "purge",
+    "search",
+    "needy",
+    "tags",
+    "pin",
+    "follow",
+    "pane",
+    "screen",
+    "pane-down",
+    "pane-up",
+    "group",
+    "fold",
+    "archived",
+    "locks",
+    "palette",
+    "mouse",
+    "redraw",
+    "help",
+    "quit",
+    "close",
+    "accept",
+    "newline",
+    "field-next",
+    "field-back",
+    "allow",
+    "deny",
+    "always",
+];
+
+impl Table {
+    /// What the table says, with the usual where it says nothing.
+    pub(super) fn tui(&self) -> Tui {
+        let usual = || vec!["bell".to_owned(), "title".to_owned()];
+        Tui {
+            mouse: self.mouse.is_none_or(|flag| flag.0),
+            colors: self.colors.map_or(Colors::Auto, |word| word.0),
+            theme: self.theme.map_or(Theme::Auto, |word| word.0),
+            notify: self.notify.as_ref().map_or_else(usual, |notify| notify.0.clone()),
+            keys: self.keys.0.clone(),
+        }
+    }
+}
+
+const NOTIFY_LIST: &str = "is a list of words in quotes, as in [\"bell\", \"osc9\"]";
+
+/// Words of [`NOTIFY`].
+#[derive(Debug, Clone, PartialEq)]
+struct Notify(Vec<String>);
+
+impl<'de> Deserialize<'de> for Notify {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Notify, D::Error> {
+        let words = from.deserialize_any(List(NOTIFY_LIST))?;
+        match words.iter().find(|word| !NOTIFY.contains(&word.as_str())) {
+            None => Ok(Notify(words)),
+            Some(wrong) => Err(unknown(wrong, &NOTIFY)),
+        }
+    }
+}
+
+/// Keys by what they do.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Keys(BTreeMap<String, Vec<String>>);
+
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Keys, D::Error> {
+        struct Reading;
+        impl<'de> Visitor<'de> for Reading {
+            type Value = Keys;
+
+            fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+                f.write_str("is a table of what is done and its key, as in stop = \"X\"")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = BTreeMap::new();
+                while let Some(act) = map.next_key::<String>()? {
+                    if !ACTS.contains(&act.as_str()) {
+                        return Err(unknown(&act, &ACTS));
+                    }
+                    let OneOrMore(pressed) = map.next_value()?;
+                    keys.insert(act, pressed);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        from.deserialize_map(Reading)
+    }
+}
+
+fn unknown<E: Error>(found: &str, known: &'static [&'static str]) -> E {
+    E::custom(format!("nothing is called `{found}` here; the nearest word is `{}`", nearest(found, known)))
+}
+
+/// One text, or a list of them.
+struct OneOrMore(Vec<String>);
+
+impl<'de> Deserialize<'de> for OneOrMore {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<OneOrMore, D::Error> {
+        from.deserialize_any(List("is a key in quotes, or a list of them, as in [\"X\", \"ctrl-x\"]"))
+            .map(OneOrMore)
+    }
+}
+
+/// Reads texts; the words say what is expected.
+struct List(&'static str);
+
+impl<'de> Visitor<'de> for List {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<String>, E> {
+        Ok(vec![text.to_owned()])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<String>, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Texted(text)) = list.next_element()? {
+            all.push(text);
+        }
+        Ok(all)
+    }
+}
+
+/// One text of a list.
+struct Texted(String);
+
+impl<'de> Deserialize<'de> for Texted {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Texted, D::Error> {
+        from.deserialize_any(Text("is a list of words in quotes")).map(Texted)
+    }
+}
