@@ -147,3 +147,6 @@ pub use sweep::{Limits, Sweep};
 pub use ticket::{Committed, Outcome, Promise, Ticket};
 pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};
+
+/// The version of the tables that this program writes. It reads all earlier ones, and refuses later ones.
+pub const SCHEMA_VERSION: i64 = sqlite::SCHEMA_VERSION;
