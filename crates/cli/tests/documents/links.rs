@@ -3,12 +3,19 @@
 use crate::page::{Page, pages, root};
 use std::path::{Component, Path, PathBuf};
 
-/// What a page links to: `[text](here)`, outside of blocks and of inline code.
+/// What a page links to: `[text](here)`, outside of blocks, of comments and of inline code.
 fn links(page: &Page) -> Vec<String> {
     let outside = |line: &str| line.split('`').step_by(2).collect::<String>();
-    let prose: String = page.prose().lines().map(outside).collect();
+    let prose: String = shown(&page.prose()).lines().map(outside).collect();
     let after = prose.split("](").skip(1);
     after.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link.to_owned()).collect()
+}
+
+/// Without comments.
+fn shown(text: &str) -> String {
+    let mut parts = text.split("<!--");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once("-->").map_or("", |(_, rest)| rest))
 }
 
 /// The place of a heading, as pages of GitHub name it.
@@ -81,6 +88,12 @@ fn every_page_of_the_documents_can_be_reached_from_their_index() {
     let lost: Vec<String> =
         pages.iter().filter(of_users).filter(|page| !reached.contains(&page.path)).map(Page::name).collect();
     assert!(lost.is_empty(), "no link leads to {lost:?}");
+}
+
+#[test]
+fn links_in_comments_do_not_count() {
+    let page = Page { path: "x.md".into(), text: "[a](b)<!-- [c](d)\n--> `[e](f)` [g](h)".into() };
+    assert_eq!(links(&page), ["b", "h"]);
 }
 
 #[test]

@@ -82,8 +82,7 @@ const MEANINGS: &[(&str, &str)] = &[
 fn records() -> Vec<Record> {
     let (run, message, consumer, number) = (RunNumber(1), MessageId(1), ConsumerId(1), RequestNumber(1));
     let (lived, exit) = (Duration::from_secs(1), Exit::Code(1));
-    let exited =
-        RunExited { run, exit: exit.clone(), verdict: Verdict::Crash, lived, crashes: 1, forced: false };
+    let exited = RunExited { run, exit, verdict: Verdict::Crash, lived, crashes: 1, forced: false };
     vec![
         Record::RunStarted { run, pid: 1, fence: 1, purpose: Purpose::Headless },
         Record::RunExited(Box::new(exited)),
