@@ -34,7 +34,7 @@ impl Asks for Rm {
             return Err(Failure::new(Kind::Usage, text).hint("`--yes` does it; the archive keeps everything"));
         }
         if self.worktree {
-            return worktree::remove(&self.sessions, daemon);
+            return worktree::remove(&self.sessions, daemon, removed);
         }
         several::each(&self.sessions, daemon, |client, session| {
             let removed = removed(client, session)?;

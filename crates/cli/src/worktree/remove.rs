@@ -6,17 +6,20 @@ use crate::global::Global;
 use crate::home;
 use crate::output::{Failure, Kind, say, talk};
 use pinfold_api::object::{Removed, Session};
-use pinfold_api::{Client, endpoint};
+use pinfold_api::{Client, ClientError, endpoint};
 use pinfold_lock::{Guard, Request, Resource};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// Deletes the record of a session that rests.
+type Delete = fn(&Client, &str) -> Result<Removed, ClientError>;
+
 /// Deletes sessions with their worktrees, one after another; the first failure is the outcome.
-pub(crate) fn remove(sessions: &[String], daemon: &Daemon) -> Result<(), Failure> {
+pub(crate) fn remove(sessions: &[String], daemon: &Daemon, delete: Delete) -> Result<(), Failure> {
     let (client, global) = (daemon.client()?, &daemon.global);
     let (mut objects, mut first) = (Vec::new(), None);
     for session in sessions {
-        match one(&client, session, global) {
+        match one(&client, session, global, delete) {
             Ok(object) => objects.push(object),
             Err(failure) => {
                 failure.tell(global);
@@ -31,13 +34,13 @@ pub(crate) fn remove(sessions: &[String], daemon: &Daemon) -> Result<(), Failure
     first.map_or(Ok(()), |failure: Failure| Err(failure.once_told()))
 }
 
-fn one(client: &Client, session: &str, global: &Global) -> Result<Value, Failure> {
+fn one(client: &Client, session: &str, global: &Global, delete: Delete) -> Result<Value, Failure> {
     let shown: Session = client.ask(&endpoint::Show::call(session))?;
     let tree = Tree::of(Path::new(&shown.dir), &shown.name)?;
     tree.has_no_work()?;
     // A session that lives holds the lock itself: then its removal says what is wrong.
     let guard = if shown.pid.is_none() { Some(tree.lock(global)?) } else { None };
-    let removed: Removed = client.ask(&endpoint::Remove::call(session))?;
+    let removed = delete(client, session)?;
     // From here on the record is gone: what goes wrong now leaves the worktree as it is, and says so.
     let gone = tree.has_no_work().and_then(|()| tree.take_away());
     drop(guard);

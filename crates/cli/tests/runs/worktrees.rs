@@ -87,3 +87,16 @@ fn a_branch_on_a_remote_is_followed_and_pushed_work_may_go() {
     world.ok(&["rm", "a", "--yes", "--worktree"]);
     assert!(!tree.exists());
 }
+
+#[test]
+fn a_session_that_rests_is_archived_first_with_its_worktree_as_without() {
+    let world = World::new();
+    let origin = Repository::new(&world.path("origin"));
+    let dir = origin.path.display().to_string();
+    world.ok(&["new", "a", "--dir", &dir, "--worktree", "fix", "--", "sleep", "1000"]);
+    assert_eq!(world.run(&["rm", "a", "--yes", "--worktree"]).code, 1, "it lives");
+    world.ok(&["stop", "a"]);
+    world.ok(&["rm", "a", "--yes", "--worktree"]);
+    assert!(!world.path("origin.worktrees/fix").exists());
+    assert_eq!(world.sessions().len(), 0);
+}
