@@ -18,4 +18,5 @@ mod script;
 mod stage;
 mod stops;
 mod takeover;
+mod tutorial;
 mod writers;
