@@ -25,3 +25,6 @@ pub use http::Rest;
 pub use name::{Name, NotAName};
 pub use place::Place;
 pub use watched::Mute;
+
+/// The version of the API: the `v1` that all addresses begin with.
+pub const VERSION: u32 = 1;

@@ -149,3 +149,6 @@ pub use ticket::{Committed, Outcome, Promise, Ticket};
 pub use trouble::{Listener, Trouble};
 pub use ulid::{ParseUlidError, RunId, SessionId, Ulid};
 pub use usage::{Spent, Taken, UsageBy, UsageQuery, UsageSum};
+
+/// The version of the tables that this program writes. It reads all earlier ones, and refuses later ones.
+pub const SCHEMA_VERSION: i64 = sqlite::SCHEMA_VERSION;

@@ -2,7 +2,7 @@
 
 use super::examples::examples_of;
 use super::groups::grouped;
-use super::page::{is_general, label, meaning, summary};
+use super::page::{is_general, label, meaning, second_words, summary};
 use clap::{Arg, Command};
 
 /// Every page, with the name of its file.
@@ -43,6 +43,11 @@ fn of_verb(text: &mut String, verb: &Command) {
     let shown = || verb.get_arguments().filter(|arg| !arg.is_hide_set());
     section(text, "ARGUMENTS", shown().filter(|arg| arg.is_positional()));
     section(text, "OPTIONS", shown().filter(|arg| !arg.is_positional() && !is_general(arg)));
+    for word in second_words(verb) {
+        text.push_str(&format!(".SH {}\n{}\n", word.get_name().to_uppercase(), escaped(&summary(word))));
+        let own = word.get_arguments().filter(|arg| !arg.is_hide_set() && !is_general(arg));
+        section(text, &format!("OPTIONS OF {}", word.get_name().to_uppercase()), own);
+    }
     section(text, "GLOBAL OPTIONS", shown().filter(|arg| is_general(arg)));
     text.push_str(".SH EXAMPLES\n");
     for (line, meaning) in examples_of(verb.get_name()) {

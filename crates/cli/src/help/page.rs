@@ -65,6 +65,7 @@ impl Page {
         let shown = || verb.get_arguments().filter(|arg| !arg.is_hide_set());
         self.options("Arguments", shown().filter(|arg| arg.is_positional()));
         self.options("Options", shown().filter(|arg| !arg.is_positional() && !is_general(arg)));
+        self.second_words(verb);
         self.options("Global options", shown().filter(|arg| is_general(arg)));
         let examples = examples_of(verb.get_name());
         if !examples.is_empty() {
@@ -74,6 +75,22 @@ impl Page {
             self.text.push_str(&format!("  {line}\n"));
             let meaning = self.paper.paint(meaning, Shade::Faint).into_owned();
             self.text.push_str(&format!("      {meaning}\n"));
+        }
+    }
+
+    /// The words that may follow a verb, as in `service install`, and what each takes.
+    fn second_words(&mut self, verb: &Command) {
+        let words: Vec<&Command> = second_words(verb).collect();
+        if words.is_empty() {
+            return;
+        }
+        self.head("Commands");
+        let rows: Vec<(String, String)> =
+            words.iter().map(|word| (word.get_name().to_owned(), summary(word))).collect();
+        self.rows(&rows);
+        for word in words {
+            let own = word.get_arguments().filter(|arg| !is_general(arg));
+            self.options(&format!("Options of {}", word.get_name()), own);
         }
     }
 
@@ -128,6 +145,11 @@ impl Page {
 /// What every verb takes, clap's own included.
 pub(super) fn is_general(arg: &Arg) -> bool {
     arg.is_global_set() || ["help", "version"].contains(&arg.get_id().as_str())
+}
+
+/// The words that may follow a verb.
+pub(super) fn second_words(verb: &Command) -> impl Iterator<Item = &Command> {
+    verb.get_subcommands().filter(|word| !word.is_hide_set() && word.get_name() != "help")
 }
 
 /// What a verb does, in a line.
@@ -197,6 +219,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn words_that_follow_a_verb_are_listed_with_their_options() {
+        let page = help_page(&definition(), Some("service"), Length::Long, Paper::endless());
+        let (_, words) = page.split_once("Commands:").unwrap();
+        assert!(words.contains("  install ") && words.contains("  uninstall "), "{page}");
+        let (_, options) = words.split_once("Options of install:").unwrap();
+        assert!(options.contains("--linger") && options.contains("--print"), "{page}");
     }
 
     #[test]

@@ -14,7 +14,12 @@ impl Alone for Version {
     fn act(&self, global: &Global) -> Result<(), Failure> {
         let version = env!("CARGO_PKG_VERSION");
         if global.json {
-            say(&json!({ "version": version }));
+            say(&json!({
+                "version": version,
+                "api": pinfold_api::VERSION,
+                "frames": pinfold_shim::VERSION,
+                "store": pinfold_store::SCHEMA_VERSION,
+            }));
         } else {
             say(&format!("pinfold {version}"));
         }

@@ -60,7 +60,7 @@ fn a_program_is_found_in_the_path_of_its_own_environment() {
 
 #[test]
 fn whoever_starts_a_shim_by_hand_is_told_what_it_is() {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_pinfold-shim"));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_test-pinfold-shim"));
     let output = command.stdin(std::process::Stdio::null()).output().unwrap();
     assert!(!output.status.success());
     let text = String::from_utf8(output.stderr).unwrap();

@@ -8,7 +8,7 @@ use pinfold_shim::{Command, Listens, Report};
 use std::time::Instant;
 
 fn nursery() -> Nursery {
-    Nursery::new(env!("CARGO_BIN_EXE_pinfold-shim").into(), Vec::new(), None)
+    Nursery::new(env!("CARGO_BIN_EXE_test-pinfold-shim").into(), Vec::new(), None)
 }
 
 /// A shim that was told to go, and its pid.

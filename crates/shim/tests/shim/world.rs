@@ -61,7 +61,7 @@ impl World {
 
     pub(crate) fn opening(&self, session: &str) -> Opening {
         Opening {
-            program: env!("CARGO_BIN_EXE_pinfold-shim").into(),
+            program: env!("CARGO_BIN_EXE_test-pinfold-shim").into(),
             arguments: Vec::new(),
             session: session.into(),
             listen: self.path(&format!("{session}.sock")),

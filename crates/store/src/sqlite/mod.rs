@@ -30,3 +30,4 @@ mod writer;
 
 pub(crate) use journal::SqliteJournal;
 pub(crate) use reader::Reader as SqliteReader;
+pub(crate) use schema::VERSION as SCHEMA_VERSION;

@@ -21,5 +21,6 @@ mod script;
 mod stage;
 mod stops;
 mod takeover;
+mod tutorial;
 mod usage;
 mod writers;

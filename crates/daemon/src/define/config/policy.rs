@@ -105,6 +105,12 @@ macro_rules! numbers {
         }
 
         impl Settings {
+            /// Every key of `[policy]`, the type that reads its value, and the value here: what the reference is made from.
+            #[must_use]
+            pub fn rows(&self) -> Vec<(&'static str, &'static str, String)> {
+                vec![$((stringify!($key), stringify!($Written), format!("{:?}", self.$($place).+))),+]
+            }
+
             /// Takes over what a table of the file says.
             pub(super) fn change(&mut self, changes: &Changes) {
                 $(if let Some(written) = changes.$key {
