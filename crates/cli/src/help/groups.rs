@@ -8,8 +8,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Look",
         &[
-            "tui", "ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "usage", "accounts",
-            "metrics",
+            "tui", "ls", "show", "why", "tree", "logs", "events", "search", "wait", "status", "usage",
+            "accounts", "metrics",
         ],
     ),
     ("Talk", &["attach", "send", "inbox", "interrupt", "answer"]),

@@ -158,8 +158,7 @@ fn with_costs(paper: Paper, rows: &[Row<'_>], people: Option<People<'_>>) -> Str
 }
 
 fn with_cost<'a>(row: &'a Row<'_>, people: Option<People<'_>>) -> [Cell<'a>; 12] {
-    let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] =
-        cells(row, people);
+    let [name, state, activity, uptime, dir, memory, pid, mode, restarts, command, why] = cells(row, people);
     let cost = plain(row.cost_usd.map_or_else(|| "-".to_owned(), cost));
     [name, state, activity, uptime, dir, cost, memory, pid, mode, restarts, command, why]
 }
