@@ -55,8 +55,8 @@ impl Engine {
     pub(super) fn tick(&mut self) {
         let now = self.ports.clock.boot();
         let due = self.timer.take_due(now);
-        self.sweep(now);
         self.accounts_due(now);
+        self.sweep(now);
         self.ports.clock.wake_at(self.first_deadline());
         for id in due {
             self.happened(id, &pinfold_core::Event::Ticked, &Facts::default(), None);
