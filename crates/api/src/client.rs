@@ -136,7 +136,11 @@ impl Client {
         let body = call.body().map_err(ClientError::Garbled)?;
         let unheard = |source: io::Error| match ClientError::from(source) {
             ClientError::Broken(source) => ClientError::Down { socket: self.address(), source },
-            other => other,
+            other @ (ClientError::Down { .. }
+            | ClientError::Mute(_)
+            | ClientError::Stranger { .. }
+            | ClientError::Refused(_)
+            | ClientError::Garbled(_)) => other,
         };
         let mut stream = Watched::new(self.connect()?, Box::new(self.clone())).map_err(unheard)?;
         let ping = endpoint::Ping::DESCRIPTION;
