@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(siphash(key, &input[..15]), 0xa129_ca61_49be_45e5);
     }
 
-    fn account(agent: &str, env: serde_json::Value, key: Key) -> Option<String> {
+    fn account(agent: &str, env: &serde_json::Value, key: Key) -> Option<String> {
         let presets = crate::define::config::Config::default();
         let preset = presets.preset(agent);
         let command = if agent == "command" { json!(["true"]) } else { json!(null) };
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn an_account_is_named_by_folder_or_variable_and_never_by_a_secret() {
         let (one, other) = (Key([1, 2]), Key([1, 3]));
-        let name = |env, key| account("claude", env, key).unwrap();
+        let name = |env: serde_json::Value, key| account("claude", &env, key).unwrap();
         assert_eq!(name(json!({}), one), "claude:default");
         assert_eq!(name(json!({ "CLAUDE_CONFIG_DIR": "/home/me/.claude/" }), one), "claude:default");
         let work = name(json!({ "CLAUDE_CONFIG_DIR": "/home/me/.claude-work" }), one);
@@ -170,7 +170,7 @@ mod tests {
         assert!(secret.starts_with("claude:ANTHROPIC_API_KEY-") && !secret.contains("sk-"), "{secret}");
         assert_ne!(secret, name(json!({ "ANTHROPIC_API_KEY": "sk-secret" }), other), "the key is the home's");
         assert_ne!(secret, name(json!({ "ANTHROPIC_API_KEY": "sk-another" }), one));
-        assert_eq!(account("command", json!({ "A_API_KEY": "x" }), one), None);
+        assert_eq!(account("command", &json!({ "A_API_KEY": "x" }), one), None);
     }
 
     #[test]

@@ -358,7 +358,7 @@ impl Engine {
         let full = starts > 0 && needs_start && starting >= u64::from(starts)
             || at_work > 0 && at_work_now >= u64::from(at_work);
         let of = format!("account `{name}`");
-        full.then(|| Hold { kind: HoldKind::Crowded, since: Wall(0), until: None, asks: false, of })
+        full.then_some(Hold { kind: HoldKind::Crowded, since: Wall(0), until: None, asks: false, of })
     }
 
     /// Tells a session what keeps it from its next turn, where that is not what it knows.
@@ -398,7 +398,7 @@ impl Engine {
             let of = self.sessions.values().filter(|tracked| tracked.account.as_ref() == Some(name));
             of.filter(|tracked| !tracked.session.life().is_retired())
         };
-        let held = |tracked: &&Box<Tracked>| {
+        let held = |tracked: &Tracked| {
             tracked.session.held_by_account().is_some_and(|hold| hold.kind != HoldKind::Crowded)
         };
         let known = self.accounts.known.get(name);
@@ -406,7 +406,7 @@ impl Engine {
             name: name.to_string(),
             core: known.map(|known| known.core.clone()).unwrap_or_default(),
             sessions: of().count() as u64,
-            held_sessions: of().filter(held).map(|tracked| tracked.name.clone()).collect(),
+            held_sessions: of().filter(|tracked| held(tracked)).map(|tracked| tracked.name.clone()).collect(),
             today: known.map(|known| known.today).filter(|today| today.0 == day).map(|today| today.1),
             budget: self.config.account_bounds(name).budget,
         }

@@ -27,12 +27,12 @@ pub(crate) async fn usage(context: Context, Asked(asked): Asked<Usage>) -> Answe
     };
     let query = UsageQuery { by, since: asked.since_ms.map(Wall) };
     let sums = context.read(move |reader| reader.usage(&query)).await?;
-    let names = context.handle.view(|view| show::names(view)).await?;
+    let names = context.handle.view(show::names).await?;
     Ok(Json(show::sums(by, sums, &names)))
 }
 
 pub(crate) async fn accounts(context: Context) -> Answered<Vec<Account>> {
-    Ok(Json(context.handle.view(|view| show::accounts(view)).await?))
+    Ok(Json(context.handle.view(show::accounts).await?))
 }
 
 pub(crate) async fn resume(context: Context, Said(asked): Said<ResumeAccount>) -> Answered<Account> {

@@ -6,7 +6,7 @@ use crate::world::finish;
 use std::process::Stdio;
 
 /// Examples that are not run, and why.
-const NOT_RUN: [(&str, &str); 12] = [
+const NOT_RUN: [(&str, &str); 13] = [
     ("pinfold run loop --mode always -- ./worker", "it never ends"),
     ("pinfold attach chat", "it follows until somebody detaches; tests/runs/attach.rs does"),
     ("pinfold attach chat --read-only", "the same"),
