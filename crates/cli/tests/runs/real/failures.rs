@@ -27,7 +27,7 @@ pub(crate) fn each_fails(stage: &Stage, all: &[Fails]) {
 
 /// The account is held, the message waits at no cost, and a person lets it go on.
 #[track_caller]
-fn is_held_and_goes_on(stage: &Stage, script: &str, kind: &str) {
+pub(crate) fn is_held_and_goes_on(stage: &Stage, script: &str, kind: &str) {
     let message = stage.sends(&format!("TURN-bad {script}"));
     stage.world.until("it is held", || (stage.show()["state"] == "blocked").then_some(()));
     let session = stage.show();

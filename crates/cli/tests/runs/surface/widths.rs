@@ -153,7 +153,7 @@ fn what_people_look_at_fits_the_terminal() {
 }
 
 /// Verbs whose output is not for people at a terminal, or is a terminal itself, and where it is shown instead.
-const ELSEWHERE: [(&str, &str); 8] = [
+const ELSEWHERE: [(&str, &str); 9] = [
     ("attach", "it has the whole terminal: tests/runs/attach.rs"),
     ("completions", "a script for a shell, the same at any width"),
     ("demo", "its lines are those of README, the same at any width: surface/others.rs"),
@@ -162,12 +162,14 @@ const ELSEWHERE: [(&str, &str); 8] = [
     ("metrics", "for Prometheus, the same at any width"),
     ("run", "what its program prints: tests/runs/foreground"),
     ("service", "what it says depends on the machine: surface/declared.rs"),
+    ("tui", "it has the whole terminal: its frames are snapshots of their own, tests/runs/terminal"),
 ];
 
 type Words = &'static [&'static str];
 
 /// What every other verb says at a terminal: the lines before it, and the line.
-const SAID: [(&str, &[Words], Words); 31] = [
+const SAID: [(&str, &[Words], Words); 33] = [
+    ("accounts", &[], &["accounts"]),
     ("agents", &[], &["agents"]),
     ("answer", &[], &["answer", "chat", "allow"]),
     ("apply", &[], &["apply", "sessions.toml", "--dry-run"]),
@@ -195,6 +197,7 @@ const SAID: [(&str, &[Words], Words); 31] = [
     ("stop", &[&["start", "api"]], &["stop", "api"]),
     ("unlock", &[], &["unlock", "key:free", "--kill"]),
     ("up", &[], &["up"]),
+    ("usage", &[], &["usage"]),
     ("version", &[], &["version"]),
     ("wait", &[], &["wait", "chat", "--for", "stopped"]),
     ("who", &[], &["who", "services"]),

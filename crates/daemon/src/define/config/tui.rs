@@ -173,10 +173,7 @@ impl<'de> Deserialize<'de> for Keys {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
                 let mut keys = BTreeMap::new();
-                while let Some(act) = map.next_key::<String>()? {
-                    if !ACTS.contains(&act.as_str()) {
-                        return Err(unknown(&act, &ACTS));
-                    }
+                while let Some(Act(act)) = map.next_key()? {
                     let OneOrMore(pressed) = map.next_value()?;
                     keys.insert(act, pressed);
                 }
@@ -184,6 +181,16 @@ impl<'de> Deserialize<'de> for Keys {
             }
         }
         from.deserialize_map(Reading)
+    }
+}
+
+/// A word of [`ACTS`]: read as a key of its own, so that a wrong one is found on its line.
+struct Act(String);
+
+impl<'de> Deserialize<'de> for Act {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Act, D::Error> {
+        let act = from.deserialize_str(Text("is a word for what is done"))?;
+        if ACTS.contains(&act.as_str()) { Ok(Act(act)) } else { Err(unknown(&act, &ACTS)) }
     }
 }
 
