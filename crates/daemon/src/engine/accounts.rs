@@ -319,6 +319,10 @@ impl Engine {
         let tracked = self.sessions.get(&id)?;
         let name = tracked.account.as_ref()?;
         let known = self.accounts.known.get(name)?;
+        // It waits for somebody else's lock, and would forget that; it is held once it has it.
+        if let Life::Blocked { .. } = tracked.session.life() {
+            return None;
+        }
         let resumes = tracked.session.spec().policy.limit_resume;
         let held = known.core.hold_of(name, member(id), resumes);
         // Who has nothing to do is told when a message comes.
