@@ -75,6 +75,22 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
+/// Answers every turn that is begun; the first delivery to each was refused.
+fn answer_all(room: &mut Room, shims: &mut [Shim]) {
+    let mut done: Vec<usize> = vec![0; shims.len()];
+    for _ in 0..200 {
+        serve(room, shims);
+        for (number, shim) in shims.iter_mut().enumerate() {
+            let said = shim.labels().iter().filter(|label| **label == "prompt").count();
+            if said > done[number] + 1 {
+                shim.takes(room);
+                shim.answers(room, "done");
+                done[number] += 1;
+            }
+        }
+    }
+}
+
 #[test]
 fn twenty_sessions_of_one_account_meet_a_limit_and_one_tries_at_the_reset() {
     let mut room = Room::configured(RESUMES);
@@ -112,19 +128,7 @@ fn twenty_sessions_of_one_account_meet_a_limit_and_one_tries_at_the_reset() {
     serve(&mut room, &mut shims);
     assert_eq!(asked(&shims), 21, "one tries, alone");
     println!("requests at the model: 20 before the reset, 1 until the first answer after it");
-    let mut done: Vec<usize> = vec![0; 20];
-    for _ in 0..200 {
-        serve(&mut room, &mut shims);
-        for (number, shim) in shims.iter_mut().enumerate() {
-            let said = shim.labels().iter().filter(|label| **label == "prompt").count();
-            // The first delivery was refused.
-            if said > done[number] + 1 {
-                shim.takes(&mut room);
-                shim.answers(&mut room, "done");
-                done[number] += 1;
-            }
-        }
-    }
+    answer_all(&mut room, &mut shims);
     assert_eq!(asked(&shims), 60, "each message once more");
     for (shim, messages) in shims.iter().zip(&messages) {
         assert_eq!(messages.map(|message| room.row(message).state), [MessageState::Done; 2]);
