@@ -244,9 +244,7 @@ impl fmt::Display for Why {
         match self {
             Why::Needed { need } => need.fmt(f),
             Why::CannotStart { cause } => write!(f, "it cannot be started: {cause}"),
-            Why::StartRefused { text, wait } => {
-                write!(f, "it could not be started: {text}; next try in {}", words::duration(*wait))
-            }
+            Why::StartRefused { text, wait } => start_refused(f, text, *wait),
             Why::EndedAsAsked { exit } => write!(f, "it {exit}, as it was asked to end"),
             Why::RestartAtOnce { verdict, exit } => {
                 write!(f, "it {exit} ({}); the next run starts at once", verdict.word())
@@ -294,6 +292,10 @@ impl fmt::Display for Why {
             Why::GoingDown => f.write_str("the daemon is going down"),
         }
     }
+}
+
+fn start_refused(f: &mut fmt::Formatter<'_>, text: &str, wait: Duration) -> fmt::Result {
+    write!(f, "it could not be started: {text}; next try in {}", words::duration(wait))
 }
 
 fn waiting(

@@ -75,6 +75,25 @@ impl World {
     }
 }
 
+/// What is shown of twenty sessions that are held, before and after a death of the daemon.
+#[track_caller]
+fn is_held_over_a_death(world: &World) {
+    world.kill_daemon();
+    world.ok(&["up"]);
+    let held = world.until("it is held over a death of the daemon", || world.is_held("player:default"));
+    assert_eq!((&held["held"], &held["window"]), (&json!("limit"), &json!("five_hour")));
+    assert_eq!(held["held_sessions"].as_array().unwrap().len(), 20);
+    let shown = world.show("s7");
+    assert_eq!(
+        (&shown["state"], &shown["activity"], &shown["holder"], &shown["request"]["kind"]),
+        (&json!("blocked"), &json!("limited"), &Value::Null, &json!("limit"))
+    );
+    assert_eq!((&shown["inbox"]["queued"], &shown["inbox"]["failed"]), (&json!(2), &json!(0)));
+    let waiting = &world.json(&["inbox", "s7"])[0];
+    assert_eq!(waiting["tries"], 0, "{waiting}");
+    assert!(waiting["waits_for"].as_str().unwrap().contains("usage limit"), "{waiting}");
+}
+
 #[test]
 fn twenty_sessions_meet_a_limit_at_once_and_none_of_their_messages_is_lost() {
     let world = World::new();
@@ -94,20 +113,7 @@ fn twenty_sessions_meet_a_limit_at_once_and_none_of_their_messages_is_lost() {
     world.until("all are held", || (world.states("blocked") == 20).then_some(()));
     let before = world.asked_for().len() - 1;
     assert!((1..=20).contains(&before), "{before}");
-    world.kill_daemon();
-    world.ok(&["up"]);
-    let held = world.until("it is held over a death of the daemon", || world.is_held("player:default"));
-    assert_eq!((&held["held"], &held["window"]), (&json!("limit"), &json!("five_hour")));
-    assert_eq!(held["held_sessions"].as_array().unwrap().len(), 20);
-    let shown = world.show("s7");
-    assert_eq!(
-        (&shown["state"], &shown["activity"], &shown["holder"], &shown["request"]["kind"]),
-        (&json!("blocked"), &json!("limited"), &Value::Null, &json!("limit"))
-    );
-    assert_eq!((&shown["inbox"]["queued"], &shown["inbox"]["failed"]), (&json!(2), &json!(0)));
-    let waiting = &world.json(&["inbox", "s7"])[0];
-    assert_eq!(waiting["tries"], 0, "{waiting}");
-    assert!(waiting["waits_for"].as_str().unwrap().contains("usage limit"), "{waiting}");
+    is_held_over_a_death(&world);
     assert_eq!(world.asked_for().len() - 1, before, "nobody asks while it is held");
 
     std::fs::remove_file(world.path("limited")).unwrap();

@@ -74,8 +74,8 @@ impl Engine {
         self.touch_all_accounts();
     }
 
-    /// Notes which account a session uses, and what that keeps it from, before anything is decided for it.
-    pub(super) fn know_account(&mut self, id: SessionId) {
+    /// Notes which account a session uses.
+    fn know_account(&mut self, id: SessionId) {
         let Some(tracked) = self.sessions.get(&id) else { return };
         let preset = self.config.preset(&tracked.definition.agent);
         let made = account::of(&tracked.definition, preset.as_ref(), self.accounts.key);
@@ -83,11 +83,21 @@ impl Engine {
         let name: Option<Arc<str>> = name.map(Into::into);
         if let Some(name) = &name {
             let bounds = self.config.account_bounds(name);
-            self.accounts.known.entry(Arc::clone(name)).or_default().bounds = bounds;
+            let known = self.accounts.known.entry(Arc::clone(name)).or_default();
+            known.bounds = bounds;
+            // It may be the one that the others of its account wait for.
+            if !known.is_quiet() {
+                self.accounts.touched.insert(Arc::clone(name));
+            }
         }
         if let Some(tracked) = self.sessions.get_mut(&id) {
             tracked.account = name;
         }
+    }
+
+    /// The same of one that nothing is decided for yet, or that is decided for at once.
+    pub(super) fn know_account_first(&mut self, id: SessionId) {
+        self.know_account(id);
         self.hold_quietly(id);
     }
 
@@ -102,7 +112,10 @@ impl Engine {
     /// The configuration has changed: names and bounds may be others.
     pub(super) fn follow_accounts(&mut self) {
         let ids: Vec<SessionId> = self.sessions.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.know_account(id));
+        for id in ids {
+            self.know_account(id);
+            self.hold_session(id);
+        }
         self.touch_all_accounts();
     }
 
@@ -319,6 +332,10 @@ impl Engine {
         let tracked = self.sessions.get(&id)?;
         let name = tracked.account.as_ref()?;
         let known = self.accounts.known.get(name)?;
+        // It waits for somebody else's lock, and would forget that; it is held once it has it.
+        if let Life::Blocked { .. } = tracked.session.life() {
+            return None;
+        }
         let resumes = tracked.session.spec().policy.limit_resume;
         let held = known.core.hold_of(name, member(id), resumes);
         // Who has nothing to do is told when a message comes.

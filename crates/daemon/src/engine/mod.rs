@@ -178,7 +178,12 @@ impl Engine {
     }
 
     fn take_one(&mut self, input: Input) {
-        let Some(input) = self.at_the_door(input) else { return };
+        if let Some(input) = self.at_the_door(input) {
+            self.take_in(input);
+        }
+    }
+
+    fn take_in(&mut self, input: Input) {
         match input {
             Input::Happened { id, event, facts, reply } => match self.early(id) {
                 Some(early) => early.push(Input::Happened { id, event, facts, reply }),

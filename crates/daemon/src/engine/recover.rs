@@ -83,7 +83,7 @@ impl Engine {
         }
         let has_tape = tracked.definition.has_tape();
         self.sessions.insert(id, Box::new(tracked));
-        self.know_account(id);
+        self.know_account_first(id);
         if has_tape {
             self.resume_fold(id);
         }

@@ -100,7 +100,7 @@ impl Engine {
         }
         let run = tracked.session.runs().last;
         self.sessions.insert(id, Box::new(tracked));
-        self.know_account(id);
+        self.know_account_first(id);
         self.begin_fold(id, run);
         let noted = self.note_cursor(id, &mut batch);
         if let Some(first) = self.sessions.get_mut(&id).and_then(|tracked| tracked.pending.back_mut()) {
@@ -140,7 +140,7 @@ impl Engine {
         let settings = self.config.settings(&definition.agent, &tracked.name);
         let event = Event::SpecChanged(Box::new(definition.spec(&settings)));
         tracked.definition = Arc::new(definition);
-        self.know_account(id);
+        self.know_account_first(id);
         let Some(decision) = self.decide(id, &event, now) else { return };
         // A session that is to run from now on begins with it.
         self.follow_run(id);

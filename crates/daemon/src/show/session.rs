@@ -23,8 +23,15 @@ pub(crate) fn session(view: &SessionView, now: Now) -> Session {
 
 /// One session without its policy, which is half of it.
 pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
-    let (core, definition) = (&view.core, &view.definition);
-    let known = core.standing().filter(|_| core.activity() != talk::Activity::Unknown);
+    object(view, &view.core, &view.definition, now)
+}
+
+/// What is known of what its agent does, where that tells something.
+fn known(core: &pinfold_core::Session) -> Option<&talk::Standing> {
+    core.standing().filter(|_| core.activity() != talk::Activity::Unknown)
+}
+
+fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definition, now: Now) -> Session {
     let (process, since) = core.life().at_work().map(|(_, process, since)| (process, since)).unzip();
     Session {
         id: view.id.to_string(),
@@ -37,8 +44,8 @@ pub(crate) fn brief(view: &SessionView, now: Now) -> Session {
         next: next(view, now),
         activity: word::activity(core.activity()),
         activity_from: activity::source(core, protocol_word(definition.protocol)),
-        activity_since: known.and_then(|standing| standing.since).map(time),
-        waits_for: known.and_then(|standing| standing.detail.clone()),
+        activity_since: known(core).and_then(|standing| standing.since).map(time),
+        waits_for: known(core).and_then(|standing| standing.detail.clone()),
         last_output_at: view.printed_at.filter(|_| process.is_some()).map(time),
         request: core.talk().open().next().map(request).or_else(|| hold_request(core)),
         requests: core.talk().open().count() + usize::from(hold_request(core).is_some()),

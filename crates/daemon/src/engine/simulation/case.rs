@@ -264,7 +264,7 @@ impl Case {
     }
 
     /// What holds whenever the loop is about to wait.
-    fn after_a_turn(&mut self) -> Result<(), Violation> {
+    pub(super) fn after_a_turn(&mut self) -> Result<(), Violation> {
         let Some(daemon) = &mut self.daemon else { return Ok(()) };
         daemon.engine.remove_what_rests();
         daemon.engine.end_if_at_rest();

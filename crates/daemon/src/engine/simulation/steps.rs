@@ -116,19 +116,19 @@ impl Case {
             Common::Consumer(s, who, coming) => self.consumer(at(s), who, coming),
             Common::Memory(s, percent) => self.memory(with_agent(self, s), percent),
             Common::Mute(s) => self.shared.lock().room.mute[at(s)] = true,
-            Common::VendorBusy(s) => self.vendor(at(s), s),
+            Common::VendorBusy(s) => return self.vendor(at(s), s),
             Common::Redefine(s, variant) => self.redefine(at(s), variant),
         }
         Ok(())
     }
 
     /// The vendor has too much to do for the account of a session, or a person says that it goes on.
-    fn vendor(&mut self, session: usize, number: u8) {
+    fn vendor(&mut self, session: usize, number: u8) -> Result<(), Violation> {
         let id = self.ids[session];
-        let Some(daemon) = &mut self.daemon else { return };
+        let Some(daemon) = &mut self.daemon else { return Ok(()) };
         let Some(account) = daemon.engine.sessions.get(&id).and_then(|tracked| tracked.account.clone())
         else {
-            return;
+            return Ok(());
         };
         if number >= 192 {
             daemon.engine.resume_account(&account);
@@ -137,6 +137,7 @@ impl Case {
             daemon.engine.refused(id, &pinfold_agents::Failure { kind, text: "529".to_owned() });
             daemon.engine.settle_accounts();
         }
+        self.after_a_turn()
     }
 
     fn take_some(&mut self, number: u8) -> Result<(), Violation> {
