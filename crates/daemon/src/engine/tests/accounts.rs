@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const RESUMES: &str = "[policy]\nlimit_resume = true\n";
 
-fn player(room: &mut Room, name: &str, agent: &str, more: Value) -> Shim {
+fn player(room: &mut Room, name: &str, agent: &str, more: &Value) -> Shim {
     let mut definition = json!({ "protocol": "scripted", "agent": agent });
     definition.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let mut shim = started_as(room, name, &definition);
@@ -24,7 +24,7 @@ fn player(room: &mut Room, name: &str, agent: &str, more: Value) -> Shim {
 }
 
 fn players(room: &mut Room, count: usize) -> Vec<Shim> {
-    (0..count).map(|number| player(room, &format!("s{number}"), "player", json!({}))).collect()
+    (0..count).map(|number| player(room, &format!("s{number}"), "player", &json!({}))).collect()
 }
 
 /// How many turns the model was asked for.
@@ -38,7 +38,7 @@ fn serve(room: &mut Room, shims: &mut [Shim]) {
     }
 }
 
-fn ends(room: &mut Room, shim: &mut Shim, more: Value) {
+fn ends(room: &mut Room, shim: &mut Shim, more: &Value) {
     let number = shim.number("prompt");
     let mut line = json!({ "type": "ended", "id": number });
     line.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -46,7 +46,7 @@ fn ends(room: &mut Room, shim: &mut Shim, more: Value) {
 }
 
 fn refused(room: &mut Room, shim: &mut Shim, kind: &str) {
-    ends(room, shim, json!({ "how": "failed", "kind": kind, "why": "no more" }));
+    ends(room, shim, &json!({ "how": "failed", "kind": kind, "why": "no more" }));
 }
 
 /// The vendor refuses the turn under way till so many seconds from now.
@@ -95,7 +95,7 @@ fn answer_all(room: &mut Room, shims: &mut [Shim]) {
 fn twenty_sessions_of_one_account_meet_a_limit_and_one_tries_at_the_reset() {
     let mut room = Room::configured(RESUMES);
     let mut shims = players(&mut room, 20);
-    let mut other = player(&mut room, "other", "another", json!({}));
+    let mut other = player(&mut room, "other", "another", &json!({}));
     let messages: Vec<[MessageId; 2]> =
         shims.iter().map(|shim| ["one", "two"].map(|text| room.send(shim.id, text, None))).collect();
     serve(&mut room, &mut shims);
@@ -334,15 +334,15 @@ fn cost(usd: f64) -> Value {
 fn a_budget_that_is_spent_pauses_after_the_turn_and_goes_on_when_it_is_raised() {
     let mut room = Room::new();
     let budget = json!({ "budget": 1_000_000_000 });
-    let mut shims = vec![player(&mut room, "api", "player", budget)];
+    let mut shims = vec![player(&mut room, "api", "player", &budget)];
     let id = shims[0].id;
     let messages = ["one", "two", "three"].map(|text| room.send(id, text, None));
     serve(&mut room, &mut shims);
     shims[0].takes(&mut room);
-    ends(&mut room, &mut shims[0], cost(0.6));
+    ends(&mut room, &mut shims[0], &cost(0.6));
     serve(&mut room, &mut shims);
     shims[0].takes(&mut room);
-    ends(&mut room, &mut shims[0], cost(0.6));
+    ends(&mut room, &mut shims[0], &cost(0.6));
     serve(&mut room, &mut shims);
     assert_eq!(asked(&shims), 2, "the turn under way was finished, and no other begun");
     assert_eq!((room.state(id), hold(&room, id)), (State::Blocked, Some(HoldKind::Budget)));
@@ -358,14 +358,14 @@ fn a_budget_that_is_spent_pauses_after_the_turn_and_goes_on_when_it_is_raised() 
 #[test]
 fn a_budget_is_raised_by_another_definition_too() {
     let mut room = Room::new();
-    let mut shims = vec![player(&mut room, "api", "player", json!({ "budget": 1_000_000_000 }))];
+    let mut shims = vec![player(&mut room, "api", "player", &json!({ "budget": 1_000_000_000 }))];
     let id = shims[0].id;
     for text in ["one", "two"] {
         room.send(id, text, None);
     }
     serve(&mut room, &mut shims);
     shims[0].takes(&mut room);
-    ends(&mut room, &mut shims[0], cost(1.0));
+    ends(&mut room, &mut shims[0], &cost(1.0));
     assert_eq!(hold(&room, id), Some(HoldKind::Budget));
     let mut raised =
         super::hand::definition(&json!({ "protocol": "scripted", "agent": "player", "mode": "always" }));
@@ -384,7 +384,7 @@ fn a_budget_is_raised_by_another_definition_too() {
 #[test]
 fn the_time_of_turns_is_counted_and_a_long_one_is_finished() {
     let mut room = Room::new();
-    let mut shims = vec![player(&mut room, "api", "player", json!({ "turn_time": 60_000 }))];
+    let mut shims = vec![player(&mut room, "api", "player", &json!({ "turn_time": 60_000 }))];
     let id = shims[0].id;
     let messages = ["one", "two"].map(|text| room.send(id, text, None));
     serve(&mut room, &mut shims);
@@ -404,7 +404,7 @@ fn the_time_of_turns_is_counted_and_a_long_one_is_finished() {
 fn what_an_account_spends_on_a_day_is_bounded_and_another_account_is_not_touched() {
     let mut room = Room::configured("[accounts.\"player:default\"]\nbudget = \"1USD\"\n");
     let mut shims = players(&mut room, 2);
-    let mut other = player(&mut room, "other", "another", json!({}));
+    let mut other = player(&mut room, "other", "another", &json!({}));
     for shim in shims.iter().chain([&other]) {
         for text in ["one", "two"] {
             room.send(shim.id, text, None);
@@ -414,7 +414,7 @@ fn what_an_account_spends_on_a_day_is_bounded_and_another_account_is_not_touched
     other.serve(&mut room);
     for shim in shims.iter_mut().chain([&mut other]) {
         shim.takes(&mut room);
-        ends(&mut room, shim, cost(0.7));
+        ends(&mut room, shim, &cost(0.7));
     }
     serve(&mut room, &mut shims);
     other.serve(&mut room);
@@ -463,7 +463,7 @@ fn usage_is_counted_once_by_differences_and_summed_over_daemons() {
         ends(
             &mut room,
             &mut shims[0],
-            json!({ "answer": "x", "usage": { "session": session, "model": "m" } }),
+            &json!({ "answer": "x", "usage": { "session": session, "model": "m" } }),
         );
     }
     let sum = room.engine.sessions[&id].session.usage().unwrap().sum;
