@@ -273,14 +273,10 @@ impl Engine {
         while let Some(name) = self.accounts.touched.pop_first() {
             self.settle_account(&name);
         }
-        let first = self
-            .accounts
-            .known
-            .values()
-            .filter_map(|known| known.core.next_deadline())
-            .min_by_key(|due| due.boot);
         let now = self.ports.clock.boot();
-        let due = first.map(|due| due.boot).filter(|due| *due > now);
+        let all = self.accounts.known.values().filter_map(|known| known.core.next_deadline());
+        // One that has passed, and that nobody was there for, hides no other.
+        let due = all.map(|due| due.boot).filter(|due| *due > now).min();
         if self.accounts.due != due {
             self.accounts.due = due;
             self.ports.clock.wake_at(self.first_deadline());
