@@ -4,6 +4,7 @@ use super::known::{Sessions, read};
 use crate::processes::PATIENCE;
 use crate::random::Dice;
 use crate::world::World;
+use pinfold_api::client::Held;
 use pinfold_api::{Client, endpoint, query};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -13,10 +14,10 @@ const MOMENTS: usize = 1000;
 /// The command line is a process: it is asked at each moment of so many.
 const ASKED: usize = 25;
 
-/// The events of a feed, as they come.
-fn events(client: &Client) -> Receiver<(String, String)> {
+/// The events of a feed, as they come, for as long as its connection is held.
+fn events(client: &Client) -> (Held, Receiver<(String, String)>) {
     let (sender, receiver) = channel();
-    let lines = client.patient_lines(&endpoint::Feed::call(&query::Feed::default())).unwrap();
+    let (held, lines) = client.held_lines(&endpoint::Feed::call(&query::Feed::default())).unwrap();
     std::thread::spawn(move || {
         let mut kind = String::new();
         for line in lines.map_while(Result::ok) {
@@ -29,12 +30,12 @@ fn events(client: &Client) -> Receiver<(String, String)> {
             }
         }
     });
-    receiver
+    (held, receiver)
 }
 
 /// What is known by a fresh reader: the API's own state, and its revision.
 fn now(client: &Client) -> Sessions {
-    let events = events(client);
+    let (_held, events) = events(client);
     let mut sessions = Sessions::default();
     while sessions.revision.is_none() {
         let (kind, data) = events.recv().unwrap();
@@ -116,7 +117,7 @@ fn the_ui_the_api_and_the_command_line_agree_at_every_revision() {
         world.ok(&["new", &format!("s{number}"), "--mode", mode, "--", "cat"]);
     }
     let client = Client::new(world.home.join("pinfold.sock"));
-    let (feed, mut model) = (events(&client), Sessions::default());
+    let ((_held, feed), mut model) = (events(&client), Sessions::default());
     let mut random = Dice(21);
     let (mut moments, mut compared) = (0, 0);
     while moments < MOMENTS {
