@@ -29,6 +29,11 @@ const MEANINGS: &[(&str, &str)] = &[
     ("lock_acquired", "A session, or a client over HTTP, has its locks."),
     ("lock_released", "Locks were given back."),
     (
+        "account_held",
+        "A usage limit, a dead login, an overloaded vendor or a budget holds every session of an account.",
+    ),
+    ("account_resumed", "An account is free again, and its sessions go on."),
+    (
         "takeover_requested",
         "An `attach` wants the agent's own terminal program in place of the headless run.",
     ),
