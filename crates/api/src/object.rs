@@ -87,6 +87,12 @@ pub struct Session {
     /// How its last run ended.
     #[serde(default)]
     pub last_exit: Option<LastExit>,
+    /// What was set and is in force from its next run on, by the names of the options.
+    #[serde(default)]
+    pub pending: Option<BTreeMap<String, Value>>,
+    /// The machine it is on; null for this one.
+    #[serde(default)]
+    pub host: Option<String>,
     /// Whether its run is in a control group of its own; only told of one session that has a run.
     #[serde(default)]
     pub contained: Option<bool>,

@@ -55,7 +55,10 @@ pub(crate) fn refused(purpose: Purpose, error: &RpcError) -> Vec<Word> {
     match (purpose, kind) {
         (_, FailureKind::Login) => words.push(Word::Login(text)),
         // That may pass: it says nothing of the session.
-        (Purpose::Load | Purpose::Resume, FailureKind::Limit | FailureKind::Server) => {}
+        (
+            Purpose::Load | Purpose::Resume,
+            FailureKind::Limit | FailureKind::Server | FailureKind::Overloaded,
+        ) => {}
         (Purpose::Load | Purpose::Resume, _) => {
             let why = if is_busy(error) { SessionRefused::Busy } else { SessionRefused::Unknown };
             words.push(Word::SessionRefused(why));

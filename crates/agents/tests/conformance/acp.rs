@@ -166,6 +166,9 @@ fn a_known_session_is_resumed_or_loaded_by_what_the_agent_can() {
         let fold = folded(&known, &opened).0;
         let said: Value = serde_json::from_slice(&fold.say(3, &prompt(1, 1, "x")).unwrap().bytes).unwrap();
         assert_eq!(said["params"]["sessionId"], if step == 2 { "s-9" } else { "s-0" });
+        // The message is the trace, its delivery the span.
+        let trace = "00-00000000000000000000000000000001-0000000000000001-01";
+        assert_eq!(said["params"]["_meta"]["traceparent"], trace);
     }
 }
 

@@ -23,6 +23,9 @@ const ACP_1: &str = include_str!("../fixtures/cursor-1-acp.json");
 /// The same of pi.
 const PI_1: &str = include_str!("../fixtures/cursor-1-pi.json");
 
+/// The same since cached tokens are counted, and an overloaded vendor is told apart.
+const PI_2: &str = include_str!("../fixtures/cursor-1-pi-2.json");
+
 /// What version 1 wrote of Codex, in the middle of everything that it can be in.
 const CODEX_1: &str = include_str!("../fixtures/cursor-1-codex.json");
 
@@ -174,11 +177,14 @@ fn pi() -> Story {
 
 #[test]
 fn a_cursor_of_version_1_of_pi_is_read_for_ever() {
-    let (mut fold, told) = Fold::resume(RUN, PI_1.trim_end());
-    assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
-    let after = pi().line(r#"{"id":"3","type":"response","success":true,"data":{}}"#);
-    let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
-    assert_eq!(short(&told), ["failed (Server: 503 no) 1 \"so far\" for 11+7", "activity Idle"]);
+    for (cursor, kind) in [(PI_1, "Server"), (PI_2, "Overloaded")] {
+        let (mut fold, told) = Fold::resume(RUN, cursor.trim_end());
+        assert_eq!((told.len(), fold.wants()), (0, Some(Intent::Handshake { step: 1000 })));
+        let after = pi().line(r#"{"id":"3","type":"response","success":true,"data":{}}"#);
+        let told: Vec<_> = after.taped().flat_map(|entry| fold.entry(&entry)).collect();
+        let failed = format!("failed ({kind}: 503 no) 1 \"so far\" for 11+7");
+        assert_eq!(short(&told), [failed.as_str(), "activity Idle"]);
+    }
 }
 
 #[test]
@@ -188,7 +194,7 @@ fn the_fixtures_are_what_is_written_today() {
     let acp = folded(&setup(Protocol::Acp), &acp()).0;
     let pi = folded(&setup(Protocol::Pi), &pi()).0;
     let folds =
-        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_1), (pi, PI_1)];
+        [(scripted, VERSION_1), (exec(), EXEC_2), (stream_json, STREAM_JSON_1), (acp, ACP_1), (pi, PI_2)];
     for (fold, then) in folds {
         let (now, then): (Value, Value) =
             (serde_json::from_str(&fold.cursor()).unwrap(), serde_json::from_str(then).unwrap());

@@ -8,12 +8,13 @@ use crate::output::{Failure, Paper, Shade, ago, below_home, columns, moment, pri
 use crate::told_exit::told;
 use crate::worktree;
 use clap::Args;
-use pinfold_api::object::{LogLine, RunProcess, Session, Usage};
+use pinfold_api::object::{Inbox, LogLine, RunProcess, Session, Usage};
 use pinfold_api::word::Activity;
 use pinfold_api::{Client, ClientError, endpoint, query};
 use pinfold_core::visible::{visible, visible_line};
 use pinfold_core::words;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// So many lines of its output are on the page.
@@ -90,8 +91,6 @@ const LABEL: usize = 12;
 fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)> {
     let home = home().filter(|_| paper.width().is_some());
     let since = |at: &String| format!("{}, {} ago", moment(at), ago(at).unwrap_or_default());
-    let inbox = session.inbox;
-    let waits = inbox.queued + inbox.in_flight + inbox.failed + inbox.damaged;
     vec![
         ("State", Some(names_home(&session.why, home.as_deref()).into_owned())),
         ("Activity", activity(session)),
@@ -120,16 +119,9 @@ fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)>
         ("Account", session.account.clone()),
         ("Usage", session.usage.as_ref().map(used)),
         ("Memory", memory(session)),
+        ("Pending", session.pending.as_ref().map(from_the_next_run)),
         ("Runs", (session.restarts > 0).then(|| format!("restarted {} times", session.restarts))),
-        (
-            "Inbox",
-            (waits + inbox.done > 0).then(|| {
-                format!(
-                    "{} queued, {} under way, {} done, {} failed",
-                    inbox.queued, inbox.in_flight, inbox.done, inbox.failed
-                )
-            }),
-        ),
+        ("Inbox", messages(&session.inbox)),
         ("Clients", (session.consumers > 0).then(|| format!("{} attached or following", session.consumers))),
         ("Parent", session.parent.clone()),
         ("Tags", Some(session.tags.join(", ")).filter(|tags| !tags.is_empty())),
@@ -172,6 +164,23 @@ fn activity(session: &Session) -> Option<String> {
 fn on_disk(worktree: &Value) -> String {
     let least = if worktree["counted"] == "all" { "" } else { "at least " };
     format!("{least}{} on disk", words::size(worktree["disk_bytes"].as_u64().unwrap_or(0)))
+}
+
+/// Its messages, where there were any.
+fn messages(inbox: &Inbox) -> Option<String> {
+    let Inbox { queued, in_flight, done, failed, damaged } = inbox;
+    let any = queued + in_flight + done + failed + damaged > 0;
+    any.then(|| format!("{queued} queued, {in_flight} under way, {done} done, {failed} failed"))
+}
+
+/// What was set, and is not in force yet.
+fn from_the_next_run(pending: &BTreeMap<String, Value>) -> String {
+    let each = pending.iter().map(|(name, value)| match value {
+        Value::Null => format!("no {name}"),
+        Value::String(text) => format!("{name} {text}"),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => format!("{name} {value}"),
+    });
+    format!("{}, from the next run on", each.collect::<Vec<_>>().join(", "))
 }
 
 fn memory(session: &Session) -> Option<String> {

@@ -52,6 +52,11 @@ impl Pass {
         self.kept.as_ref().map(|kept| kept.own)
     }
 
+    /// Whether it is kept to what a sandbox lets it see.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| kept.confined)
+    }
+
     /// Whether it is kept to anything.
     pub(crate) fn is_kept(&self) -> bool {
         self.kept.is_some()

@@ -73,6 +73,13 @@ pub(crate) async fn send(
 ) -> Answered<Sent> {
     let NewMessage { text, key, files } = read(request).await?;
     let time = time(&patience)?;
+    if !files.is_empty() && context.pass.is_confined() {
+        // The daemon would look where the sandbox does not let it.
+        let text = "you are confined: a message from a sandbox names no files";
+        return Err(ErrorBody::new(ErrorKind::NotPermitted, text)
+            .hint("write the path into the text")
+            .into());
+    }
     let files = there(files).await?;
     let (id, name) = context.handle.view(move |view| found(view, &session)).await??;
     let (sender, mut queued) = oneshot::channel();

@@ -7,6 +7,7 @@ pub(crate) mod disk;
 pub(crate) mod event;
 pub(crate) mod list;
 pub(crate) mod message;
+mod pending;
 pub(crate) mod processes;
 pub(crate) mod session;
 pub(crate) mod status;

@@ -1,5 +1,6 @@
 //! A session as the object of the contract.
 
+use super::pending::pending;
 use super::{activity, usage, word};
 use crate::clock::time;
 use crate::define::definition::Definition;
@@ -77,6 +78,8 @@ fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definit
         account: view.account.as_deref().map(str::to_owned),
         usage: usage::of_session(core),
         last_exit: core.last_exit().map(last_exit),
+        pending: pending(core),
+        host: None,
         contained: None,
         processes: None,
         env: definition.env.all().into_keys().map(str::to_owned).collect(),

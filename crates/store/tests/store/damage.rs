@@ -141,7 +141,7 @@ fn a_file_of_a_later_version_is_refused() {
     let home = filled();
     home.raw().pragma_update(None, "user_version", 99).unwrap();
     let error = refused(&home);
-    assert!(matches!(error, OpenError::TooNew { found: 99, known: 8, .. }), "{error:?}");
+    assert!(matches!(error, OpenError::TooNew { found: 99, known: 9, .. }), "{error:?}");
     let error = Reader::open(&home.path()).unwrap_err();
     assert!(matches!(error, OpenError::TooNew { found: 99, .. }), "{error:?}");
 }

@@ -39,6 +39,8 @@ fn is_kept_in(sandbox: &str, mark: &str) {
     let world = world_with_others();
     let before = world.show("boss");
     let tried = world.try_in("evil", &[], sandbox, &[&FORBIDDEN[..], &ALLOWED].concat());
+    let files = world.try_in("probe", &[], sandbox, &[("file", "send probe look --file /")]);
+    files["file"].is_refused("a message from a sandbox names no files");
     for (name, _) in FORBIDDEN {
         tried[name].is_refused(&format!("you are confined ({mark}"));
         assert!(tried[name].said.contains("hint: call it outside of the sandbox"), "{:?}", tried[name]);
@@ -50,7 +52,7 @@ fn is_kept_in(sandbox: &str, mark: &str) {
     assert!(listed(&tried["ls"]) && listed(&tried["events"]), "{tried:?}");
     let after = world.show("boss");
     assert_eq!((&after["pid"], &after["memory_limit_bytes"]), (&before["pid"], &json!(null)));
-    assert_eq!(world.sessions().len(), 3, "nothing was made");
+    assert_eq!(world.sessions().len(), 4, "nothing was made");
     assert!(!world.path("escaped").exists());
 }
 
