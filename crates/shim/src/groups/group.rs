@@ -11,6 +11,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// So many names are tried for a group.
 const NAMES: u32 = 4;
@@ -130,10 +131,23 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         // What cannot be removed stays; the next run takes another name, and whoever sweeps tries again.
-        let _ = remove(&self.path);
+        remove_when_empty(&self.path);
         if let Some(memory) = self.memory.as_ref().filter(|memory| memory.is_dir()) {
-            let _ = remove(memory);
+            remove_when_empty(memory);
         }
+    }
+}
+
+/// A process that was reaped may count in its group for a moment longer, on a busy machine for milliseconds. Nothing tells when it is over.
+const FADING: u32 = 50;
+
+/// Removes a group that nothing lives in any more.
+fn remove_when_empty(group: &Path) {
+    for _ in 0..FADING {
+        if remove(group) != Err(Errno::BUSY) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
