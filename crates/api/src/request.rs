@@ -28,8 +28,10 @@ pub struct NewSession {
     #[schemars(extend("pattern" = units::DURATION))]
     pub stop_grace: Option<String>,
     #[schemars(extend("pattern" = units::MONEY))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<String>,
     #[schemars(extend("pattern" = units::DURATION))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub turn_time: Option<String>,
     pub pty: Option<bool>,
     #[schemars(extend("enum" = ["line", "json", null]))]
@@ -113,7 +115,8 @@ pub struct NewMessage {
     pub text: String,
     /// The same key twice is one message.
     pub key: Option<String>,
-    /// Files that it is about, by absolute paths; they must exist.
+    /// Files that it is about, by absolute paths; they must exist. A daemon of an earlier version does not know the word.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
 }
 

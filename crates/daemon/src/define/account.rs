@@ -11,6 +11,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use tracing::warn;
 
 /// How names of variables end that have a key or a token in them.
 const CREDENTIALS: [&str; 4] = ["_API_KEY", "_AUTH_TOKEN", "_OAUTH_TOKEN", "_ACCESS_TOKEN"];
@@ -30,17 +31,31 @@ impl std::fmt::Debug for Key {
 }
 
 impl Key {
-    /// Reads the key of a home, and makes one where there is none.
-    pub(crate) fn of_home(file: &Path) -> io::Result<Key> {
+    /// The key of a home. One that cannot be kept is for this daemon only: accounts that are named by a hash have other names with the next.
+    pub(crate) fn of_home(file: &Path) -> Key {
+        Key::read_or_made(file).unwrap_or_else(|error| {
+            warn!("{} cannot be used, and accounts get other names: {error}", file.display());
+            random::bytes::<16>().map_or(Key::default(), Key::of)
+        })
+    }
+
+    /// Reads it, and makes one where there is none, or only the beginning of one.
+    fn read_or_made(file: &Path) -> io::Result<Key> {
         match read(file) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::UnexpectedEof].contains(&error.kind()) => {
+            }
             read => return read,
         }
         let bytes = random::bytes::<16>()?;
-        let mut made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(file)?;
+        let mut made = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file)?;
         made.write_all(&bytes)?;
         made.sync_all()?;
         read(file)
+    }
+
+    fn of(bytes: [u8; 16]) -> Key {
+        let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
+        Key([half(0), half(8)])
     }
 
     /// Eight letters that stand for a value in this home, and say nothing of it.
@@ -54,8 +69,7 @@ impl Key {
 fn read(file: &Path) -> io::Result<Key> {
     let mut bytes = [0; 16];
     OpenOptions::new().read(true).open(file)?.read_exact(&mut bytes)?;
-    let half = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]));
-    Ok(Key([half(0), half(8)]))
+    Ok(Key::of(bytes))
 }
 
 /// The account of a session, by what it is given; none for plain commands, which pinfold knows nothing of.
@@ -178,11 +192,16 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("account.key");
-        let made = Key::of_home(&file).unwrap();
-        assert_eq!(Key::of_home(&file).unwrap(), made);
+        let made = Key::of_home(&file);
+        assert_eq!(Key::of_home(&file), made);
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_ne!(made, Key::default());
         std::fs::write(&file, b"short").unwrap();
-        Key::of_home(&file).unwrap_err();
+        let another = Key::of_home(&file);
+        assert_ne!(another, made, "what was lost is made anew");
+        assert_eq!(Key::of_home(&file), another);
+        // Where nothing can be written, it is one that nobody knows all the same.
+        let nowhere = folder.path().join("none/account.key");
+        assert_ne!(Key::of_home(&nowhere), Key::of_home(&nowhere));
     }
 }

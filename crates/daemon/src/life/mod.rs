@@ -240,7 +240,7 @@ async fn begin(
     announce(&engine, &boot.unwrap_or_default())?;
     open_store::watch(&engine, &handle);
     crash::point("daemon.announced");
-    engine.accounts.key = account::Key::of_home(&engine.home.account_key())?;
+    engine.accounts.key = account::Key::of_home(&engine.home.account_key());
     engine.load(&reader)?;
     engine.settle_given()?;
     engine.stop_as_noted();

@@ -99,6 +99,12 @@ const MEANWHILE: &str = "ls
     why twin
     status
     metrics
+    tui --frame 80x24
+    tui --frame {bad}
+    usage
+    usage --by {bad}
+    accounts
+    accounts --resume {bad}
     send chat {bad} --key {bad}
     send chat again --wait 1s
     inbox chat

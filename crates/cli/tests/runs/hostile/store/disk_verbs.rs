@@ -68,6 +68,9 @@ fn words(verb: &str) -> Option<&'static [&'static str]> {
         "man" => &["man"],
         "help" => &["help"],
         "version" => &["version"],
+        "tui" => &["tui", "--frame", "80x24"],
+        "usage" => &["usage"],
+        "accounts" => &["accounts"],
         "search" => &["search", "hello"],
         "apply" => &["apply", "sessions.toml"],
         "export" => &["export"],
@@ -81,9 +84,8 @@ fn must(verb: &str, lacks: Lacks) -> Must {
     match (verb, lacks) {
         ("up" | "status" | "ls" | "show" | "tree" | "why" | "inbox" | "logs" | "events" | "wait", _)
         | ("agents" | "locks" | "metrics" | "who" | "stop" | "unlock" | "down", _)
-        | ("completions" | "man" | "help" | "version" | "search" | "export" | "reload" | "service", _) => {
-            Must::Work
-        }
+        | ("completions" | "man" | "help" | "version" | "search" | "export" | "reload" | "service", _)
+        | ("tui" | "usage" | "accounts", _) => Must::Work,
         // There is no such file.
         ("apply", _) => Must::End(78),
         ("new" | "run" | "lock" | "backup" | "start" | "demo", _) => Must::Refuse,

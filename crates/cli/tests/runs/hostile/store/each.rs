@@ -169,6 +169,7 @@ fn is_left_otherwise(kind: Kind) -> bool {
         | Kind::KeyLock
         | Kind::Gate
         | Kind::Test
+        | Kind::AccountKey
         | Kind::Old => false,
     }
 }

@@ -40,10 +40,12 @@ pub(super) enum Kind {
     Search,
     SearchLog,
     SearchIndex,
+    /// What the hashes in names of accounts are keyed with; a lost one is made anew.
+    AccountKey,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 29] = [
+    pub(super) const ALL: [Kind; 30] = [
         Kind::Database,
         Kind::Log,
         Kind::Index,
@@ -73,6 +75,7 @@ impl Kind {
         Kind::Search,
         Kind::SearchLog,
         Kind::SearchIndex,
+        Kind::AccountKey,
     ];
 
     /// What a file of this path is; `root` has the home and the lock folder.
@@ -87,6 +90,7 @@ impl Kind {
             ["home", "search.db"] => Kind::Search,
             ["home", "search.db-wal"] => Kind::SearchLog,
             ["home", "search.db-shm"] => Kind::SearchIndex,
+            ["home", "account.key"] => Kind::AccountKey,
             ["home", "witness"] => Kind::Witness,
             ["home", "reserve"] => Kind::Reserve,
             ["home", "stops"] => Kind::Stops,
