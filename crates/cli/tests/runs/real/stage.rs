@@ -109,7 +109,7 @@ impl Stage {
         self
     }
 
-    fn configure_codex(&self, folder: &Path) {
+    pub(crate) fn configure_codex(&self, folder: &Path) {
         let port = self.model.port;
         let mut config = format!(
             "model = \"model\"\nmodel_provider = \"test\"\ncheck_for_update_on_startup = false\n[model_providers.test]\nname = \"test\"\n\

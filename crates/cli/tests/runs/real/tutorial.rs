@@ -20,6 +20,7 @@ fn script() -> String {
 #[test]
 fn it_works_as_it_is_written() {
     let stage = Stage::new("claude");
+    stage.configure_codex(&stage.world.path("user/.codex"));
     let repository = "mkdir -p ~/src && ln -s \"$ROOT/work\" ~/src/api && cd \"$ROOT/work\" && git init -q -b main && \
         echo hello >README && git add . && git -c user.name=me -c user.email=me@localhost commit -q -m first";
     let usual = stage.command(&["version"]);
