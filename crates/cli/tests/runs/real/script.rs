@@ -82,9 +82,10 @@ impl Script {
         self.turns.last().map_or("", String::as_str)
     }
 
-    /// Whether nothing but the prompt is new: the first request of a turn.
+    /// Whether nothing but the prompt is new: the first request of a turn. What Claude Code asks by itself, to suggest what a person
+    /// might type next, is none.
     pub(crate) fn is_first(&self) -> bool {
-        self.results == 0
+        self.results == 0 && !self.prompt.starts_with("[SUGGESTION MODE")
     }
 
     /// The error to answer with.
