@@ -114,21 +114,20 @@ fn a_limit_that_pi_waits_for_in_silence_is_ended_by_a_stop() {
     assert_eq!(stage.model.times_told("two"), 1);
 }
 
-/// What took long to say so: they try again by themselves first.
-fn tries_again(agent: &'static str) {
-    in_one_process(&Stage::new(agent), &[], &[("HTTP=429,1", "limit", "limit without a time")]);
-}
+// What takes long to say so: they try again by themselves first.
 
+/// Its words for it are those for any error, so the turn fails, and the account is not held.
 #[test]
 #[ignore = "takes long: `./test --full` runs it"]
 fn opencode_gives_up_at_a_limit_without_a_time() {
-    tries_again("opencode");
+    let fails = fails("HTTP=429,1", "as the prompt says", "limit without a time");
+    in_one_process(&Stage::new("opencode"), &[fails], &[]);
 }
 
 #[test]
 #[ignore = "takes long: `./test --full` runs it"]
 fn pi_gives_up_at_a_limit_without_a_time() {
-    tries_again("pi");
+    in_one_process(&Stage::new("pi"), &[], &[("HTTP=429,1", "limit", "limit without a time")]);
 }
 
 /// A conversation that is gone is said to be, and not tried again and again.
