@@ -108,7 +108,7 @@ pub fn money(text: &str) -> Result<u64, NotAQuantity> {
     if numeric {
         return Err(NotAQuantity::NoUnit { text: malformed(), units });
     }
-    let not_one = || NotAQuantity::Malformed { text: malformed(), what: "amount", units };
+    let not_one = || NotAQuantity::Malformed { text: malformed(), what: "sum of money", units };
     let number = text.strip_suffix("USD").ok_or_else(not_one)?;
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

@@ -260,6 +260,29 @@ pub(crate) fn several_states() -> String {
     format!("^({words})(,({words}))*$")
 }
 
+// What a session is before anything is known of it.
+
+#[expect(clippy::derivable_impls, reason = "a macro makes the words, and marks none of them")]
+impl Default for Mode {
+    fn default() -> Mode {
+        Mode::OnDemand
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "a macro makes the words, and marks none of them")]
+impl Default for State {
+    fn default() -> State {
+        State::Idle
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "a macro makes the words, and marks none of them")]
+impl Default for Activity {
+    fn default() -> Activity {
+        Activity::Unknown
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

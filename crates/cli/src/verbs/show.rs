@@ -120,7 +120,7 @@ fn facts(session: &Session, paper: Paper) -> Vec<(&'static str, Option<String>)>
         ("Usage", session.usage.as_ref().map(used)),
         ("Memory", memory(session)),
         ("Pending", session.pending.as_ref().map(from_the_next_run)),
-        ("Runs", (session.restarts > 0).then(|| format!("restarted {} times", session.restarts))),
+        ("Runs", restarted(session.restarts)),
         ("Inbox", messages(&session.inbox)),
         ("Clients", (session.consumers > 0).then(|| format!("{} attached or following", session.consumers))),
         ("Parent", session.parent.clone()),
@@ -164,6 +164,14 @@ fn activity(session: &Session) -> Option<String> {
 fn on_disk(worktree: &Value) -> String {
     let least = if worktree["counted"] == "all" { "" } else { "at least " };
     format!("{least}{} on disk", words::size(worktree["disk_bytes"].as_u64().unwrap_or(0)))
+}
+
+fn restarted(times: u64) -> Option<String> {
+    match times {
+        0 => None,
+        1 => Some("restarted once".to_owned()),
+        many => Some(format!("restarted {many} times")),
+    }
 }
 
 /// Its messages, where there were any.

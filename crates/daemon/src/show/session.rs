@@ -72,19 +72,15 @@ fn object(view: &SessionView, core: &pinfold_core::Session, definition: &Definit
         parent: definition.parent.clone(),
         parent_id: definition.parent_id.map(|id| id.to_string()),
         tags: definition.tags.clone(),
-        foreign: false,
         command: definition.command.clone(),
         vendor_session: vendor_session(core, definition),
         account: view.account.as_deref().map(str::to_owned),
         usage: usage::of_session(core),
         last_exit: core.last_exit().map(last_exit),
         pending: pending(core),
-        host: None,
-        contained: None,
-        processes: None,
         env: definition.env.all().into_keys().map(str::to_owned).collect(),
         dir_lock: definition.dir_lock,
-        policy: Value::Null,
+        ..Session::default()
     }
 }
 
