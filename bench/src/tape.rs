@@ -102,6 +102,10 @@ struct Taken {
     lags: Vec<(String, f64)>,
     daemon: Process,
     shims: Process,
+    /// Milliseconds the daemon's loop was ready to run and had no processor.
+    queued: f64,
+    /// Milliseconds all processors together had nothing to do.
+    idle: f64,
 }
 
 /// Processor time in milliseconds, memory in bytes.
@@ -120,6 +124,9 @@ impl Taken {
             lags: lags.iter().map(|sample| (bound(sample), sample["value"].as_f64().unwrap())).collect(),
             daemon: Process::of(&[daemon]),
             shims: Process::of(shims),
+            queued: schedule(&Path::new("/proc").join(format!("{daemon}/task/{daemon}")), 1)
+                .unwrap_or_default(),
+            idle: idle(),
         }
     }
 
@@ -144,10 +151,21 @@ impl Process {
 
 fn time_of(pid: u32) -> f64 {
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
-    let ran = |path: &Path| -> Option<f64> {
-        std::fs::read_to_string(path.join("schedstat")).ok()?.split(' ').next()?.parse().ok()
-    };
-    tasks.filter_map(|task| ran(&task.ok()?.path())).sum::<f64>() / 1e6
+    tasks.filter_map(|task| schedule(&task.ok()?.path(), 0)).sum()
+}
+
+/// One figure of a thread's `schedstat`, in milliseconds: the first is how long it ran, the second how long it waited for a
+/// processor.
+fn schedule(task: &Path, figure: usize) -> Option<f64> {
+    let text = std::fs::read_to_string(task.join("schedstat")).ok()?;
+    Some(text.split(' ').nth(figure)?.parse::<f64>().ok()? / 1e6)
+}
+
+/// Linux counts it in hundredths of a second.
+fn idle() -> f64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let figures = text.lines().next().unwrap().split_whitespace().skip(4).take(2);
+    figures.map(|figure| figure.parse::<f64>().unwrap()).sum::<f64>() * 10.0
 }
 
 /// What is its own: pages of the program are shared by all.
@@ -189,6 +207,11 @@ fn print(first: &Taken, last: &Taken, took: Duration, lists: Vec<f64>) {
     row("commits a second", format!("{:.1}", (last.commits - first.commits) / took.as_secs_f64()));
     row("cores of the daemon", format!("{:.2}", cores(&first.daemon, &last.daemon)));
     row("cores of all shims", format!("{:.2}", cores(&first.shims, &last.shims)));
+    row("cores with nothing to do", format!("{:.2}", (last.idle - first.idle) / millis(took)));
+    row(
+        "the loop waits for a processor",
+        format!("{:.2} of the time", (last.queued - first.queued) / millis(took)),
+    );
     row("behind, median", last.lag_since(first, 0.5));
     row("behind, 99 %", last.lag_since(first, 0.99));
     row("`ls`, median", format!("{:.1} ms", median(lists.clone())));
