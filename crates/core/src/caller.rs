@@ -13,7 +13,7 @@ pub struct Bounds {
     pub no_new_privs: bool,
     /// The number of seccomp filters; strict mode counts as one.
     pub filters: u32,
-    /// The inode numbers of its mount, user, pid and network namespaces.
+    /// What tells its mount, user, pid and network namespaces from others.
     pub namespaces: [u64; 4],
 }
 
