@@ -87,7 +87,7 @@ pub enum Step {
     Files {
         /// Whose message it is.
         session: SessionId,
-        /// Which message.
+        /// The id of the message.
         message: MessageId,
         /// Their paths.
         paths: Vec<String>,
