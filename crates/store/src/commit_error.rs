@@ -23,7 +23,7 @@ pub enum CommitError {
     StorageFailed {
         /// The store.
         path: PathBuf,
-        /// What the back-end says.
+        /// The back-end's error.
         #[source]
         source: Cause,
     },
