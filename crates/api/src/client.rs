@@ -1,7 +1,6 @@
 //! A client of the daemon: blocking, on its unix socket, one connection per request.
 //!
-//! A request has no deadline of its own. Whether the daemon runs at all is asked separately: see
-//! [`Client::ping`].
+//! A request has no deadline of its own. Whether the daemon runs at all is asked separately: see [`Client::ping`].
 
 use crate::endpoint::{self, Call, Endpoint, Whole};
 use crate::error::{ErrorBody, ErrorEnvelope, ErrorKind};
@@ -184,8 +183,7 @@ impl Client {
     }
 
     /// Does the same for a client that waits for days: a silent daemon is not pinged, so that nothing wakes
-    /// up while nothing happens. When the daemon ends, so do the lines; a daemon that is stopped is not
-    /// noticed here.
+    /// up while nothing happens. When the daemon ends, so do the lines; a daemon that is stopped is not noticed here.
     ///
     /// # Errors
     /// The daemon does not answer, the connection breaks, or the daemon refuses.

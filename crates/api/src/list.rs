@@ -12,8 +12,7 @@ use std::marker::PhantomData;
 const PIECE: usize = 64 << 10;
 
 impl Client {
-    /// Asks for a list and hands over one object after the other, as they come. Returns what the head says
-    /// about it.
+    /// Asks for a list and hands over one object after the other, as they come. Returns what the head says about it.
     ///
     /// # Errors
     /// The daemon does not answer, the connection breaks, or the daemon refuses. What was handed over before

@@ -97,8 +97,7 @@ pub fn holder(home: &Path) -> Option<u32> {
     })
 }
 
-/// Returns what a daemon holds exclusive flocks on. A daemon of the previous version has only the one on the
-/// file.
+/// Returns what a daemon holds exclusive flocks on. A daemon of the previous version has only the one on the file.
 #[must_use]
 pub fn locks(home: &Path) -> [PathBuf; 2] {
     [home.join(LOCK), home.to_owned()]
@@ -163,8 +162,7 @@ pub fn squatter(home: &Path) -> Option<Squatter> {
     Some(Squatter { pid, command: proc::command(pid) })
 }
 
-/// Whether a daemon has the home. This takes a shared lock for a moment: a daemon that starts just then tries
-/// again.
+/// Whether a daemon has the home. This takes a shared lock for a moment: a daemon that starts just then tries again.
 #[must_use]
 pub fn is_held(home: &Path) -> bool {
     use rustix::fs::{FlockOperation, flock};

@@ -1,5 +1,4 @@
-//! What a request asks for after the `?`. Fields that are not set are left out; a daemon ignores what it does
-//! not know.
+//! What a request asks for after the `?`. Fields that are not set are left out; a daemon ignores what it does not know.
 
 use crate::{units, word};
 use schemars::JsonSchema;

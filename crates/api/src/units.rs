@@ -67,8 +67,7 @@ pub fn duration(text: &str) -> Result<Duration, NotAQuantity> {
     quantity(text, digits, ("duration", DURATIONS), factor, whole).map(Duration::from_millis)
 }
 
-/// Parses a size: `512M`, `2G`, `1.5G`, and `512MB` or `2GiB` for the same; each unit is 1024 of the one
-/// below.
+/// Parses a size: `512M`, `2G`, `1.5G`, and `512MB` or `2GiB` for the same; each unit is 1024 of the one below.
 ///
 /// # Errors
 /// Anything else; for a bare number the error names the units.

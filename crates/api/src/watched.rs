@@ -7,8 +7,7 @@ use std::time::Duration;
 
 /// A living daemon answers a ping within this time.
 pub(crate) const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
-/// The time after which a missing answer is first followed by a ping: nearly all come sooner, and cost no
-/// second request.
+/// The time after which a missing answer is first followed by a ping: nearly all come sooner, and cost no second request.
 const FIRST: Duration = Duration::from_millis(500);
 /// How often to ping after that. With the time for the answer this makes less than 10 s.
 const EVERY: Duration = Duration::from_secs(4);
@@ -79,8 +78,7 @@ impl Watched {
         match self.client.sign() {
             Sign::Life => self.nobody = 0,
             Sign::Mute(mute) => return Err(io::Error::other(mute)),
-            // It is going, or will listen elsewhere in a moment. While this connection is open there is a
-            // daemon.
+            // It is going, or will listen elsewhere in a moment. While this connection is open there is a daemon.
             Sign::Nobody => {
                 self.nobody += 1;
                 if self.nobody >= NOBODY {

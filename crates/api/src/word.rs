@@ -3,8 +3,7 @@
 //!
 //! A client reads whole lists of objects. A newer daemon may have a word that this version does not know, and
 //! one such word must not make a list unreadable: so every kind of word that is read has the arm `Other`,
-//! which keeps it as it came. The daemon writes only those that are named, and the OpenAPI document lists
-//! them.
+//! which keeps it as it came. The daemon writes only those that are named, and the OpenAPI document lists them.
 
 pub use pinfold_core::EventKind;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};

@@ -36,8 +36,7 @@ impl Session {
         if let Some(refusal) = self.unattachable() {
             return Reached::Never(refusal);
         }
-        // A run that ends for another reason is not handed over; the waiting client sees the state that
-        // follows.
+        // A run that ends for another reason is not handed over; the waiting client sees the state that follows.
         let moving = matches!(self.life, Life::Starting { .. } | Life::Stopping { .. });
         match joins {
             Joins::Takeover if !moving && self.live.takeover.is_none() => Reached::NoTakeover,

@@ -154,8 +154,7 @@ mod tests {
             (OWN, Bounds { namespaces: [9, 2, 3, 4], ..OWN }, &[Mark::Mount]),
             (OWN, Bounds { namespaces: [1, 9, 3, 4], ..OWN }, &[Mark::User]),
             (OWN, Bounds { namespaces: [1, 2, 9, 9], ..OWN }, &[Mark::Pid, Mark::Net]),
-            // A daemon under NoNewPrivileges=, or in a container with a filter: its neighbours are as free as
-            // it is.
+            // A daemon under NoNewPrivileges=, or in a container with a filter: its neighbours are as free as it is.
             (nnp, nnp, &[]),
             (filtered, OWN, &[]),
             // One more filter on top of those that both have.

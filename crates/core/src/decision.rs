@@ -24,8 +24,7 @@ use std::time::Duration;
 /// What follows from one event.
 ///
 /// Commit `changes` first, then perform `actions` in order; their results come back as events. The session
-/// that decided has already applied every change to itself, so after a failed commit it must be dropped and
-/// loaded again.
+/// that decided has already applied every change to itself, so after a failed commit it must be dropped and loaded again.
 #[must_use]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
@@ -195,8 +194,7 @@ pub enum Action {
         /// The run that it belongs to.
         run: RunNumber,
     },
-    /// Start the vendor's own terminal program beside a run; a number that is repeated starts nothing.
-    /// Answers `Guest`.
+    /// Start the vendor's own terminal program beside a run; a number that is repeated starts nothing. Answers `Guest`.
     StartGuest {
         /// The run that it joins.
         run: RunNumber,

@@ -129,8 +129,7 @@ pub enum Ask {
         /// Whether the request comes from this session itself.
         own: bool,
     },
-    /// Attach: count the connection as a consumer and, if nothing runs, start a run or the vendor's own
-    /// terminal program.
+    /// Attach: count the connection as a consumer and, if nothing runs, start a run or the vendor's own terminal program.
     Attach {
         /// The connection that asks; it is counted until it ends.
         consumer: ConsumerId,

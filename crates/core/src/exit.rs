@@ -79,8 +79,7 @@ pub enum Said {
     Limited,
 }
 
-/// What was recognised about the end of a run, by the adapter in its output or by the daemon in the audit
-/// log.
+/// What was recognised about the end of a run, by the adapter in its output or by the daemon in the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recognised {

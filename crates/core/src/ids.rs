@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// The number of a run within its session: 1 for the first, growing, never reused. A larger number is a later
-/// run.
+/// The number of a run within its session: 1 for the first, growing, never reused. A larger number is a later run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize)]
 pub struct RunNumber(pub u64);
 

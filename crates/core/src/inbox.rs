@@ -1,5 +1,4 @@
-//! The message queue of one session: order, one turn at a time, a limit on tries. Texts and keys stay in the
-//! store.
+//! The message queue of one session: order, one turn at a time, a limit on tries. Texts and keys stay in the store.
 
 use crate::ids::MessageId;
 use serde::{Deserialize, Serialize};

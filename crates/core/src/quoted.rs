@@ -7,13 +7,11 @@ use crate::visible::is_hidden;
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns the text as one word for a shell: unchanged if nothing in it is special to a shell, otherwise
-/// quoted.
+/// Returns the text as one word for a shell: unchanged if nothing in it is special to a shell, otherwise quoted.
 ///
 /// Control characters must not appear in a hint, and no quotes of the standard shell can express them. So the
 /// shell prints them itself: `"$(printf 'a\033b')"` is the same word to sh, dash, bash, zsh and fish, while
-/// `$'a\033b'` would be another word to dash. A substitution loses newlines at its end: only for those is
-/// `$'..'` used.
+/// `$'a\033b'` would be another word to dash. A substitution loses newlines at its end: only for those is `$'..'` used.
 #[must_use]
 pub fn quoted(text: &str) -> Cow<'_, str> {
     if !text.is_empty() && text.bytes().all(is_plain) {
@@ -38,8 +36,7 @@ fn is_escaped(character: char) -> bool {
     character == '`' || is_hidden(character)
 }
 
-/// Returns the text with octal escapes, which are safe within single quotes whether or not a shell knows
-/// `$'..'`.
+/// Returns the text with octal escapes, which are safe within single quotes whether or not a shell knows `$'..'`.
 fn escaped(text: &str) -> String {
     let mut word = String::with_capacity(text.len() + 16);
     for character in text.chars() {

@@ -92,8 +92,7 @@ pub enum Permissions {
     Deny,
 }
 
-/// What an agent is doing and how that is known. True only while this daemon lives: the next one hears it
-/// anew.
+/// What an agent is doing and how that is known. True only while this daemon lives: the next one hears it anew.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Standing {
     /// What it is doing now.

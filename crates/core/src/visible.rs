@@ -7,8 +7,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns the text with every control or invisible character escaped as in JSON: `\n`, `\u001b`, `\u009b`,
-/// `\u202e`.
+/// Returns the text with every control or invisible character escaped as in JSON: `\n`, `\u001b`, `\u009b`, `\u202e`.
 ///
 /// Text that already is JSON stays the same JSON: such characters can only occur inside its strings.
 #[must_use]

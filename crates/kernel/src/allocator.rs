@@ -36,8 +36,7 @@ pub fn forget_program() {
     }
 }
 
-/// Returns the address and length of a mapping of program text or constants, from a line of
-/// `/proc/self/maps`.
+/// Returns the address and length of a mapping of program text or constants, from a line of `/proc/self/maps`.
 fn unwritten(line: &str) -> Option<(usize, usize)> {
     let mut words = line.split_ascii_whitespace();
     let (from, to) = words.next()?.split_once('-')?;

@@ -27,8 +27,7 @@ pub fn folder_of(process: Option<u32>, hierarchy: Hierarchy) -> Option<PathBuf> 
     Some(mount.join(inside.trim_start_matches('/')))
 }
 
-/// Returns where a hierarchy is mounted. It is looked for only once, because it does not move while a system
-/// runs.
+/// Returns where a hierarchy is mounted. It is looked for only once, because it does not move while a system runs.
 #[must_use]
 pub fn mounted(hierarchy: Hierarchy) -> Option<&'static Path> {
     static SECOND: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -87,8 +86,7 @@ pub fn is_populated(group: &Path) -> Result<bool, Errno> {
     Ok(events.split(|byte| *byte == b'\n').any(|line| line == b"populated 1"))
 }
 
-/// Returns the processes in a group and below it; 0 stands for a process of a namespace that cannot be seen
-/// from here.
+/// Returns the processes in a group and below it; 0 stands for a process of a namespace that cannot be seen from here.
 ///
 /// # Errors
 /// The kernel did not say.
@@ -114,8 +112,7 @@ fn in_group<T>(result: Result<T, Errno>) -> Result<Option<T>, Errno> {
     }
 }
 
-/// Kills everything in a group at once, including what is being forked. Does nothing on a kernel without
-/// `cgroup.kill`.
+/// Kills everything in a group at once, including what is being forked. Does nothing on a kernel without `cgroup.kill`.
 pub fn kill(group: &Path) {
     write(&group.join("cgroup.kill"), "1");
 }

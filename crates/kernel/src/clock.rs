@@ -1,5 +1,4 @@
-//! The clocks: the wall clock, which people can set, and the boot clock, which also counts while the machine
-//! sleeps.
+//! The clocks: the wall clock, which people can set, and the boot clock, which also counts while the machine sleeps.
 
 use rustix::event::Timespec;
 use rustix::io::Errno;
@@ -35,8 +34,7 @@ pub fn timespec(span: Duration) -> Timespec {
     }
 }
 
-/// A descriptor that becomes readable at a moment of the boot clock: only that clock goes on while the
-/// machine sleeps.
+/// A descriptor that becomes readable at a moment of the boot clock: only that clock goes on while the machine sleeps.
 #[derive(Debug)]
 pub struct Timer(OwnedFd);
 

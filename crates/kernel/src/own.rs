@@ -8,8 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock};
 
-/// Returns the caller's pid. It is asked for once and kept in memory that the kernel wipes in every forked
-/// child.
+/// Returns the caller's pid. It is asked for once and kept in memory that the kernel wipes in every forked child.
 pub fn pid() -> u32 {
     static KEPT: OnceLock<Option<&'static AtomicU32>> = OnceLock::new();
     let Some(kept) = KEPT.get_or_init(wiped_at_fork) else { return std::process::id() };
@@ -28,8 +27,7 @@ fn wiped_at_fork() -> Option<&'static AtomicU32> {
     const LENGTH: usize = size_of::<AtomicU32>();
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address of the kernel's choice touches no memory of ours. It is
-    // page-aligned, zeroed and at least as long as asked, and it is unmapped only if no reference to it was
-    // made.
+    // page-aligned, zeroed and at least as long as asked, and it is unmapped only if no reference to it was made.
     unsafe {
         let page = libc::mmap(std::ptr::null_mut(), LENGTH, access, kind, -1, 0);
         if page == libc::MAP_FAILED {
@@ -43,8 +41,7 @@ fn wiped_at_fork() -> Option<&'static AtomicU32> {
     }
 }
 
-/// Returns the pid namespace of this process. A process never leaves its own, but a forked child may be in
-/// another.
+/// Returns the pid namespace of this process. A process never leaves its own, but a forked child may be in another.
 ///
 /// # Errors
 /// `/proc` does not say.

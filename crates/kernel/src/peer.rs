@@ -5,8 +5,7 @@ use crate::sys::last_errno;
 use rustix::io::Errno;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// The process at the other end, according to the kernel. For a client that is the process that made the
-/// socket listen.
+/// The process at the other end, according to the kernel. For a client that is the process that made the socket listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Other {
     /// Its user id.
@@ -37,8 +36,7 @@ impl Other {
     }
 }
 
-/// `SO_PEERPIDFD` (Linux 6.5), which libc does not name; the same number on every architecture that std
-/// supports.
+/// `SO_PEERPIDFD` (Linux 6.5), which libc does not name; the same number on every architecture that std supports.
 const PEER_PIDFD: libc::c_int = 77;
 
 /// Returns the pid and user of the process that connected. rustix does not know a peer without a pid.

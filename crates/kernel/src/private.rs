@@ -192,8 +192,7 @@ fn check_above(facts: &Stat, above: &Path, wanted: &Path) -> Result<(), NotPriva
     Ok(())
 }
 
-/// Whether the owner is us, root, or a user that this user namespace does not know: there, root is not known
-/// either.
+/// Whether the owner is us, root, or a user that this user namespace does not know: there, root is not known either.
 fn is_trusted(owner: u32) -> bool {
     owner == 0 || owner == rustix::process::geteuid().as_raw() || is_unmapped(owner)
 }
@@ -208,8 +207,7 @@ fn is_unmapped(owner: u32) -> bool {
     map.split_whitespace().collect::<Vec<_>>() != ["0", "0", "4294967295"]
 }
 
-/// Many systems give every user a group of its own, and everything the user creates is writable by that
-/// group.
+/// Many systems give every user a group of its own, and everything the user creates is writable by that group.
 fn is_own_group(group: u32) -> bool {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     group == rustix::process::getegid().as_raw()

@@ -141,8 +141,7 @@ pub fn accept(number: i32) {
     }
 }
 
-/// Ignores a signal: SIGPIPE, so that a write to a closed pipe fails, or SIGCHLD, so that children leave no
-/// zombies.
+/// Ignores a signal: SIGPIPE, so that a write to a closed pipe fails, or SIGCHLD, so that children leave no zombies.
 pub fn ignore(number: i32) {
     // SAFETY: ignoring a signal runs no code of ours.
     unsafe {

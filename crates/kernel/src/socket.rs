@@ -19,8 +19,7 @@ pub const MOST_DESCRIPTORS: usize = 253;
 /// The longest socket path that the kernel accepts, in bytes.
 const LONGEST_PATH: usize = 107;
 
-/// Returns a path that the kernel accepts for the socket at this one: one that is too long is reached through
-/// its folder.
+/// Returns a path that the kernel accepts for the socket at this one: one that is too long is reached through its folder.
 ///
 /// The descriptor has to live until the path has been used.
 ///
@@ -45,8 +44,7 @@ fn address(path: &Path) -> Result<(SocketAddrUnix, Option<OwnedFd>), Errno> {
     Ok((SocketAddrUnix::new(short)?, folder))
 }
 
-/// Listens at a path that no other process listens at; only this user may connect. Whatever is at the path is
-/// removed.
+/// Listens at a path that no other process listens at; only this user may connect. Whatever is at the path is removed.
 ///
 /// # Errors
 /// The kernel's error.

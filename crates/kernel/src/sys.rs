@@ -129,8 +129,7 @@ pub fn write_at(fd: impl AsFd, bytes: &[u8], offset: u64) -> Result<()> {
     Ok(())
 }
 
-/// Appends `bytes` with as few writes as the kernel allows; returns an error only if nothing more can be
-/// done.
+/// Appends `bytes` with as few writes as the kernel allows; returns an error only if nothing more can be done.
 pub fn append(fd: impl AsFd, bytes: &[u8]) -> Result<()> {
     let mut done = 0;
     while done < bytes.len() {

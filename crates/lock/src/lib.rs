@@ -53,8 +53,7 @@
 //! name into their environment ([`RUN_VARIABLE`]) and says in [`Request::survivors`] what the next acquirer
 //! does about them. They are found by control group (one whose name ends in the holder's [`process::word`]),
 //! by identity and by that marker; [`Folder::tell_of_ended`] reports those that are ended. Only an acquirer
-//! that finds none is granted the lock. A run that was seen to end in order ([`Guard::mark_released`]) costs
-//! no search.
+//! that finds none is granted the lock. A run that was seen to end in order ([`Guard::mark_released`]) costs no search.
 //!
 //! # Handing a lock on
 //! This part is meant for supervisors and is kept stable.

@@ -111,8 +111,7 @@ pub(crate) fn may_live(stored: &Identity) -> bool {
 }
 
 /// Whether a stored process is provably the one that has its pid now. If the kernel has an inode for every
-/// process, an identity stored without one proves nothing: anyone can know, and so make up, a pid and a start
-/// time.
+/// process, an identity stored without one proves nothing: anyone can know, and so make up, a pid and a start time.
 pub(crate) fn is_proved(stored: &Identity) -> bool {
     let kernel_knows = own().is_ok_and(|own| own.pidfs.is_some());
     match verdict(Some(stored)) {

@@ -10,8 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{OnceLock, Weak};
 
-/// The first descriptor number at which a child is given locks: far above the numbers that programs use
-/// themselves.
+/// The first descriptor number at which a child is given locks: far above the numbers that programs use themselves.
 pub(crate) const GIVEN_FROM: RawFd = 100;
 
 /// Forks a child that runs `answer` and ends.

@@ -87,8 +87,7 @@ impl SessionName {
 }
 
 impl Resource {
-    /// Parses a resource as people write it: `key:ANY`, `session:NAME`, `vendor:AGENT:STORE:ID`, otherwise a
-    /// path.
+    /// Parses a resource as people write it: `key:ANY`, `session:NAME`, `vendor:AGENT:STORE:ID`, otherwise a path.
     ///
     /// ```
     /// use pinfold_lock::Resource;

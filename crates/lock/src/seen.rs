@@ -71,8 +71,7 @@ impl LockSeen {
     }
 }
 
-/// Shortens a command line to one line without control characters: in a sentence it only has to be
-/// recognised.
+/// Shortens a command line to one line without control characters: in a sentence it only has to be recognised.
 #[must_use]
 pub fn shorten(command: &str) -> String {
     const MOST: usize = 60;

@@ -6,8 +6,7 @@ use crate::ulid::{SessionId, Ulid};
 pub const ANSWERS: &str = "answers";
 /// The suffix of an answer that is not complete yet.
 pub const DRAFT: &str = ".part";
-/// Answers up to this length are kept in their rows: a file costs two more syncs, but a long row is written
-/// twice.
+/// Answers up to this length are kept in their rows: a file costs two more syncs, but a long row is written twice.
 pub const LONGEST_IN_ROW: u64 = 1 << 20;
 /// How many bytes of a long answer its row holds, for lists.
 pub const BEGINNING: usize = 4 << 10;

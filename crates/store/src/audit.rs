@@ -137,8 +137,7 @@ pub(crate) fn purpose_word(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Returns what is stored about a failed message: the word of its event, followed by the reason if one is
-/// known.
+/// Returns what is stored about a failed message: the word of its event, followed by the reason if one is known.
 pub(crate) fn failure(why: MessageFailure, reason: Option<&str>) -> String {
     let word = failure_word(why);
     reason.map_or_else(|| word.to_owned(), |reason| format!("{word}: {reason}"))

@@ -118,8 +118,7 @@ impl Batch {
         self.impatient = true;
     }
 
-    /// Leaves nothing of what it deletes in the log, unless a reader still needs that. Takes as long as
-    /// another commit.
+    /// Leaves nothing of what it deletes in the log, unless a reader still needs that. Takes as long as another commit.
     pub fn wipe(&mut self) {
         self.tidy = self.tidy.max(Tidy::Log);
     }
@@ -182,8 +181,7 @@ impl Batch {
 
     /// Forgets some of the past: a part of it in each batch, so that no other batch waits long.
     ///
-    /// Repeat it while [`Committed::more`](crate::Committed::more) says that there is more. No number is
-    /// reused.
+    /// Repeat it while [`Committed::more`](crate::Committed::more) says that there is more. No number is reused.
     pub fn prune(&mut self, prune: Prune) {
         self.steps.push(Step::Prune(prune));
     }

@@ -16,8 +16,7 @@ use std::fmt::Debug;
 pub trait Journal: Debug + Send + Sync {
     /// Takes a batch and returns; the promise is kept when the batch is durable or has failed.
     ///
-    /// The thread that keeps promises writes nothing meanwhile: a callback should wake another thread and
-    /// return.
+    /// The thread that keeps promises writes nothing meanwhile: a callback should wake another thread and return.
     fn commit(&self, batch: Batch, promise: Promise);
 
     /// Returns how far it is with what was acknowledged.

@@ -41,8 +41,7 @@
 //! length, notes how far it is, and only then keeps each [`Promise`], in order. A callback holds up all
 //! writing, so it wakes another thread and returns. If the group fails for a reason that may lie in one
 //! batch, each is tried alone. A session whose batch failed takes no other until its owner has read it again
-//! ([`Batch::reloaded`]): whatever is queued after it was decided by a session that believes in what was
-//! lost.
+//! ([`Batch::reloaded`]): whatever is queued after it was decided by a session that believes in what was lost.
 //!
 //! **Whatever holds a commit up is waited for.** A full disk, another program's lock, an I/O error, a damaged
 //! page, a file without its name: the same batch is tried again, nothing is decided anew meanwhile, and
@@ -65,8 +64,7 @@
 //! tables, length, the witness, and all pages of a small one. A file that is damaged, foreign or too new is
 //! refused with the reason ([`Damage`]) and stays as it is, byte for byte. SQLite then recovers its log;
 //! older versions are migrated in one transaction. The daemon loads every session ([`Query::sessions`]) with
-//! its waiting messages, and there is no other recovery path. A full check ([`Query::check`]) runs beside the
-//! work.
+//! its waiting messages, and there is no other recovery path. A full check ([`Query::check`]) runs beside the work.
 //!
 //! **Back-ends.** `sqlite` lasts. `memory` keeps the same promises but one, and ends with its process: it is
 //! for tests, for `pinfold run` and for simulations. It applies each batch to plain maps, remembers what was
@@ -83,12 +81,10 @@
 //!
 //! **Long answers.** An answer of more than a mebibyte is in its own file below [`Options::sessions`], synced
 //! and named before its row is committed; the row has the beginning. Parts that come before the end of a turn
-//! go into a draft together with the cursor that counts them as delivered. A backup has all answers in its
-//! rows.
+//! go into a draft together with the cursor that counts them as delivered. A backup has all answers in its rows.
 //!
 //! **Search.** The words of everything are in a separate file ([`search`]), which follows the events after
-//! they are written and only proposes rows: what it finds is read here and compared again. Losing it loses
-//! nothing.
+//! they are written and only proposes rows: what it finds is read here and compared again. Losing it loses nothing.
 //!
 //! **Gaps.** Indexes have no checksums. What the witness does not know (the last commit before a power
 //! failure) can be lost silently with the log. A batch that is too large for the space that is left holds up

@@ -18,8 +18,7 @@ pub struct Options {
     pub reserve: Option<PathBuf>,
     /// What happens to a batch that cannot be written for now.
     pub when_held_up: HeldUp,
-    /// The folder that has a folder for each session, for answers too long for a row; without it they stay in
-    /// their rows.
+    /// The folder that has a folder for each session, for answers too long for a row; without it they stay in their rows.
     pub sessions: Option<PathBuf>,
     /// Called at each step of storing such an answer.
     pub steps: Steps,

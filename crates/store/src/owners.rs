@@ -1,5 +1,4 @@
-//! The port of ownership, names and inbox: what all hosts of a fleet must agree on, apart from what one host
-//! keeps.
+//! The port of ownership, names and inbox: what all hosts of a fleet must agree on, apart from what one host keeps.
 //!
 //! With one host there is nothing to agree on, and [`Solo`](crate::Solo) answers from the store itself. With
 //! more hosts another implementation takes its place, and the store stays what it is:
@@ -40,8 +39,7 @@ pub struct Put {
     pub batch: Batch,
 }
 
-/// Which host has which session, its name, and what waits for it. It belongs to the loop and stays on its
-/// thread.
+/// Which host has which session, its name, and what waits for it. It belongs to the loop and stays on its thread.
 pub trait Owners: Debug {
     /// Returns the owner of a session; `None` if there is no such session.
     ///

@@ -81,8 +81,7 @@ impl EventQuery {
     }
 }
 
-/// At most this many rows are counted one by one: more is of no use to a person, and this takes less than a
-/// millisecond.
+/// At most this many rows are counted one by one: more is of no use to a person, and this takes less than a millisecond.
 pub const COUNTED: u64 = 10_000;
 
 /// How many rows there are.

@@ -15,8 +15,7 @@ use std::sync::Arc;
 ///
 /// A put is one commit, no more: the batch itself takes the name, queues the message and finishes it, and the
 /// store refuses what is taken. Every session belongs to the daemon with the latest generation: one that was
-/// announced later owns all of them, and an earlier one is refused in the same transaction in which it
-/// writes.
+/// announced later owns all of them, and an earlier one is refused in the same transaction in which it writes.
 #[derive(Debug)]
 pub struct Solo {
     store: Store,

@@ -140,8 +140,7 @@ impl Reader {
         self.query.backup(file, &mut || Ok(Vec::new()))
     }
 
-    /// Copies the store together with files that belong to it but are not in it; they are read after it was
-    /// copied.
+    /// Copies the store together with files that belong to it but are not in it; they are read after it was copied.
     ///
     /// # Errors
     /// The same as there, or the files cannot be read.

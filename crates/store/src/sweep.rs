@@ -55,8 +55,7 @@ enum Stage {
     Events,
     /// The runs of these sessions before a moment, the last session first.
     Runs(Vec<SessionId>, Wall, Reason),
-    /// The messages of these sessions, the last session first, from a place on; and where the batch under way
-    /// ends.
+    /// The messages of these sessions, the last session first, from a place on; and where the batch under way ends.
     Messages(Vec<SessionId>, Place, Option<Place>),
     Size,
     /// Whether space is already being given back.

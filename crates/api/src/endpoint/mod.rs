@@ -1,8 +1,7 @@
 //! The addresses of the API, as types.
 //!
 //! Each endpoint is one line of `table`: its method, its address, its query and body, and its answer.
-//! [`Client::ask`](crate::Client::ask) takes a [`Call`] of one; the daemon matches [`Address`] and serves
-//! every one.
+//! [`Client::ask`](crate::Client::ask) takes a [`Call`] of one; the daemon matches [`Address`] and serves every one.
 
 mod call;
 mod description;

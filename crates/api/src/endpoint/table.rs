@@ -1,5 +1,4 @@
-//! Every address of the API, once. The client calls them, the daemon serves them, the OpenAPI document lists
-//! them.
+//! Every address of the API, once. The client calls them, the daemon serves them, the OpenAPI document lists them.
 
 use super::call::Call;
 use super::description::{Description, Method};

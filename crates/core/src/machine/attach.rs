@@ -1,5 +1,4 @@
-//! Attach: one request, decided at once. The client is counted, and the session is woken or its headless run
-//! taken over.
+//! Attach: one request, decided at once. The client is counted, and the session is woken or its headless run taken over.
 
 use super::draft::Draft;
 use crate::decision::{Answer, Refusal};

@@ -50,8 +50,7 @@ impl Draft<'_> {
         self.what_comes_next(ending, verdict, next, ended, holder)
     }
 
-    /// Returns what is known about the run that ended; for any other run than the live one the event is
-    /// stale.
+    /// Returns what is known about the run that ended; for any other run than the live one the event is stale.
     fn ending_of(&self, run: RunNumber, ended: &Ended) -> Option<Ending> {
         self.session.live_run().filter(|live| *live == run)?;
         // A run that dies of our interrupt was asked to end; so was one that a person ended through its lock.
@@ -114,8 +113,7 @@ impl Draft<'_> {
         outcome.next
     }
 
-    /// Whether a run was for one message and that turn was over, well or badly. Then the run has ended as it
-    /// should.
+    /// Whether a run was for one message and that turn was over, well or badly. Then the run has ended as it should.
     fn ended_its_turn(&self, ending: Ending, verdict: Verdict, exit: Exit) -> bool {
         let over = self.session.spec.run_per_message && !ending.in_turn;
         match verdict {

@@ -1,5 +1,4 @@
-//! Guests: a client that attaches gets the vendor's own terminal program beside the run. The run itself does
-//! not change.
+//! Guests: a client that attaches gets the vendor's own terminal program beside the run. The run itself does not change.
 
 use super::draft::Draft;
 use crate::decision::{Action, Change, Record};

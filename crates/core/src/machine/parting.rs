@@ -45,8 +45,7 @@ impl Draft<'_> {
         self.change(Change::Leaving(Some(Leaving { word, until, by })));
     }
 
-    /// The turn has ended, or the time for the request is over: sends the signal with what is left of the
-    /// grace.
+    /// The turn has ended, or the time for the request is over: sends the signal with what is left of the grace.
     pub(super) fn part_further(&mut self, leaving: Leaving) -> Why {
         let Life::Stopping { run, .. } = self.session.life else { return Why::NothingDue };
         self.change(Change::Leaving(None));

@@ -45,8 +45,7 @@ impl Draft<'_> {
         Why::Recovery(RecoveryStep::ShimMute)
     }
 
-    /// Handles what may happen meanwhile: messages are queued, clients come and go, nothing is started or
-    /// stopped.
+    /// Handles what may happen meanwhile: messages are queued, clients come and go, nothing is started or stopped.
     pub(super) fn while_mute(&mut self, event: &Event) -> Why {
         match event {
             Event::DaemonStarted(world) => return self.recover(world),
@@ -68,8 +67,7 @@ impl Draft<'_> {
         Why::Recovery(RecoveryStep::ShimMute)
     }
 
-    /// Forgets boot-clock times of another boot, which mean nothing now; the crash streak does not depend on
-    /// the clock.
+    /// Forgets boot-clock times of another boot, which mean nothing now; the crash streak does not depend on the clock.
     fn forget_clock(&mut self) {
         let mut budgets: Budgets = self.session.budgets.clone();
         budgets.forget_clock();
@@ -178,8 +176,7 @@ impl Draft<'_> {
         }
     }
 
-    /// The locks died with the daemon that was taking them: the session rests first and wakes if it is still
-    /// needed.
+    /// The locks died with the daemon that was taking them: the session rests first and wakes if it is still needed.
     fn reserve_again(&mut self, run: RunNumber, purpose: Purpose) -> Why {
         match purpose {
             Purpose::Headless => {

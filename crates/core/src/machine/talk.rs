@@ -45,8 +45,7 @@ impl Draft<'_> {
         Why::Request(RequestStep::AnsweredByPolicy)
     }
 
-    /// Stores the answer before the agent is told: whatever dies in between, the agent is told this and
-    /// nothing else.
+    /// Stores the answer before the agent is told: whatever dies in between, the agent is told this and nothing else.
     fn decide(&mut self, number: RequestNumber, answer: &RequestAnswer) {
         self.record(Record::RequestAnswered { number, verdict: answer.verdict, always: answer.always });
         self.change(Change::Request(RequestChange::Answered { number, answer: answer.clone() }));

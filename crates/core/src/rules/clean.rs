@@ -29,8 +29,7 @@ mod tests {
     use super::*;
     use crate::time::Boot;
 
-    /// Plays exits given as (moment, lifetime) in ms; returns the waits in seconds and the number of
-    /// warnings.
+    /// Plays exits given as (moment, lifetime) in ms; returns the waits in seconds and the number of warnings.
     fn play(exits: &[(u64, u64)]) -> (Vec<u64>, usize) {
         let policy = Policy::default();
         let mut budgets = Budgets { crashes: 4, ..Budgets::default() };

@@ -159,8 +159,7 @@ fn resets(ended: &Ended) -> Option<crate::time::Wall> {
     }
 }
 
-/// Returns the n-th wait of a growing series: the initial one, twice that, and so on up to the ceiling, less
-/// the jitter.
+/// Returns the n-th wait of a growing series: the initial one, twice that, and so on up to the ceiling, less the jitter.
 fn growing_wait(n: u32, policy: &Policy, now: Now) -> Duration {
     let doubled = policy.backoff_initial.saturating_mul(1_u32.checked_shl(n - 1).unwrap_or(u32::MAX));
     let full = doubled.min(policy.backoff_max);

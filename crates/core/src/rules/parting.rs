@@ -1,9 +1,7 @@
-//! How an agent that speaks a protocol is asked to leave: by a request first, then by a signal, all within
-//! the grace.
+//! How an agent that speaks a protocol is asked to leave: by a request first, then by a signal, all within the grace.
 //!
 //! A signal in the middle of a turn loses whatever the agent has not saved; with only its input closed, some
-//! agents finish a turn of any length. So the turn is ended first, then the input is closed, and the signal
-//! comes last.
+//! agents finish a turn of any length. So the turn is ended first, then the input is closed, and the signal comes last.
 
 use std::time::Duration;
 

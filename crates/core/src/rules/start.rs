@@ -14,8 +14,7 @@ pub const EACCES: i32 = 13;
 pub const ELOOP: i32 = 40;
 
 /// Errors that waiting does not mend, by Linux's numbers: EPERM ENOENT E2BIG ENOEXEC EACCES ENOTDIR EISDIR
-/// EINVAL ENAMETOOLONG ELOOP ELIBBAD. All others may pass, above all shortages: EAGAIN ENOMEM ENFILE EMFILE
-/// ENOSPC.
+/// EINVAL ENAMETOOLONG ELOOP ELIBBAD. All others may pass, above all shortages: EAGAIN ENOMEM ENFILE EMFILE ENOSPC.
 const FOR_GOOD: [i32; 11] = [1, ENOENT, 7, 8, EACCES, 20, 21, 22, 36, ELOOP, 80];
 
 /// What a refused start means for the next one.

@@ -1,5 +1,4 @@
-//! `/proc/PID/fdinfo/N`: the flock and the mount of a descriptor, and whether threads share a descriptor
-//! table.
+//! `/proc/PID/fdinfo/N`: the flock and the mount of a descriptor, and whether threads share a descriptor table.
 #![expect(unsafe_code, reason = "kcmp has no safe form")]
 
 use std::path::Path;
@@ -27,8 +26,7 @@ pub fn flock(fdinfo: &[u8]) -> Option<Flock> {
     })
 }
 
-/// Returns the process that holds a flock on the file at this path, as far as this user may see. Takes no
-/// lock.
+/// Returns the process that holds a flock on the file at this path, as far as this user may see. Takes no lock.
 #[must_use]
 pub fn holder(file: &Path) -> Option<u32> {
     let file = file.canonicalize().ok()?;

@@ -56,8 +56,7 @@ pub fn pids() -> Result<Vec<u32>, Errno> {
     if is_ours()? { numbers(Path::new("/proc")) } else { Ok(Vec::new()) }
 }
 
-/// Returns the entries of a folder that are numbers: processes, threads, descriptors. None if it may not be
-/// read.
+/// Returns the entries of a folder that are numbers: processes, threads, descriptors. None if it may not be read.
 ///
 /// # Errors
 /// The kernel did not say.

@@ -72,8 +72,7 @@ const PASSING: Duration = Duration::from_millis(250);
 const AGAIN: Duration = Duration::from_millis(2);
 
 impl Folder {
-    /// Ends the present holder of `resource`: the processes that have its lock, its run, and all their
-    /// descendants.
+    /// Ends the present holder of `resource`: the processes that have its lock, its run, and all their descendants.
     ///
     /// A living process loses its lock in no other way. The caller itself is spared, and so are processes of
     /// other users and processes that only a record names.
@@ -170,8 +169,7 @@ impl Holders {
                 }
             }
             members.iter().for_each(|member| wait_for(member, until));
-            // What the run has started meanwhile, by its own traces only: the lock may have another holder by
-            // now.
+            // What the run has started meanwhile, by its own traces only: the lock may have another holder by now.
             members = members::left_of(self.record.as_deref());
         }
         self.afterwards(ended)

@@ -83,8 +83,7 @@ impl From<Survivor> for Member {
     }
 }
 
-/// Whether a lock was taken for a process that asked for it over HTTP, and not for something the taker
-/// started.
+/// Whether a lock was taken for a process that asked for it over HTTP, and not for something the taker started.
 fn holds_for_another(record: &Record) -> bool {
     record.agent.is_some() && record.survivors != Survivors::End
 }

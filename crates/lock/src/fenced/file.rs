@@ -87,8 +87,7 @@ pub struct Contents {
     pub damaged: usize,
 }
 
-/// A writer is inside for microseconds; one that stays longer has been stopped, and must not block its
-/// successor.
+/// A writer is inside for microseconds; one that stays longer has been stopped, and must not block its successor.
 const SECTION: Duration = Duration::from_secs(1);
 
 impl Guard {
@@ -196,8 +195,7 @@ impl FencedFile {
         Ok(known.then_some(change))
     }
 
-    /// Enters the critical section. A writer that was stopped inside must not block its successor, whose
-    /// records count.
+    /// Enters the critical section. A writer that was stopped inside must not block its successor, whose records count.
     fn enter(&self) -> Result<Option<OwnedFd>, Errno> {
         // A separate description, so that the flock ends with it even if an error returns early.
         let section = Arc::new(open_data(&self.path)?);

@@ -105,8 +105,7 @@ pub(crate) fn record(file: impl AsFd) -> Result<Option<Record>, Errno> {
     Ok(records.max_by_key(|record| record.fence))
 }
 
-/// Returns the record of the newest grant, unless that was given back; a single read, for callers that only
-/// look.
+/// Returns the record of the newest grant, unless that was given back; a single read, for callers that only look.
 pub(crate) fn current(file: impl AsFd) -> Result<Option<Record>, Errno> {
     let mut bytes = [0; SIZE];
     sys::read_at(file, &mut bytes, 0)?;

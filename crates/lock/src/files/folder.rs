@@ -164,8 +164,7 @@ impl Folder {
         self.0.ledger.set_trusted().map_err(|errno| FolderError::new(self.path(), errno))
     }
 
-    /// Whether the folder at a path was used since this machine started, and so by a process here. Creates
-    /// nothing.
+    /// Whether the folder at a path was used since this machine started, and so by a process here. Creates nothing.
     #[must_use]
     pub fn was_used_in_this_boot(path: impl AsRef<Path>) -> bool {
         let then = Ledger::boot_of(path.as_ref());
@@ -222,8 +221,7 @@ impl Folder {
         &self.0.ledger
     }
 
-    /// Makes `listener` hear of the processes that grants of this folder end, each time before they are
-    /// ended.
+    /// Makes `listener` hear of the processes that grants of this folder end, each time before they are ended.
     ///
     /// The first listener stays; it is called on whichever thread acquires.
     pub fn tell_of_ended(&self, listener: impl Fn(&SurvivorsEnded) + Send + Sync + 'static) {
@@ -250,8 +248,7 @@ impl Folder {
     }
 
     pub(crate) fn open_existing(&self, name: &FileName, flags: OFlags) -> Result<OwnedFd, Errno> {
-        // The folder and its files are ours, so their access times may be left alone; that way a read causes
-        // no write.
+        // The folder and its files are ours, so their access times may be left alone; that way a read causes no write.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOATIME;
         sys::open_at(self.dir(), name.as_path(), flags, Mode::empty())
     }

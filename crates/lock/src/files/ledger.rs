@@ -1,8 +1,7 @@
 //! Remembers what has happened to a lock folder: when it was tested, and which lock files were ever made.
 //!
 //! In this crate only the sweep removes lock files, and it notes that. If any other file known to the ledger
-//! is missing, something else removed it and its holder may be alive: only then does a grant search for that
-//! holder.
+//! is missing, something else removed it and its holder may be alive: only then does a grant search for that holder.
 
 use crate::files::name::FileName;
 use crate::files::page::checksum;

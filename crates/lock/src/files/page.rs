@@ -61,8 +61,7 @@ pub(crate) enum Text {
     Good(Vec<u8>),
 }
 
-/// Mixes bytes into 64 bits, a word at a time; each step is a bijection, so a change of any single word is
-/// noticed.
+/// Mixes bytes into 64 bits, a word at a time; each step is a bijection, so a change of any single word is noticed.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64 ^ bytes.len() as u64;
     let mut words = bytes.chunks_exact(8);
@@ -130,8 +129,7 @@ pub(crate) fn read_below(head: &[u8; HEAD]) -> bool {
     head[BELOW_AT - HEAD_AT] != 0
 }
 
-/// Returns the bytes of one grant, slot and record together, and where they go; `None` if the text is too
-/// long.
+/// Returns the bytes of one grant, slot and record together, and where they go; `None` if the text is too long.
 pub(crate) fn grant(which: usize, counter: Counter, text: &[u8]) -> Option<(usize, Vec<u8>)> {
     if text.len() > RECORD_MAX {
         return None;

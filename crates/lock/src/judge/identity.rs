@@ -35,8 +35,7 @@ impl fmt::Display for BootId {
 impl BootId {
     const LENGTH: usize = 36;
 
-    /// Writes it as the kernel does, with dashes. Locks write it at every grant, so `format!` would be too
-    /// slow.
+    /// Writes it as the kernel does, with dashes. Locks write it at every grant, so `format!` would be too slow.
     fn text(self, space: &mut [u8; Self::LENGTH]) -> &str {
         let mut digits =
             (0..32).rev().map(|digit| b"0123456789abcdef"[(self.0 >> (4 * digit)) as usize & 0xf]);
@@ -62,8 +61,7 @@ impl<'de> Deserialize<'de> for BootId {
     }
 }
 
-/// Identifies a process by boot, pid namespace, pid and start time, and by the pidfs inode if the kernel has
-/// one.
+/// Identifies a process by boot, pid namespace, pid and start time, and by the pidfs inode if the kernel has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// The boot it was started in.

@@ -58,11 +58,9 @@ pub(super) fn from_record(record: &Record, holders: &[&Open], removed: bool) -> 
     }
 }
 
-/// Returns the agent while it lives, otherwise the recorded holder, otherwise the process that really has the
-/// descriptor.
+/// Returns the agent while it lives, otherwise the recorded holder, otherwise the process that really has the descriptor.
 ///
-/// If another process held the lock for an agent and has ended, the agent has lost it, unless its run goes
-/// on.
+/// If another process held the lock for an agent and has ended, the agent has lost it, unless its run goes on.
 fn main_holder(record: &Record, holders: &[&Open]) -> HolderSeen {
     let keeps_it = !record.is_lone() || process::may_live(&record.holder);
     let recorded = |identity: Identity, verdict| HolderSeen {

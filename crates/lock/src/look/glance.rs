@@ -1,5 +1,4 @@
-//! Finds holders by looking at the processes that the records name, instead of at every process of the
-//! machine.
+//! Finds holders by looking at the processes that the records name, instead of at every process of the machine.
 //!
 //! A record is believed if the kernel agrees: the flock is held, the record is that of the newest grant, and
 //! the process it names is alive. If any of these does not hold, the caller searches all of `/proc`.

@@ -2,8 +2,7 @@
 //!
 //! A process is found by three traces: the run's control group, its first process, the marker in the
 //! environment. A group counts only if its name shows that it belonged to this very holder: a path that other
-//! runs had too proves nothing. Every process is held by a pidfd and then recognised again, so that it can be
-//! signalled.
+//! runs had too proves nothing. Every process is held by a pidfd and then recognised again, so that it can be signalled.
 
 use crate::files::record::Record;
 use crate::judge::grant::{Remains, Trace, remains_by_identity};

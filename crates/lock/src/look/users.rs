@@ -1,5 +1,4 @@
-//! Who uses a directory: the holders of a lock on it, above it or below it, and the processes that work in
-//! it.
+//! Who uses a directory: the holders of a lock on it, above it or below it, and the processes that work in it.
 
 use crate::files::folder::Folder;
 use crate::look::scan;

@@ -34,8 +34,7 @@ const MOVES: usize = 3;
 const REPLACEMENTS: usize = 16;
 
 impl Folder {
-    /// Acquires without waiting; "busy" is reported only after 20 ms, which gives a spawning sibling time to
-    /// let go.
+    /// Acquires without waiting; "busy" is reported only after 20 ms, which gives a spawning sibling time to let go.
     pub fn try_acquire(&self, resource: &Resource, request: &Request) -> Result<Guard, AcquireError> {
         acquire(self, resource, request, Limit::Spawning, None)
     }

@@ -27,8 +27,7 @@ const ENDING: Duration = Duration::from_secs(2);
 const FADING: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 
-/// Ends or waits for what is left of the run in `record`; `told` is called with the processes before they are
-/// ended.
+/// Ends or waits for what is left of the run in `record`; `told` is called with the processes before they are ended.
 pub(crate) fn clear(
     record: &Record,
     patience: &Patience<'_>,

@@ -1,5 +1,4 @@
-//! Turns flocks into a grant: the files are in place, nothing of the last run is left, and the fence has
-//! grown.
+//! Turns flocks into a grant: the files are in place, nothing of the last run is left, and the fence has grown.
 
 use crate::error::Step;
 use crate::files::facts::facts;
@@ -96,7 +95,7 @@ fn settle_exclusive(
     if !locked.regular {
         return Err(Denied::NotAFile(held.name));
     }
-    // Looked at after the flock: whoever replaced the file in between has left it without a name.
+    // Checked after the flock: a file that was replaced in between has no name any more.
     if locked.removed {
         return Err(Denied::Replaced(held.name));
     }
@@ -104,8 +103,7 @@ fn settle_exclusive(
     let head = Head::read(&file).map_err(failed(Step::Read))?;
     let floor = match fence::current(head.slots()) {
         Some(_) => None,
-        // The process that filled it may have died before it wrote the first grant: then it is as good as
-        // new.
+        // The process that filled it may have died before it wrote the first grant: then it is as good as new.
         None if head.is_blank() => settle_new(folder, &held.name)?,
         None => Some(folder.ledger().floor().map_err(failed(Step::Read))?),
     };
@@ -180,8 +178,7 @@ fn open_writer(folder: &Folder, name: &FileName) -> Result<OwnedFd, Denied> {
     })
 }
 
-/// Settles an empty file: if the ledger knows its name, an earlier file was removed, and its holder may be
-/// alive.
+/// Settles an empty file: if the ledger knows its name, an earlier file was removed, and its holder may be alive.
 ///
 /// Returns the fence that no earlier file had exceeded when it was swept, if there was an earlier file.
 fn settle_new(folder: &Folder, name: &FileName) -> Result<Option<u64>, Denied> {
@@ -224,8 +221,7 @@ fn clear_below(
         let record = folder.unreleased(&name).map_err(failed(Step::Read))?;
         let is_in_the_way = |record: &Record| match record.is_below(&held.name, above) {
             Below::Certainly => true,
-            // A living holder below would have kept us away, so this one is beside us and does not concern
-            // us.
+            // A living holder below would have kept us away, so this one is beside us and does not concern us.
             Below::Perhaps => matches!(process::verdict(Some(&record.holder)), Holder::Dead(_)),
             Below::No => false,
         };

@@ -44,8 +44,7 @@ pub(crate) enum Given {
 pub enum Mark {
     /// It says so, or need not: the next acquirer does not look for survivors.
     Released,
-    /// It does not: the lock was given to other processes that may still hold it, or the mark could not be
-    /// written.
+    /// It does not: the lock was given to other processes that may still hold it, or the mark could not be written.
     Unreleased,
 }
 
@@ -128,8 +127,7 @@ impl Guard {
 
     /// Begins another run under the same lock: a larger fence, and what `request` says about the run.
     ///
-    /// After an error the lock is still held, under the old fence or the new one; [`Guard::fence`] tells
-    /// which.
+    /// After an error the lock is still held, under the old fence or the new one; [`Guard::fence`] tells which.
     pub fn new_fence(&mut self, request: &Request) -> Result<Fence, Trouble> {
         let fence = self.record.fence;
         self.new_fence_above(fence, request)

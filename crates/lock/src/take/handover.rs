@@ -70,8 +70,7 @@ impl Guard {
         raw::give(command, locks.chain(&self.directory).map(Arc::downgrade).collect());
     }
 
-    /// Does the same as [`Guard::hand_over`] for a caller that forks by itself: call it in the child, before
-    /// exec.
+    /// Does the same as [`Guard::hand_over`] for a caller that forks by itself: call it in the child, before exec.
     ///
     /// It only makes system calls, so it may be called after a fork.
     pub fn give_in_child(&self) -> io::Result<()> {

@@ -22,8 +22,7 @@ pub(crate) fn lock(file: &Arc<OwnedFd>, mode: Mode, patience: &Patience<'_>) -> 
     if patience.is_cancelled() {
         return Ok(Waited::Cancelled);
     }
-    // On a busy machine the waiting thread may not run before the time is up: a free file must not be
-    // refused.
+    // On a busy machine the waiting thread may not run before the time is up: a free file must not be refused.
     match sys::flock(file, held::without_waiting(mode)) {
         Err(Errno::WOULDBLOCK) => {}
         other => return other.map(|()| Waited::Done),

@@ -86,8 +86,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Returns what another program did to the file since our last append. Never fails: an error is an
-    /// answer, too.
+    /// Returns what another program did to the file since our last append. Never fails: an error is an answer, too.
     pub(crate) fn look(self) -> Option<Change> {
         let expected = (*self.expected.lock().unwrap_or_else(PoisonError::into_inner))?;
         if let Some(change) = look(&self.path, expected.id) {

@@ -224,8 +224,7 @@ struct Mount {
     point: PathBuf,
 }
 
-/// Returns, for every bind mount on the path, the ancestors that the mounted directory has inside its file
-/// system.
+/// Returns, for every bind mount on the path, the ancestors that the mounted directory has inside its file system.
 fn inside_file_system(steps: &[Step]) -> Vec<FileId> {
     // Without mountinfo nothing more can be known; the visible ancestors are locked anyway.
     let Ok(text) = sys::read_file(Path::new("/proc/self/mountinfo")) else { return Vec::new() };

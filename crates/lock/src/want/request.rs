@@ -22,14 +22,12 @@ pub struct Request {
     /// The holder, if it is more than the calling process: a run. A second acquire by the same run fails at
     /// once; its processes carry its name in [`crate::RUN_VARIABLE`].
     pub run: Option<Run>,
-    /// Runs inside which the caller itself was started; asking for something that one of them holds fails at
-    /// once.
+    /// Runs inside which the caller itself was started; asking for something that one of them holds fails at once.
     pub inside: Vec<Run>,
     /// The first process of the run, if it is not the caller.
     pub agent: Option<Identity>,
     /// The control group that contains only the run's processes. It proves survivors only if its name ends in
-    /// `-` and the [`crate::process::word`] of the holder: a path that another run may have had is not a
-    /// proof.
+    /// `-` and the [`crate::process::word`] of the holder: a path that another run may have had is not a proof.
     pub cgroup: Option<PathBuf>,
     /// What the next acquirer does about processes of the run that outlive the flock.
     pub survivors: Survivors,

@@ -32,8 +32,7 @@ use tables::Tables;
 pub enum History {
     /// Everything.
     All,
-    /// This many of the newest events, and of each session this many of the newest runs and finished
-    /// messages.
+    /// This many of the newest events, and of each session this many of the newest runs and finished messages.
     Newest(usize),
 }
 

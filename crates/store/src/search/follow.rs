@@ -1,5 +1,4 @@
-//! Keeps an index up to date with the store, a few rows at a time: first new rows, then older ones, then
-//! removed ones.
+//! Keeps an index up to date with the store, a few rows at a time: first new rows, then older ones, then removed ones.
 //!
 //! It goes by the numbers of events, which are never reused. Messages older than the index are read session
 //! by session, because their events may have been forgotten.

@@ -309,8 +309,7 @@ impl Index {
         found.map_err(|source| self.error(source))
     }
 
-    /// Rewrites some pages, because words that were removed leave traces until then; returns whether more are
-    /// left.
+    /// Rewrites some pages, because words that were removed leave traces until then; returns whether more are left.
     pub(super) fn merge(&self, pages: i64) -> Result<bool, IndexError> {
         let before = self.changes()?;
         self.execute("INSERT INTO words (words, rank) VALUES ('merge', ?1)", [-pages])?;

@@ -1,5 +1,4 @@
-//! Search without an index: everything is read. For stores in memory, which are small, and for stores without
-//! an index.
+//! Search without an index: everything is read. For stores in memory, which are small, and for stores without an index.
 
 use super::{Hit, Indexed, Wanted, answered, is_shown, sent, told};
 use crate::query::{EventQuery, MessageQuery, Place, Query, Read};

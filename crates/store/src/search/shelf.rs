@@ -1,5 +1,4 @@
-//! Shelves: rows that were inserted one after another share one, and each of their words is prefixed with its
-//! mark.
+//! Shelves: rows that were inserted one after another share one, and each of their words is prefixed with its mark.
 //!
 //! FTS5 reads everything there is for a prefix before it returns the first row, and merges everything there
 //! is for a word in one go. With a mark before each word both are limited to one shelf, however much is
@@ -8,8 +7,7 @@
 use super::Wanted;
 use crate::ulid::SessionId;
 
-/// Rows per shelf: with fewer, a rare word has more places to look at; with more, a common word has more to
-/// read.
+/// Rows per shelf: with fewer, a rare word has more places to look at; with more, a common word has more to read.
 const ROWS: i64 = 2048;
 
 /// A shelf, by its number.

@@ -1,8 +1,7 @@
 //! Words: how a text is split into them, for the index, for queries, and for what is shown.
 
 /// What to search for: each word, or beginning of one, must occur. Words that are written together
-/// (`src/main.rs`) must occur together. Case does not matter; anything that is not a letter or a digit only
-/// separates.
+/// (`src/main.rs`) must occur together. Case does not matter; anything that is not a letter or a digit only separates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Words {
     phrases: Vec<Vec<String>>,

@@ -24,8 +24,7 @@ const PIECE: usize = 64 << 10;
 /// Tells the checksum of an answer from that of a row.
 const TAG: i64 = 8;
 
-/// Where the answers of all sessions are: each has its own folder there. Without such a place they stay in
-/// their rows.
+/// Where the answers of all sessions are: each has its own folder there. Without such a place they stay in their rows.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnswerFiles {
     sessions: Option<PathBuf>,

@@ -74,8 +74,7 @@ impl Checkpoints {
     }
 
     /// Starts the thread, with its own connection that has its files open from now on. The caller checks
-    /// before and afterwards whether those are the files that it writes: no others must get anything of this
-    /// log.
+    /// before and afterwards whether those are the files that it writes: no others must get anything of this log.
     pub(crate) fn begin(&mut self, path: &Path, is_ours: impl FnOnce() -> bool) {
         let Ok(conn) = connect(path) else { return };
         if !is_ours() {

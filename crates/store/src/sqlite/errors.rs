@@ -33,8 +33,7 @@ pub(crate) fn read_error(path: &Path, source: rusqlite::Error) -> ReadError {
     let (path, code) = (path.to_owned(), source.sqlite_error_code());
     let source = source.into();
     match code {
-        // `Unknown` is SQLite's word for a statement that does not fit the tables: they are not ours any
-        // more.
+        // `Unknown` is SQLite's word for a statement that does not fit the tables: they are not ours any more.
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown) | None => {
             ReadError::Damaged { path, source }
         }

@@ -180,8 +180,7 @@ fn check_position(path: &Path, conn: &Connection, noted: Position) -> Result<(),
     }
 }
 
-/// SQLite reads the missing part of the last page as zeros. If there is a log, the rest may still be in
-/// there.
+/// SQLite reads the missing part of the last page as zeros. If there is a log, the rest may still be in there.
 fn check_length(path: &Path, conn: &Connection) -> Result<(), OpenError> {
     let page: u64 =
         conn.query_row("PRAGMA page_size", [], |row| row.get(0)).map_err(|source| unusable(path, source))?;

@@ -109,8 +109,7 @@ fn whole_cursor(row: &Row<'_>) -> rusqlite::Result<Cursor> {
     Ok(Cursor { session, run, position: row.get(2)?, state: row.get(3)? })
 }
 
-/// What is known about an answer besides the row of its message: how it is kept, and the checksum of its
-/// file.
+/// What is known about an answer besides the row of its message: how it is kept, and the checksum of its file.
 pub(crate) type BesideRow = (Kept, Option<i64>);
 
 /// Returns how an answer is kept, or what is wrong with its row.

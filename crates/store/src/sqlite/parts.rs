@@ -1,5 +1,4 @@
-//! Lists of any length, in parts: a reader never holds more of one in memory than fits into the room it
-//! gives.
+//! Lists of any length, in parts: a reader never holds more of one in memory than fits into the room it gives.
 
 use super::parse::{event_row, message_row};
 use super::reader::{EVENT, MESSAGE, Reader};

@@ -45,8 +45,7 @@ pub(crate) fn migrate(conn: &mut Connection) -> rusqlite::Result<()> {
     })
 }
 
-/// Returns the checksum of the tables' own descriptions: with a damaged one, rows would be read as something
-/// else.
+/// Returns the checksum of the tables' own descriptions: with a damaged one, rows would be read as something else.
 fn sum(conn: &Connection) -> rusqlite::Result<i64> {
     let mut sum = Sum::of(7);
     let mut all = conn.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name, type")?;
@@ -59,8 +58,7 @@ fn sum(conn: &Connection) -> rusqlite::Result<i64> {
     Ok(sum.done())
 }
 
-/// Whether the tables are as they were created; files from before there were checksums are accepted as they
-/// are.
+/// Whether the tables are as they were created; files from before there were checksums are accepted as they are.
 pub(crate) fn holds(conn: &Connection) -> rusqlite::Result<bool> {
     if version(conn)? < SUMMED {
         return Ok(true);

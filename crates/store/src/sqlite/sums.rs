@@ -2,8 +2,7 @@
 //! and compared when it is read.
 //!
 //! SQLite calls [`row_sum`](ROW_SUM) and [`resum`](RESUM) from the statements themselves, so no row is read
-//! to be written. A row whose checksum was wrong before it is changed stays wrong: a change does not repair
-//! damage.
+//! to be written. A row whose checksum was wrong before it is changed stays wrong: a change does not repair damage.
 
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -14,8 +13,7 @@ const ROW_SUM: &str = "row_sum";
 /// `resum(tag, sum, column before, ..., column after, ...)`: its checksum after a change.
 const RESUM: &str = "resum";
 
-/// One table with checksums. The order of its columns is the order in which they are summed and read,
-/// forever.
+/// One table with checksums. The order of its columns is the order in which they are summed and read, forever.
 pub(crate) struct Table {
     pub(crate) name: &'static str,
     /// Tells rows of one table from those of another.
@@ -130,8 +128,7 @@ impl Table {
         format!("INSERT INTO {name} ({all}) VALUES ({row}, {ROW_SUM}({tag}, {row}){besides})")
     }
 
-    /// Returns the statement for a new row whose columns, and whose checksum as the last, are the parameters
-    /// in order.
+    /// Returns the statement for a new row whose columns, and whose checksum as the last, are the parameters in order.
     pub(crate) fn insert_made(&self) -> String {
         let parameters = (1..=self.columns.len() + 1).map(|number| format!("?{number}"));
         format!(

@@ -41,8 +41,7 @@ impl Reader {
         Ok(self.all(&ALL_ACCOUNTS, [], account_row)?.into_iter().flatten().collect())
     }
 
-    /// Adds to a message what its turns used and the files it was sent with; if those are damaged, so is the
-    /// message.
+    /// Adds to a message what its turns used and the files it was sent with; if those are damaged, so is the message.
     pub(super) fn with_rest(&self, message: Message) -> Read<Message> {
         let id = message.id.to_string();
         let files = match self.one(&OF_FILES, [id.as_str()], files_row)? {

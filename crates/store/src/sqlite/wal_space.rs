@@ -1,5 +1,4 @@
-//! Space in SQLite's log: a file that grows with every commit has its length and its blocks written with
-//! every sync.
+//! Space in SQLite's log: a file that grows with every commit has its length and its blocks written with every sync.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};

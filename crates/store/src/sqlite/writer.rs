@@ -117,8 +117,7 @@ impl Writer {
             drop(self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true));
             return;
         }
-        // Another program's reader that uses the log does not hold up the daemon; SQLite reads the log again
-        // next time.
+        // Another program's reader that uses the log does not hold up the daemon; SQLite reads the log again next time.
         drop(self.conn.busy_timeout(LAST_TRY));
         self.make_room();
     }

@@ -97,8 +97,7 @@ impl Applier<'_> {
     }
 
     /// Passes over events, beginning at the number from which on all exist, and moves that number on. Below
-    /// it never more than [`KEPT_EVENTS`] of a session stay, counted from the last of its events that was
-    /// passed.
+    /// it never more than [`KEPT_EVENTS`] of a session stay, counted from the last of its events that was passed.
     fn prune_events(&mut self, prune: &Prune, keep: NonZeroU64) -> Result<Tally, CommitError> {
         let clock = Clock::new(prune.within);
         let Some(from) = self.complete_from()? else { return Ok(Tally::default()) };
